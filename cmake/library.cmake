@@ -1,0 +1,25 @@
+# stoker_library(<folder> SOURCES a.cc ... USES base os ... LINKS fmt::fmt ...): one folder, one library.
+function(stoker_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+  add_library(stoker_${folder} STATIC ${ARG_SOURCES})
+  add_library(stoker::${folder} ALIAS stoker_${folder})
+  target_include_directories(stoker_${folder} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:include>)
+  target_compile_features(stoker_${folder} PUBLIC cxx_std_20)
+  list(TRANSFORM ARG_USES PREPEND stoker_)
+  target_link_libraries(stoker_${folder} PUBLIC ${ARG_USES} PRIVATE $<BUILD_INTERFACE:stoker_warnings> ${ARG_LINKS})
+  set_property(TARGET stoker_${folder} PROPERTY EXPORT_NAME ${folder})
+  set_property(GLOBAL APPEND PROPERTY STOKER_LIBRARIES stoker_${folder})
+endfunction()
+
+# stoker_test(<folder> SOURCES a_test.cc ... LINKS ...): the tests beside the code, one program per folder.
+function(stoker_test folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  if(NOT STOKER_BUILD_TESTS)
+    return()
+  endif()
+  add_executable(${folder}_test ${ARG_SOURCES})
+  target_link_libraries(${folder}_test PRIVATE stoker_${folder} stoker_warnings GTest::gtest_main ${ARG_LINKS})
+  set_target_properties(${folder}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  gtest_discover_tests(${folder}_test TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS "fast;${folder}")
+endfunction()

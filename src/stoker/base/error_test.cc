@@ -1,0 +1,28 @@
+#include "stoker/base/error.h"
+
+#include <cerrno>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+TEST(Error, SystemErrorsNameOperationSubjectAndCause) {
+  const Error error = system_error(ENOENT, "open", "a/b.wav");
+  EXPECT_EQ(error.kind(), ErrorKind::not_found);
+  EXPECT_EQ(error.message(), "cannot open `a/b.wav`: No such file or directory");
+  EXPECT_EQ(system_error(EMFILE, "open", "x").kind(), ErrorKind::unavailable);
+  EXPECT_NE(system_error(EMFILE, "open", "x").hint().find("ulimit"), std::string::npos);
+  EXPECT_EQ(system_error(EACCES, "open", "x").kind(), ErrorKind::permission);
+}
+
+TEST(Error, NearestOffersOnlyWhatIsNear) {
+  constexpr std::string_view words[] = {"inspect", "load", "demo"};
+  EXPECT_EQ(nearest("inspct", words, 3), "inspect");
+  EXPECT_EQ(nearest("laod", words, 3), "load");
+  EXPECT_EQ(nearest("zebra crossing", words, 3), "");
+}
+
+}  // namespace
+}  // namespace stoker

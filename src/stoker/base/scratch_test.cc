@@ -1,0 +1,43 @@
+#include "stoker/base/scratch.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+TEST(Scratch, ReusesItsMemoryAndKeepsToTheBudget) {
+  Budget budget(4 << 20);
+  Scratch scratch(&budget);
+  const auto first = scratch.take(100);
+  const auto second = scratch.take(1 << 20);
+  ASSERT_EQ(first.size(), 100u);
+  ASSERT_EQ(second.size(), 1u << 20);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % 64, 0u);
+  std::memset(first.data(), 1, first.size());
+  std::memset(second.data(), 2, second.size());
+  EXPECT_TRUE(scratch.take(8 << 20).empty());
+  scratch.reset();
+  const std::uint64_t used = budget.used_bytes();
+  EXPECT_EQ(scratch.take(1 << 20).size(), 1u << 20);
+  EXPECT_EQ(budget.used_bytes(), used);
+  scratch.release();
+  EXPECT_EQ(budget.used_bytes(), 0u);
+}
+
+TEST(Budget, NeverPassesItsLimit) {
+  Budget budget(100);
+  EXPECT_TRUE(budget.try_take(60));
+  EXPECT_FALSE(budget.try_take(41));
+  EXPECT_TRUE(budget.try_take(40));
+  EXPECT_FALSE(budget.try_take(1));
+  budget.give_back(100);
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_EQ(budget.peak_bytes(), 100u);
+  EXPECT_FALSE(budget.try_take(~std::uint64_t{0}));
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,100 @@
+// Bytes to arrays. Pure functions: no I/O, no threads, no exceptions; hostile bytes give a Result that names what is wrong.
+// Memory that a decoder needs beyond its output comes from the caller's Scratch. Safe from any thread (one Scratch each).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "stoker/base/dtype.h"
+#include "stoker/base/pixels.h"
+#include "stoker/base/result.h"
+#include "stoker/base/scratch.h"
+
+namespace stoker::codec {
+
+using Bytes = std::span<const std::byte>;
+
+enum class Media : std::uint8_t { unknown, jpeg, png, wav, npy, npz };
+
+std::string_view name(Media media) noexcept;
+Media sniff(Bytes bytes) noexcept;                     // by content; needs the first 16 bytes
+Media media_of_name(std::string_view path) noexcept;   // by extension, any case
+
+// ---- pictures: jpeg, png
+
+enum class Color : std::uint8_t {
+  rgb,   // as Pillow's convert("RGB")
+  gray,  // as Pillow's convert("L")
+  keep,  // as stored, as Pillow opens it: 1, 2, 3 or 4 channels; palettes become what they index
+};
+
+// What a file says of itself, without decoding it.
+struct ImageInfo {
+  std::uint32_t width = 0, height = 0;
+  std::uint8_t channels = 0;  // as stored, with palette expanded
+  std::uint8_t bits = 8;      // 8 or 16 per channel (1, 2, 4 bits count as 8)
+};
+
+struct ImageOptions {
+  Color color = Color::rgb;
+  bool deep = false;        // give u16: 16-bit files as they are, 8-bit files widened without scaling
+  bool fast = false;        // approximations allowed (documented error)
+  std::uint32_t scale = 1;  // with fast: decode at 1/scale (1, 2, 4, 8)
+};
+
+inline constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 30;  // more is refused before memory is touched
+
+Result probe_image(Media media, Bytes bytes, ImageInfo& info) noexcept;
+
+// Channels that decode_image will give for this file and these options.
+std::uint8_t output_channels(const ImageInfo& info, const ImageOptions& options) noexcept;
+
+// Decodes the rectangle `region` of the picture (in source pixels; all of it must lie inside) into `into`, whose
+// width, height, channels and dtype must be those of the region and the options. Every pixel of `into` is written on ok.
+Result decode_image(Media media, Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
+                    Scratch& scratch) noexcept;
+
+// ---- sound: wav
+
+enum class SampleFormat : std::uint8_t { u8, s16, s24, s32, f32, f64 };
+
+struct AudioInfo {
+  std::uint32_t channels = 0, rate_hz = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t data_offset = 0;  // of the first frame in the file
+  SampleFormat format = SampleFormat::s16;
+};
+
+Result probe_wav(Bytes bytes, AudioInfo& info) noexcept;
+
+// Frames [first, first + frames) as float32 in [-1, 1) (soundfile's scaling), channel c at into + c * channel_stride.
+Result decode_wav(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
+                  std::size_t channel_stride) noexcept;
+
+// ---- arrays: npy, npz
+
+struct ArrayInfo {
+  DType dtype = DType::u8;
+  std::uint8_t rank = 0;
+  std::array<std::uint64_t, 8> shape{};
+  std::uint64_t data_offset = 0;   // npy: of the first element in the file; npz: of the member's data in the file
+  std::uint64_t data_bytes = 0;    // of the elements, decoded
+  // npz only: how the member is stored
+  std::uint64_t stored_bytes = 0;
+  bool deflated = false;
+  std::uint64_t member_bytes = 0;  // header and elements, inflated
+
+  std::span<const std::uint64_t> dims() const noexcept { return {shape.data(), rank}; }
+};
+
+// The header alone is enough for npy (`file_bytes` is then the true length). Only C order, little endian.
+Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcept;
+// `member` names the array ("image" finds image.npy); empty takes the first one.
+Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept;
+// Writes info.data_bytes bytes.
+Result decode_array(Media media, Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
+
+}  // namespace stoker::codec

@@ -1,0 +1,103 @@
+// Which samples exist: a folder tree, an index.csv, a bare .npy, a list; and subsets or repetitions of any of them.
+// Data sets are immutable once opened, and safe from any thread. What a call returns is borrowed from the data set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stoker/codec/codec.h"
+#include "stoker/storage/source.h"
+
+namespace stoker::dataset {
+
+enum class LabelKind : std::uint8_t { none, integer, real };
+
+struct Label {
+  std::int64_t integer = -1;  // class index or whole number; -1 without labels
+  float real = 0;             // LabelKind::real
+};
+
+// Where a sample's bytes are.
+struct Extent {
+  const storage::Source* source = nullptr;  // null: a file of its own, see Dataset::path
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// What is true of the whole data set.
+struct Facts {
+  std::string address;                    // as the user gave it
+  std::string kind;                       // "folder", "index.csv", "npy", "list"; wrappers add to it: "folder, subset 1000"
+  std::uint64_t fingerprint = 0;          // of names, sizes and labels; a resumed run compares it
+  std::uint64_t total_bytes = 0;          // of the stored samples
+  std::uint64_t largest_bytes = 0;
+  LabelKind label_kind = LabelKind::none;
+  std::vector<std::string> classes;       // sorted names, where labels are class indices
+  std::vector<std::string> columns;       // further columns of an index.csv, by name
+  std::optional<codec::ArrayInfo> array;  // npy: of the whole file; the first dimension counts the samples
+  bool sizes_may_be_stale = false;        // sizes come from a cached listing: a different size at read time is not an error
+  std::vector<std::string> notes;         // things worth saying once: skipped hidden files, ignored extensions, loops
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual const Facts& facts() const noexcept = 0;
+  virtual std::uint64_t size() const noexcept = 0;
+  virtual std::uint64_t id(std::uint64_t index) const noexcept = 0;       // stable under additions; below 2^63
+  virtual Extent extent(std::uint64_t index) const noexcept = 0;
+  virtual Label label(std::uint64_t index) const noexcept = 0;
+  virtual codec::Media media(std::uint64_t index) const noexcept = 0;     // by name; content decides at decode time
+  virtual std::string name(std::uint64_t index) const = 0;                // for people: relative path, or "x.npy[17]"
+  virtual double column(std::size_t column, std::uint64_t index) const noexcept = 0;  // NaN where not a number
+
+  // For a sample that is a file of its own: its path relative to directory(), NUL-terminated, into `out`.
+  // Returns the length, or 0 if it does not fit (paths are at most 4095 bytes).
+  virtual std::size_t path(std::uint64_t index, std::span<char> out) const noexcept = 0;
+  virtual int directory() const noexcept = 0;  // a descriptor, or AT_FDCWD
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// Called now and then while a scan runs: files seen so far. Returning false ends the scan with Error(unavailable, "interrupted").
+using Progress = std::function<bool(std::uint64_t seen)>;
+
+struct OpenOptions {
+  std::string label;                       // index.csv: the label column; empty: `label` where there is one
+  storage::Storage storage = storage::Storage::buffered;  // npy: how the file is opened
+  std::string cache_dir;                   // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
+  bool use_cache = true;
+  int threads = 0;                         // of the scan; 0: effective cores
+  Progress progress;
+  // Narrowing and widening, in this order.
+  std::uint64_t class_subset = 0;          // 0: all classes
+  std::uint64_t class_subset_seed = 42;
+  std::uint64_t subset = 0;                // 0: all samples
+  std::uint64_t subset_seed = 42;
+  std::uint64_t inflate = 1;               // repeat the data set so many times without copying
+};
+
+// `address`: a folder, a .csv, a .npy (later packs, tars, s3://). Throws Error.
+DatasetPtr open(const std::string& address, const OpenOptions& options = {});
+// A list of files with labels; `label_kind` none ignores the labels. Sizes are looked up (in parallel).
+DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
+                     const OpenOptions& options = {});
+
+// The wrappers that OpenOptions names, for use on any data set.
+DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);        // sorted by index
+DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);       // classes are renumbered
+DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                                // copies have ids of their own
+
+// {"seed":…, "count":…, "ids":[…], "paths":[…]}: what a subset holds, written whole or not at all.
+void write_subset_json(const Dataset& dataset, std::uint64_t seed, const std::string& path);
+
+}  // namespace stoker::dataset

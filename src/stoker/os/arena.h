@@ -1,0 +1,33 @@
+// Page-aligned anonymous memory that is mapped once, backed by huge pages where the kernel gives them, and reused.
+// First touch is what costs (11 us a 4 KiB page on a machine whose host takes freed memory back), so touch() does it once.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace stoker::os {
+
+class Arena {
+ public:
+  Arena() noexcept = default;
+  // Rounds up to whole pages (whole 2 MiB pages from 2 MiB on). Throws Error(unavailable).
+  explicit Arena(std::size_t bytes);
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  ~Arena();
+
+  // Bytes that an Arena of `bytes` will really take.
+  static std::size_t rounded(std::size_t bytes) noexcept;
+
+  std::byte* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+
+  void touch() noexcept;  // faults every page in, for writing
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace stoker::os

@@ -1,0 +1,42 @@
+// Failures on purpose, for tests: each system call of os/ and storage/ asks here first. Costs one relaxed load when unused.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace stoker::os {
+
+enum class Call : std::uint8_t { open, read, mmap, close, stat, write, fsync, rename, ring_setup, ring_enter, kCount };
+
+// What the next call of a kind does instead of working.
+struct Fault {
+  int error_number = 0;          // EINTR, EIO, ENOSPC, EMFILE, ...; 0 with short_bytes: a short read or write
+  std::int64_t short_bytes = -1; // the call moves at most this many bytes
+  std::uint32_t skip = 0;        // let so many calls pass first
+  std::uint32_t times = 1;       // then fail so many
+};
+
+// Arms one fault for one kind of call, for all threads, until the object is destroyed.
+class InjectFault {
+ public:
+  InjectFault(Call call, Fault fault);
+  ~InjectFault();
+  InjectFault(const InjectFault&) = delete;
+  InjectFault& operator=(const InjectFault&) = delete;
+  std::uint32_t hits() const noexcept;  // how many calls failed so far
+
+ private:
+  Call call_;
+};
+
+namespace detail {
+extern std::atomic<bool> faults_armed;
+bool take_fault(Call call, Fault& fault) noexcept;
+}  // namespace detail
+
+// True if this call must fail now; `fault` says how.
+inline bool fault_now(Call call, Fault& fault) noexcept {
+  return detail::faults_armed.load(std::memory_order_relaxed) && detail::take_fault(call, fault);
+}
+
+}  // namespace stoker::os

@@ -1,0 +1,73 @@
+// Many reads in flight from one thread: whole small files (open, read, close) and ranges of open sources.
+// This is how the loader gets its bytes. One Fetcher belongs to one thread; make as many as there are I/O threads.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "stoker/storage/source.h"
+
+namespace stoker::storage {
+
+struct Fetch {
+  // Either a file of its own: `path` relative to the folder descriptor `directory` (or AT_FDCWD), NUL-terminated,
+  // borrowed until submit() returns. The file must be exactly `bytes` long.
+  const char* path = nullptr;
+  int directory = -100;  // AT_FDCWD
+  // Or a range of an open source.
+  const Source* source = nullptr;
+  std::uint64_t offset = 0;
+
+  std::uint64_t bytes = 0;      // wanted
+  std::span<std::byte> into;    // at least buffer_bytes(bytes), aligned to alignment(); unused if the source has a view
+  std::uint64_t tag = 0;        // comes back in Fetched
+};
+
+enum class FetchCode : std::uint8_t {
+  ok,
+  failed,        // error_number says why
+  size_changed,  // the file is now shorter or longer than `bytes`; actual_bytes says how long, where known
+};
+
+struct Fetched {
+  std::uint64_t tag = 0;
+  FetchCode code = FetchCode::ok;
+  int error_number = 0;
+  std::uint64_t actual_bytes = 0;
+  std::span<const std::byte> data;  // `bytes` long, inside `into` or inside the source's view
+};
+
+class Fetcher {
+ public:
+  virtual ~Fetcher() = default;
+
+  virtual std::size_t alignment() const noexcept = 0;                             // of Fetch::into
+  virtual std::size_t buffer_bytes(std::uint64_t bytes) const noexcept = 0;       // that Fetch::into must have
+  // The same reads may go straight into place without slack (a batch slot): ranges of buffered or mapped sources.
+  virtual bool reads_in_place(const Source& source) const noexcept = 0;
+
+  virtual std::size_t room() const noexcept = 0;        // how many more may be submitted now
+  virtual std::size_t in_flight() const noexcept = 0;   // submitted and not yet returned by wait()
+  virtual void submit(std::span<const Fetch> fetches) = 0;
+  // Blocks until something finished, wake() was called, `timeout` has passed or nothing is in flight; returns how
+  // many entries of `out` were filled. Never throws for a failing file: that is a Fetched.
+  virtual std::size_t wait(std::span<Fetched> out, std::chrono::nanoseconds timeout) = 0;
+  // Ends a wait() early. The only call allowed from another thread.
+  virtual void wake() noexcept = 0;
+};
+
+struct FetcherOptions {
+  Storage storage = Storage::buffered;
+  std::size_t depth = 128;       // requests in flight
+  std::size_t io_batch = 32;     // requests handed to the kernel at once
+  bool allow_io_uring = true;    // false: plain system calls, one after another
+};
+
+// Falls back to plain system calls where io_uring is refused; `fallback_reason` (if given) then says why, else is empty.
+std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason = nullptr);
+
+}  // namespace stoker::storage

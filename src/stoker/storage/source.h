@@ -1,0 +1,55 @@
+// A named run of bytes that can be read at any offset: a file, a buffer, later an S3 object.
+// Sources are immutable, and safe to read from many threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace stoker::storage {
+
+// How the bytes of local files are had. The same word is the knob `storage` of the loader.
+enum class Storage : std::uint8_t {
+  buffered,  // through the page cache
+  direct,    // O_DIRECT + io_uring, past the page cache
+  mmap,      // mapped
+};
+
+std::string_view name(Storage storage) noexcept;
+Storage parse_storage(std::string_view text);  // throws Error(usage), offering the nearest word
+
+struct Read {
+  std::uint64_t offset = 0;
+  std::span<std::byte> into;
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual std::string_view name() const noexcept = 0;  // for messages: the path or the s3:// address
+  virtual std::uint64_t size_bytes() const noexcept = 0;
+
+  // Fills every buffer, in any order, and returns when all are full. Buffers need no alignment.
+  // Throws Error; a read past the end is `corrupt`, never short.
+  virtual void read(std::span<const Read> reads) const = 0;
+
+  // All bytes in place, if the source has them in memory (mapped, memory); empty otherwise.
+  virtual std::span<const std::byte> view() const noexcept { return {}; }
+  // A descriptor that Fetcher may read from, or -1; and whether it was opened with O_DIRECT.
+  virtual int descriptor() const noexcept { return -1; }
+  virtual bool is_direct() const noexcept { return false; }
+};
+
+// `address` is a path (an s3:// address later). Throws Error.
+std::unique_ptr<Source> open_source(std::string_view address, Storage storage = Storage::buffered);
+// Borrows `bytes`, which must outlive the source.
+std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std::byte> bytes);
+
+// The whole file in one go, for small ones. Throws Error; a file above `limit_bytes` is `unavailable`.
+std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_bytes = std::uint64_t{1} << 40);
+
+}  // namespace stoker::storage
