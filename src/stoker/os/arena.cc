@@ -1,0 +1,88 @@
+#include "stoker/os/arena.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/os/fault.h"
+
+namespace stoker::os {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
+
+std::size_t page_size() noexcept {
+  static const std::size_t size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::size_t Arena::rounded(std::size_t bytes) noexcept {
+  if (bytes > SIZE_MAX - 2 * kHugePage) return bytes;  // mmap will refuse it
+  return round_up(bytes, bytes >= kHugePage ? kHugePage : page_size());
+}
+
+Arena::Arena(std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t size = rounded(bytes);
+  const std::size_t slack = size >= kHugePage ? kHugePage : 0;
+  Fault fault;
+  int error_number = 0;
+  void* mapped = MAP_FAILED;
+  if (fault_now(Call::mmap, fault) && fault.error_number != 0 && fault.error_number != EINTR) {
+    error_number = fault.error_number;
+  } else if (size > SIZE_MAX - 2 * kHugePage) {
+    error_number = ENOMEM;
+  } else {
+    mapped = ::mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) error_number = errno;
+  }
+  if (error_number != 0) throw system_error(error_number, "allocate", fmt::format("{} of memory", format_bytes(size)));
+
+  auto* data = static_cast<std::byte*>(mapped);
+  if (slack != 0) {
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    const std::size_t before = round_up(address, kHugePage) - address;
+    if (before != 0) ::munmap(data, before);
+    data += before;
+    if (slack != before) ::munmap(data + size, slack - before);
+    (void)::madvise(data, size, MADV_HUGEPAGE);  // a kernel without huge pages gives small ones
+  }
+  data_ = data;
+  size_ = size;
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void Arena::touch() noexcept {
+  if (data_ == nullptr || ::madvise(data_, size_, kPopulateWrite) == 0) return;
+  for (std::size_t at = 0; at < size_; at += page_size()) {
+    volatile std::byte* const byte = data_ + at;
+    *byte = *byte;
+  }
+}
+
+}  // namespace stoker::os

@@ -1,0 +1,123 @@
+#include "stoker/os/file.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/fault.h"
+#include "stoker/os/fd.h"
+
+namespace stoker::os {
+namespace {
+
+// Runs a call that answers 0 or -1, after asking for a fault; returns 0 or the error number.
+template <typename Function>
+int call(Call kind, Function&& function) {
+  for (;;) {
+    Fault fault;
+    int error_number = 0;
+    if (fault_now(kind, fault) && fault.error_number != 0) {
+      error_number = fault.error_number;
+    } else if (function() != 0) {
+      error_number = errno;
+    }
+    if (error_number != EINTR) return error_number;
+  }
+}
+
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    Fault fault;
+    std::size_t limit = bytes.size();
+    if (fault_now(Call::write, fault)) {
+      if (fault.error_number == EINTR) continue;
+      if (fault.error_number != 0) return fault.error_number;
+      if (fault.short_bytes >= 0 && static_cast<std::size_t>(fault.short_bytes) < limit) {
+        limit = static_cast<std::size_t>(fault.short_bytes);
+      }
+    }
+    const ssize_t written = ::write(fd, bytes.data(), limit);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string aside_name(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  const std::size_t slash = path.rfind('/');
+  const std::size_t base = slash == std::string::npos ? 0 : slash + 1;
+  return fmt::format("{}.{}.{}-{}.part", path.substr(0, base), path.substr(base), ::getpid(), counter++);
+}
+
+// A file that disappears again unless it was renamed.
+class Aside {
+ public:
+  explicit Aside(std::string path) : path_(std::move(path)) {}
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  ~Aside() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+  void keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+void write_file(const std::string& path, std::span<const std::byte> bytes) {
+  const auto check = [&](int error_number, const char* operation) {
+    if (error_number != 0) throw system_error(error_number, operation, path);
+  };
+  int error_number = 0;
+  const std::string aside_path = aside_name(path);
+  Fd fd = try_open(AT_FDCWD, aside_path.c_str(), O_WRONLY | O_CREAT | O_EXCL, error_number);
+  check(error_number, "write");
+  Aside aside(aside_path);
+  check(write_all(fd.get(), bytes), "write");
+  check(call(Call::fsync, [&] { return ::fsync(fd.get()); }), "write to the disk");
+  check(fd.reset(), "close");
+  check(call(Call::rename, [&] { return ::rename(aside.path().c_str(), path.c_str()); }), "write");
+  aside.keep();
+
+  const Fd folder = try_open(AT_FDCWD, folder_of(path).c_str(), O_RDONLY | O_DIRECTORY, error_number);
+  if (!folder) return;  // a folder that may be written but not read: nothing to sync through
+  error_number = call(Call::fsync, [&] { return ::fsync(folder.get()); });
+  if (error_number != EINVAL)
+    check(error_number, "write to the disk the folder of");  // EINVAL: not on this file system
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  write_file(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void make_folders(const std::string& path) {
+  if (path.empty()) throw Error(ErrorKind::usage, "cannot make a folder: its name is empty");
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    struct stat facts {};
+    if (::mkdir(part.c_str(), 0777) != 0) {
+      const int error_number = errno;  // EROFS and EACCES also come for folders that are there already
+      if (::stat(part.c_str(), &facts) != 0) throw system_error(error_number, "make the folder", path);
+      if (!S_ISDIR(facts.st_mode)) throw system_error(ENOTDIR, "make the folder", path);
+    }
+    if (end == std::string::npos) return;
+  }
+}
+
+}  // namespace stoker::os
