@@ -1,0 +1,42 @@
+"""Growth of this process's own memory (RssAnon + RssShmem, not file pages) while Stoker runs under a limit."""
+
+import threading
+import time
+
+import contestant
+import stoker
+
+
+def own_bytes():
+    total = 0
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith(("RssAnon:", "RssShmem:")):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def work(args, stopwatch):
+    before, peak, done = own_bytes(), 0, threading.Event()
+
+    def watch():
+        nonlocal peak
+        while not done.wait(0.005):
+            peak = max(peak, own_bytes())
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    transform = [stoker.RandomResizedCrop(224)] + ([stoker.Normalize("imagenet")] if args["dtype"] == "float32" else [])
+    loader = stoker.Loader(args["data"], batch_size=64, shuffle=True, seed=42, transform=transform, dtype=args["dtype"],
+                           memory_limit=args["memory_limit"], output="numpy")
+    items = 0
+    for data, _ in loader:
+        items += len(data)
+        time.sleep(args["step_s"])
+    stopwatch.stop()
+    done.set()
+    watcher.join()
+    loader.close()
+    return {"items": items, "growth_bytes": max(peak, own_bytes()) - before, "versions": {"stoker": stoker.__version__}}
+
+
+contestant.main(work)

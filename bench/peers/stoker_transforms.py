@@ -1,0 +1,10 @@
+"""Transforms as the suites name them in JSON: [["random_resized_crop", 224], ["flip"]]."""
+
+import stoker
+
+KNOWN = {"pad_or_trim": stoker.PadOrTrim, "random_resized_crop": stoker.RandomResizedCrop, "flip": stoker.HorizontalFlip,
+         "normalize": stoker.Normalize}
+
+
+def transforms(names):
+    return [KNOWN[name](*args) for name, *args in names]

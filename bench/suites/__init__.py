@@ -1,0 +1,6 @@
+"""The benchmarks by name. Each module's run(args) yields tables, and its first line says what it compares."""
+
+from . import first_batch, jpeg_rrc, memory, npy_copy, scan, steady_state, wav_files
+
+SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "npy-copy": npy_copy, "scan": scan, "first-batch": first_batch,
+          "memory": memory, "steady-state": steady_state}
