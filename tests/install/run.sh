@@ -37,4 +37,8 @@ steps=$(grep -c '^step: [42] images of 32 x 32, first label [01]$' <<<"$output")
 # Bad use ends with a sentence and its own exit code, not with a crash.
 status=0
 "$scratch/build/feed" "$scratch/nowhere" 2>"$scratch/error" || status=$?
-[ "$status" -eq 1 ] && grep -q nowhere "$scratch/error" || { echo "a missing folder must exit 1 and be named"; cat "$scratch/error"; exit 1; }
+if [ "$status" -ne 1 ] || ! grep -q nowhere "$scratch/error"; then
+  echo "a missing folder must exit 1 and be named"
+  cat "$scratch/error"
+  exit 1
+fi

@@ -1,0 +1,145 @@
+"""Runs what the README and docs/ show: `console` blocks with bash, `python` blocks in one program per page.
+
+Each page gets a folder of its own with small data: data/train (2 classes of JPEG), data/speech (WAV), data/slices (16-bit PNG
+with an index.csv) and data/rows.npy. Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
+"""
+
+import importlib.util
+import os
+import re
+import struct
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "src/stoker/README.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
+
+
+@dataclass
+class Block:
+    language: str
+    needs: list      # modules named after the language: ```python torch
+    text: str
+    line: int
+
+
+def blocks(page, language):
+    text = page.read_text()
+    return [Block(match[1], match[2].split(), match[3], text.count("\n", 0, match.start()) + 2)
+            for match in FENCE.finditer(text) if match[1] == language]
+
+
+def commands(block):
+    """(command, the output lines shown below it) for each line that starts with `$ `."""
+    found = []
+    for line in re.sub(r"\\\n\s*", "", block.text).splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found:
+            found[-1][1].append(line)
+    return found
+
+
+def wav(frames, generator):
+    samples = (generator.standard_normal(frames) * 4000).astype("<i2").tobytes()
+    return (b"RIFF" + struct.pack("<I", 36 + len(samples)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+            + b"data" + struct.pack("<I", len(samples)) + samples)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    generator = numpy.random.default_rng(42)
+    for name in ("cat", "dog"):
+        (tmp_path / "data/train" / name).mkdir(parents=True)
+        (tmp_path / "data/speech" / name).mkdir(parents=True)
+        for i in range(40):
+            pixels = generator.integers(0, 256, (96, 128, 3), numpy.uint8)
+            Image.fromarray(pixels).save(tmp_path / "data/train" / name / f"{i}.jpg")
+            (tmp_path / "data/speech" / name / f"{i}.wav").write_bytes(wav(1000 + 50 * i, generator))
+    (tmp_path / "data/slices").mkdir()
+    rows = ["path,label,hu_offset"]
+    for i in range(6):
+        Image.fromarray(generator.integers(0, 65536, (64, 64), numpy.uint16)).save(tmp_path / f"data/slices/{i}.png")
+        rows.append(f"{i}.png,{i % 2},32768")
+    (tmp_path / "data/slices/index.csv").write_text("\n".join(rows) + "\n")
+    numpy.save(tmp_path / "data/rows.npy", generator.integers(0, 256, (64, 8, 8), numpy.uint8))
+    return tmp_path
+
+
+def surroundings(folder):
+    binary = Path(os.environ.get("STOKER_BIN", ROOT / "build/release/stoker"))
+    if not binary.exists():
+        pytest.fail(f"there is no program at {binary}: ./dev build makes it")
+    return {**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder),
+            "STOKER_NO_PROGRESS": "1"}
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name_of)
+def test_the_commands_of_a_page_work_and_answer_as_shown(page, folder):
+    for block in blocks(page, "console"):
+        shown = commands(block)
+        assert shown, f"{page}:{block.line}: a console block without a command: start it with `$ `"
+        for command, output in shown:
+            done = subprocess.run(["bash", "-c", command], cwd=folder, env=surroundings(folder), stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=120)
+            said = done.stdout + done.stderr
+            assert done.returncode == 0, f"{page}:{block.line}: `{command}` exits {done.returncode}:\n{said}"
+            for line in output:  # figures differ from machine to machine; the words at the start of a line do not
+                words = re.match(r"\s*([A-Za-z][A-Za-z /-]*)", line)
+                assert not words or words[1].strip() in said, f"{page}:{block.line}: `{command}` no longer says `{words[1].strip()}`:\n{said}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
+def test_the_python_of_a_page_runs(page, folder):
+    program = ["def train_step(*batch): pass"]
+    for block in blocks(page, "python"):
+        if all(importlib.util.find_spec(module) for module in block.needs):
+            lined_up = "\n" * (block.line - 1) + block.text  # a failure names the page's own line
+            program.append(f"exec(compile({lined_up!r}, {str(page)!r}, 'exec'))")
+    done = subprocess.run([sys.executable, "-c", "\n".join(program)], cwd=folder, env=surroundings(folder), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_link_of_a_page_leads_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{name_of(page)} links to {target}, which does not exist"
+
+
+def test_the_dev_commands_that_the_pages_name_exist():
+    usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"^  \./dev (\w+)", usage, re.M))
+    assert known, usage
+    for page in PAGES:
+        for verb in re.findall(r"\./dev (\w+)", page.read_text()):
+            assert verb in known, f"{name_of(page)} names `./dev {verb}`, which does not exist"
+
+
+def test_the_documents_name_every_option_of_the_loader():
+    import inspect
+
+    import stoker
+
+    text = (ROOT / "docs/loader.md").read_text()
+    options = [name for name, parameter in inspect.signature(stoker.Loader.__init__).parameters.items()
+               if name != "self" and parameter.kind is not parameter.VAR_KEYWORD]
+    assert options
+    missing = [name for name in options if f"`{name}`" not in text]
+    assert not missing, f"docs/loader.md does not name {missing}"
+
+
+def test_the_first_screen_of_the_readme_is_short():
+    python = blocks(ROOT / "README.md", "python")
+    assert len(python) == 1 and len(python[0].text.splitlines()) <= 8
