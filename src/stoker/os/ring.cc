@@ -46,6 +46,13 @@ Ring::~Ring() {
   if (*this) io_uring_queue_exit(&ring_);
 }
 
+bool Ring::supports(int opcode) const noexcept {
+  io_uring_probe* const probe = io_uring_get_probe_ring(const_cast<io_uring*>(&ring_));
+  const bool supported = probe != nullptr && io_uring_opcode_supported(probe, opcode) != 0;
+  io_uring_free_probe(probe);
+  return supported;
+}
+
 bool Ring::make_file_table(unsigned count) noexcept {
   return io_uring_register_files_sparse(&ring_, count) == 0;
 }

@@ -27,6 +27,7 @@ class Ring {
   explicit operator bool() const noexcept { return ring_.ring_fd >= 0; }
   // Whether requests may say IOSQE_CQE_SKIP_SUCCESS (Linux 5.17).
   bool can_skip_success() const noexcept { return (ring_.features & IORING_FEAT_CQE_SKIP) != 0; }
+  bool supports(int opcode) const noexcept;  // IORING_OP_...
   // A table of `count` descriptors that live in the ring alone, not in the process (Linux 5.19). False: refused.
   bool make_file_table(unsigned count) noexcept;
 

@@ -50,11 +50,15 @@ class Fetcher {
   // The same reads may go straight into place without slack (a batch slot): ranges of buffered or mapped sources.
   virtual bool reads_in_place(const Source& source) const noexcept = 0;
 
+  // Whether whole files asked for with O_DIRECT come through the page cache, because the file system refuses the flag.
+  virtual bool direct_refused() const noexcept { return false; }
+
   virtual std::size_t room() const noexcept = 0;        // how many more may be submitted now
   virtual std::size_t in_flight() const noexcept = 0;   // submitted and not yet returned by wait()
   virtual void submit(std::span<const Fetch> fetches) = 0;
   // Blocks until something finished, wake() was called, `timeout` has passed or nothing is in flight; returns how
-  // many entries of `out` were filled. Never throws for a failing file: that is a Fetched.
+  // many entries of `out` were filled. Never throws for a failing file: that is a Fetched. A wake() that came while
+  // nobody waited ends the next wait. What submit() took starts, at the latest, here.
   virtual std::size_t wait(std::span<Fetched> out, std::chrono::nanoseconds timeout) = 0;
   // Ends a wait() early. The only call allowed from another thread.
   virtual void wake() noexcept = 0;
@@ -62,7 +66,7 @@ class Fetcher {
 
 struct FetcherOptions {
   Storage storage = Storage::buffered;
-  std::size_t depth = 128;       // requests in flight
+  std::size_t depth = 128;       // requests in flight; at most 8192
   std::size_t io_batch = 32;     // requests handed to the kernel at once
   bool allow_io_uring = true;    // false: plain system calls, one after another
 };

@@ -1,0 +1,159 @@
+#include "stoker/storage/source.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/os/fd.h"
+#include "stoker/os/mapping.h"
+#include "stoker/storage/direct_source.h"
+
+namespace stoker::storage {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"buffered", "direct", "mmap"};
+
+// Opening a pipe would wait for a writer: open without waiting, look at what it is, then wait as usual.
+os::Fd open_regular(const std::string& path, std::uint64_t& size) {
+  os::Fd fd = os::open_file(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+  size = os::file_size(fd.get(), path);
+  (void)::fcntl(fd.get(), F_SETFL, O_RDONLY);
+  return fd;
+}
+
+class BufferedSource final : public Source {
+ public:
+  explicit BufferedSource(std::string path) : path_(std::move(path)), fd_(open_regular(path_, size_)) {}
+
+  std::string_view name() const noexcept override { return path_; }
+  std::uint64_t size_bytes() const noexcept override { return size_; }
+  int descriptor() const noexcept override { return fd_.get(); }
+
+  void read(std::span<const Read> reads) const override {
+    for (const Read& read : reads) check_range(path_, size_, read);
+    for (const Read& read : reads) os::read_exactly(fd_.get(), read.into, read.offset, path_);
+  }
+
+ private:
+  std::string path_;
+  std::uint64_t size_ = 0;
+  os::Fd fd_;
+};
+
+class MmapSource final : public Source {
+ public:
+  explicit MmapSource(std::string path)
+      : path_(std::move(path)), fd_(open_regular(path_, size_)), mapping_(fd_.get(), size_, path_) {}
+
+  std::string_view name() const noexcept override { return path_; }
+  std::uint64_t size_bytes() const noexcept override { return size_; }
+  int descriptor() const noexcept override { return fd_.get(); }
+  std::span<const std::byte> view() const noexcept override { return mapping_.bytes(); }
+
+  void read(std::span<const Read> reads) const override {
+    for (const Read& read : reads) check_range(path_, size_, read);
+    const std::uint64_t now = os::file_size(fd_.get(), path_);  // pages past the end would raise SIGBUS
+    for (const Read& read : reads) {
+      if (read.offset + read.into.size() > now) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("cannot read `{}` at byte {}: the file had {} bytes when it was opened and has {} now",
+                                path_, read.offset, size_, now),
+                    "do not change files while they are read: open it again");
+      }
+      if (!read.into.empty()) std::memcpy(read.into.data(), mapping_.bytes().data() + read.offset, read.into.size());
+    }
+  }
+
+ private:
+  std::string path_;
+  std::uint64_t size_ = 0;
+  os::Fd fd_;
+  os::Mapping mapping_;
+};
+
+class MemorySource final : public Source {
+ public:
+  MemorySource(std::string_view name, std::span<const std::byte> bytes) : name_(name), bytes_(bytes) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  std::uint64_t size_bytes() const noexcept override { return bytes_.size(); }
+  std::span<const std::byte> view() const noexcept override { return bytes_; }
+
+  void read(std::span<const Read> reads) const override {
+    for (const Read& read : reads) check_range(name_, bytes_.size(), read);
+    for (const Read& read : reads) {
+      if (!read.into.empty()) std::memcpy(read.into.data(), bytes_.data() + read.offset, read.into.size());
+    }
+  }
+
+ private:
+  std::string name_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace
+
+std::string_view name(Storage storage) noexcept {
+  return kNames[static_cast<std::size_t>(storage)];
+}
+
+Storage parse_storage(std::string_view text) {
+  const auto found = std::find(kNames.begin(), kNames.end(), text);
+  if (found != kNames.end()) return static_cast<Storage>(found - kNames.begin());
+  const std::string near = nearest(text, kNames.data(), kNames.size());
+  throw Error(ErrorKind::usage,
+              fmt::format("cannot use the storage `{}`: it is not one of buffered, direct, mmap", text),
+              near.empty() ? std::string() : fmt::format("did you mean `{}`?", near));
+}
+
+std::unique_ptr<Source> open_source(std::string_view address, Storage storage) {
+  const std::string path(address);
+  switch (storage) {
+    case Storage::direct:
+      if (std::unique_ptr<Source> source = open_direct_source(path)) return source;
+      break;
+    case Storage::mmap:
+      return std::make_unique<MmapSource>(path);
+    case Storage::buffered:
+      break;
+  }
+  return std::make_unique<BufferedSource>(path);
+}
+
+std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std::byte> bytes) {
+  return std::make_unique<MemorySource>(name, bytes);
+}
+
+std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_bytes) {
+  const std::string name(path);
+  std::uint64_t size = 0;
+  const os::Fd fd = open_regular(name, size);
+  std::vector<std::byte> bytes;
+  // Files of proc and sys say 0 bytes and have more, and any file may grow: read until the end says so.
+  for (std::size_t got = 0;;) {
+    if (size > limit_bytes || got > limit_bytes) {
+      throw Error(ErrorKind::unavailable,
+                  fmt::format("cannot read `{}`: it is larger than {}", name, format_bytes(limit_bytes)));
+    }
+    bytes.resize(std::max<std::size_t>(size + 1, got + 4096));
+    const std::size_t more = os::read_up_to(fd.get(), std::span(bytes).subspan(got), got, name);
+    const bool ended = more < bytes.size() - got;
+    got += more;
+    if (!ended) {
+      size = got * 2;
+      continue;
+    }
+    if (got > limit_bytes) continue;
+    bytes.resize(got);
+    return bytes;
+  }
+}
+
+}  // namespace stoker::storage
