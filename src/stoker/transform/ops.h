@@ -1,4 +1,5 @@
-// What the user declares: a list of operations, as a short text ("rrc:224,flip,normalize:imagenet") or as JSON (from Python).
+// What the user declares: a list of operations, as a short text ("rrc:224,flip,normalize:imagenet") or as JSON (from
+// Python).
 #pragma once
 
 #include <cstdint>
@@ -32,10 +33,11 @@ struct Normalize {  // (x / 255 - mean) / std; x as it is after Window
   std::vector<float> mean, std;
 };
 struct ToFloat {};  // uint8 to [0, 1] float32, uint16 to [0, 1] by 65535
-struct Window {     // 16-bit slices: v - offset is the value in Hounsfield units; maps [level - width/2, level + width/2] to [0, 1]
+struct Window {  // 16-bit slices: v - offset is the value in Hounsfield units; maps [level - width/2, level + width/2]
+                 // to [0, 1]
   double level_min = -700, level_max = 100;  // equal: fixed; otherwise drawn per sample (and per view)
   double width_min = 300, width_max = 2000;
-  std::optional<double> offset;              // none: the index.csv column hu_offset, or 0 where there is none
+  std::optional<double> offset;  // none: the index.csv column hu_offset, or 0 where there is none
 };
 struct PadOrTrim {
   std::uint64_t frames = 16000;

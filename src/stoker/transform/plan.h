@@ -1,6 +1,6 @@
-// Operations compiled once for a data set: output shapes are known, impossible combinations are refused, and each sample
-// runs as crop, resize and one fused store (flip, normalise, convert, lay out) straight into its slot of the batch.
-// A Plan is immutable and safe from any thread; each thread brings its own Scratch.
+// Operations compiled once for a data set: output shapes are known, impossible combinations are refused, and each
+// sample runs as crop, resize and one fused store (flip, normalise, convert, lay out) straight into its slot of the
+// batch. A Plan is immutable and safe from any thread; each thread brings its own Scratch.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct Input {
   Kind kind = Kind::image;
   // image
   std::uint32_t width = 0, height = 0;
-  std::uint8_t channels = 3;      // after colour conversion
-  std::uint8_t bits = 8;          // 8 or 16, of the first sample
+  std::uint8_t channels = 3;  // after colour conversion
+  std::uint8_t bits = 8;      // 8 or 16, of the first sample
   // audio
   std::uint32_t audio_channels = 1, rate_hz = 0;
   // array
@@ -38,29 +38,30 @@ struct Input {
 };
 
 struct OutputOptions {
-  std::optional<DType> dtype;     // none: uint8 for pictures until something makes them float; float32 for sound; as stored for arrays
+  std::optional<DType>
+      dtype;  // none: uint8 for pictures until something makes them float; float32 for sound; as stored for arrays
   Layout layout = Layout::nchw;
 };
 
 // One tensor of the batch.
 struct Output {
-  std::string name;                   // "data", or the name of the group of views
+  std::string name;  // "data", or the name of the group of views
   DType dtype = DType::u8;
-  std::vector<std::uint64_t> shape;   // of one view of one sample, logical order (C,H,W or H,W,C); without the batch
-  Layout layout = Layout::nchw;       // how a picture lies in memory
-  std::uint32_t views = 1;            // the tensor is [batch, shape...] for 1, else [batch, views, shape...]
-  std::uint32_t first_view = 0;       // number of its first view, over all outputs
-  std::size_t view_bytes = 0;         // of one view of one sample; 0 where frames are only known per batch
-  bool varies = false;                // sound without PadOrTrim: the last dimension is the batch's longest
+  std::vector<std::uint64_t> shape;  // of one view of one sample, logical order (C,H,W or H,W,C); without the batch
+  Layout layout = Layout::nchw;      // how a picture lies in memory
+  std::uint32_t views = 1;           // the tensor is [batch, shape...] for 1, else [batch, views, shape...]
+  std::uint32_t first_view = 0;      // number of its first view, over all outputs
+  std::size_t view_bytes = 0;        // of one view of one sample; 0 where frames are only known per batch
+  bool varies = false;               // sound without PadOrTrim: the last dimension is the batch's longest
 };
 
-// What chance decided for one view of one sample. Filled by Plan::draw.
+// What chance decided for one view of one sample. Filled by Plan::draw; trivially copyable.
 struct Draw {
-  Rect crop;                 // source pixels that the view needs (what a decoder must deliver, at least)
-  Rect steps[4];             // one rectangle per geometric step of the plan, meaning known to the plan
-  std::uint32_t sizes[4][2] = {};
+  Rect crop;      // source pixels that the view needs (what a decoder must deliver, at least)
+  Rect steps[4];  // steps[i] of the picture so far is resized to sizes[i]; the one after the last resize is kept
+  std::uint32_t sizes[4][2] = {};  // width, height
   bool flip = false;
-  float window_low = 0, window_scale = 0;
+  float window_low = 0, window_scale = 0;  // in Hounsfield units: (v - offset - low) * scale is in [0, 1]
 };
 
 class Plan {
@@ -77,6 +78,7 @@ class Plan {
   bool deep() const noexcept { return deep_; }  // the decoder must give 16 bits (Window)
   // Draws view `view` of a width x height picture. `random` must be Random(seed, epoch, sample id, view).
   Result draw(std::uint32_t view, std::uint32_t width, std::uint32_t height, Random& random, Draw& draw) const noexcept;
+  // Takes from `scratch` and leaves it taken: reset it after the last view of the sample.
   // `source` holds the rectangle `region` of the picture, which contains draw.crop. `offset` is the sample's hu_offset
   // (used when Window has none of its own). Writes outputs()[..].view_bytes bytes at `slot`.
   Result apply(std::uint32_t view, const Draw& draw, const Pixels& source, const Rect& region, double offset,
@@ -85,14 +87,17 @@ class Plan {
   // ---- sound
   // True when nothing but padding or trimming happens: the decoder may write straight into the slot as float32.
   bool audio_is_direct() const noexcept { return audio_is_direct_; }
-  std::uint32_t output_channels() const noexcept { return output_channels_; }   // of the sound that leaves
+  std::uint32_t output_channels() const noexcept { return output_channels_; }  // of the sound that leaves
   // Frames that leave for a sample that has `frames` at `rate_hz`; the PadOrTrim count where there is one.
   std::uint64_t output_frames(std::uint64_t frames, std::uint32_t rate_hz) const noexcept;
   Result check_audio(std::uint32_t channels, std::uint32_t rate_hz) const noexcept;  // mismatch, with the remedy
   // `source` is planar float32, channel c at source + c * channel_stride. Writes output_channels() rows of
   // `slot_frames` elements of the output dtype at `slot`, zero-padded; `written` is the count of true frames.
+  // `channels` of this sample (Mono takes any number); 0: as many as the first sample has. Mono comes before Resample
+  // whichever is named first: they commute, and one channel is less work.
   Result apply_audio(const float* source, std::size_t channel_stride, std::uint64_t frames, std::uint32_t rate_hz,
-                     std::byte* slot, std::uint64_t slot_frames, std::uint64_t& written, Scratch& scratch) const noexcept;
+                     std::byte* slot, std::uint64_t slot_frames, std::uint64_t& written, Scratch& scratch,
+                     std::uint32_t channels = 0) const noexcept;
 
   // ---- arrays
   bool array_is_copy() const noexcept { return array_is_copy_; }  // bytes go to the slot as they are

@@ -1,0 +1,113 @@
+#include "stoker/transform/store.h"
+
+#include <cstring>
+
+#include "stoker/transform/half.h"
+
+namespace stoker::transform {
+namespace {
+
+struct Identity {
+  std::uint8_t operator()(std::uint32_t, std::uint8_t value) const noexcept { return value; }
+};
+template <typename E>
+struct Table {
+  const E* entries;
+  E operator()(std::uint32_t channel, std::uint8_t value) const noexcept { return entries[channel * 256 + value]; }
+};
+struct ToFloat16 {
+  std::uint16_t operator()(std::uint32_t, float value) const noexcept { return to_float16(value); }
+};
+struct ToBfloat16 {
+  std::uint16_t operator()(std::uint32_t, float value) const noexcept { return to_bfloat16(value); }
+};
+struct Same {
+  float operator()(std::uint32_t, float value) const noexcept { return value; }
+};
+
+template <std::uint32_t kChannels, bool kFlip, typename E, typename T, typename Map>
+void store(const StoreShape& shape, const T* row, std::uint32_t y, Map map, E* slot) noexcept {
+  const std::size_t width = shape.width;
+  if (shape.planar) {
+    E* planes[kChannels];
+    for (std::uint32_t c = 0; c < kChannels; ++c) planes[c] = slot + (std::size_t{c} * shape.height + y) * width;
+    for (std::size_t x = 0; x < width; ++x) {
+      for (std::uint32_t c = 0; c < kChannels; ++c) {
+        planes[c][kFlip ? width - 1 - x : x] = map(c, row[x * kChannels + c]);
+      }
+    }
+  } else {
+    E* const line = slot + std::size_t{y} * width * kChannels;
+    for (std::size_t x = 0; x < width; ++x) {
+      E* const pixel = line + (kFlip ? width - 1 - x : x) * kChannels;
+      for (std::uint32_t c = 0; c < kChannels; ++c) pixel[c] = map(c, row[x * kChannels + c]);
+    }
+  }
+}
+
+template <typename E, typename T, typename Map>
+void store_any(const StoreShape& shape, const T* row, std::uint32_t y, bool flip, Map map, std::byte* slot) noexcept {
+  E* const into = reinterpret_cast<E*>(slot);
+  switch (shape.channels * 2 + (flip ? 1 : 0)) {
+    case 2:
+      return store<1, false>(shape, row, y, map, into);
+    case 3:
+      return store<1, true>(shape, row, y, map, into);
+    case 4:
+      return store<2, false>(shape, row, y, map, into);
+    case 5:
+      return store<2, true>(shape, row, y, map, into);
+    case 6:
+      return store<3, false>(shape, row, y, map, into);
+    case 7:
+      return store<3, true>(shape, row, y, map, into);
+    case 8:
+      return store<4, false>(shape, row, y, map, into);
+    default:
+      return store<4, true>(shape, row, y, map, into);
+  }
+}
+
+}  // namespace
+
+void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
+               std::byte* slot) noexcept {
+  if (table == nullptr) {
+    const std::size_t bytes = std::size_t{shape.width} * shape.channels;
+    if (!flip && (!shape.planar || shape.channels == 1)) {
+      std::memcpy(slot + y * bytes, row, bytes);
+    } else {
+      store_any<std::uint8_t>(shape, row, y, flip, Identity{}, slot);
+    }
+  } else if (shape.dtype == DType::f32) {
+    store_any<float>(shape, row, y, flip, Table<float>{static_cast<const float*>(table)}, slot);
+  } else {
+    store_any<std::uint16_t>(shape, row, y, flip, Table<std::uint16_t>{static_cast<const std::uint16_t*>(table)}, slot);
+  }
+}
+
+void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept {
+  switch (shape.dtype) {
+    case DType::f16:
+      return store_any<std::uint16_t>(shape, row, y, flip, ToFloat16{}, slot);
+    case DType::bf16:
+      return store_any<std::uint16_t>(shape, row, y, flip, ToBfloat16{}, slot);
+    default:
+      return store_any<float>(shape, row, y, flip, Same{}, slot);
+  }
+}
+
+void convert(const float* from, std::size_t count, DType dtype, std::byte* into) noexcept {
+  if (dtype == DType::f32) {
+    if (count != 0) std::memcpy(into, from, count * sizeof(float));
+    return;
+  }
+  auto* const out = reinterpret_cast<std::uint16_t*>(into);
+  if (dtype == DType::f16) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = to_float16(from[i]);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) out[i] = to_bfloat16(from[i]);
+  }
+}
+
+}  // namespace stoker::transform

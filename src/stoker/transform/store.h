@@ -1,0 +1,28 @@
+// The last step of a picture: one row at a time, mirrored or not, through a table (uint8) or converted (float32), into
+// the slot in its layout. Pure; from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "stoker/base/dtype.h"
+
+namespace stoker::transform {
+
+struct StoreShape {
+  std::uint32_t width = 0, height = 0, channels = 0;
+  bool planar = true;  // CHW in memory; else HWC
+  DType dtype = DType::u8;
+};
+
+// `table` is [channels][256] elements of shape.dtype; null stores the bytes as they are (dtype u8 only).
+void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
+               std::byte* slot) noexcept;
+
+// Converts to f32, f16 or bf16.
+void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept;
+
+// `count` float32 to f32, f16 or bf16, in order.
+void convert(const float* from, std::size_t count, DType dtype, std::byte* into) noexcept;
+
+}  // namespace stoker::transform
