@@ -1,5 +1,8 @@
-// Bytes to arrays. Pure functions: no I/O, no threads, no exceptions; hostile bytes give a Result that names what is wrong.
-// Memory that a decoder needs beyond its output comes from the caller's Scratch. Safe from any thread (one Scratch each).
+// Bytes to arrays. Pure functions: no I/O, no threads, no exceptions; hostile bytes give a Result that names what is
+// wrong. Memory that a decoder needs beyond its output comes from the caller's Scratch, and is asked for before it is
+// touched. Two exceptions: libjpeg's own pools (admitted by a Scratch request of the same size; gone when the call
+// returns) and one libdeflate decompressor of 12 KB per thread. Safe from any thread (one Scratch each). Decoders never
+// reset the Scratch.
 #pragma once
 
 #include <array>
@@ -20,15 +23,16 @@ using Bytes = std::span<const std::byte>;
 enum class Media : std::uint8_t { unknown, jpeg, png, wav, npy, npz };
 
 std::string_view name(Media media) noexcept;
-Media sniff(Bytes bytes) noexcept;                     // by content; needs the first 16 bytes
-Media media_of_name(std::string_view path) noexcept;   // by extension, any case
+Media sniff(Bytes bytes) noexcept;                    // by content; needs the first 16 bytes
+Media media_of_name(std::string_view path) noexcept;  // by extension, any case
 
 // ---- pictures: jpeg, png
 
 enum class Color : std::uint8_t {
   rgb,   // as Pillow's convert("RGB")
   gray,  // as Pillow's convert("L")
-  keep,  // as stored, as Pillow opens it: 1, 2, 3 or 4 channels; palettes become what they index
+  keep,  // as stored, as Pillow opens it: 1, 2, 3 or 4 channels; palettes become what they index (RGBA if any is
+         // transparent)
 };
 
 // What a file says of itself, without decoding it.
@@ -42,7 +46,8 @@ struct ImageOptions {
   Color color = Color::rgb;
   bool deep = false;        // give u16: 16-bit files as they are, 8-bit files widened without scaling
   bool fast = false;        // approximations allowed (documented error)
-  std::uint32_t scale = 1;  // with fast: decode at 1/scale (1, 2, 4, 8)
+  std::uint32_t scale = 1;  // with fast, jpeg only: decode at 1/scale (1, 2, 4, 8)
+  bool strict = false;  // jpeg data that libjpeg only warns of is corrupt; otherwise it decodes, as it does in Pillow
 };
 
 inline constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 30;  // more is refused before memory is touched
@@ -52,8 +57,13 @@ Result probe_image(Media media, Bytes bytes, ImageInfo& info) noexcept;
 // Channels that decode_image will give for this file and these options.
 std::uint8_t output_channels(const ImageInfo& info, const ImageOptions& options) noexcept;
 
+// Where `region` lies in the decoded picture: the same, but for a jpeg decoded at 1/scale (rounded outwards).
+Rect decoded_region(Media media, const ImageOptions& options, const Rect& region) noexcept;
+
 // Decodes the rectangle `region` of the picture (in source pixels; all of it must lie inside) into `into`, whose
-// width, height, channels and dtype must be those of the region and the options. Every pixel of `into` is written on ok.
+// width and height must be those of decoded_region, and channels and dtype those of the options. Every pixel of `into`
+// is written on ok. 8-bit output of 16-bit files is as Pillow's: the high byte, but gray is clipped to 255 (ask for
+// `deep`). Rows below the region are not looked at where the format allows (jpeg), so damage there goes unseen.
 Result decode_image(Media media, Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
                     Scratch& scratch) noexcept;
 
@@ -68,6 +78,8 @@ struct AudioInfo {
   SampleFormat format = SampleFormat::s16;
 };
 
+// A data chunk that claims more than there is, or whose length a streaming writer left open (0 with a RIFF size of 0, 8
+// or 2^32-1; 2^32-1), is what is there. An incomplete last frame is dropped.
 Result probe_wav(Bytes bytes, AudioInfo& info) noexcept;
 
 // Frames [first, first + frames) as float32 in [-1, 1) (soundfile's scaling), channel c at into + c * channel_stride.
@@ -80,17 +92,19 @@ struct ArrayInfo {
   DType dtype = DType::u8;
   std::uint8_t rank = 0;
   std::array<std::uint64_t, 8> shape{};
-  std::uint64_t data_offset = 0;   // npy: of the first element in the file; npz: of the member's data in the file
-  std::uint64_t data_bytes = 0;    // of the elements, decoded
+  std::uint64_t data_offset = 0;  // npy: of the first element in the file; npz: of the member's data in the file
+  std::uint64_t data_bytes = 0;   // of the elements, decoded
   // npz only: how the member is stored
   std::uint64_t stored_bytes = 0;
   bool deflated = false;
   std::uint64_t member_bytes = 0;  // header and elements, inflated
+  std::uint32_t crc32 = 0;         // of the member, inflated
 
   std::span<const std::uint64_t> dims() const noexcept { return {shape.data(), rank}; }
 };
 
-// The header alone is enough for npy (`file_bytes` is then the true length). Only C order, little endian.
+// The header alone is enough for npy (`file_bytes` is then the true length). Only C order, little endian. "V2" is read
+// as bfloat16, which is how numpy writes the arrays of ml_dtypes.
 Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcept;
 // `member` names the array ("image" finds image.npy); empty takes the first one.
 Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept;
