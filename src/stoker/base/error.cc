@@ -12,13 +12,20 @@ namespace stoker {
 
 std::string_view name(ErrorKind kind) noexcept {
   switch (kind) {
-    case ErrorKind::usage: return "usage";
-    case ErrorKind::not_found: return "not_found";
-    case ErrorKind::permission: return "permission";
-    case ErrorKind::corrupt: return "corrupt";
-    case ErrorKind::unavailable: return "unavailable";
-    case ErrorKind::unsupported: return "unsupported";
-    case ErrorKind::internal: return "internal";
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::not_found:
+      return "not_found";
+    case ErrorKind::permission:
+      return "permission";
+    case ErrorKind::corrupt:
+      return "corrupt";
+    case ErrorKind::unavailable:
+      return "unavailable";
+    case ErrorKind::unsupported:
+      return "unsupported";
+    case ErrorKind::internal:
+      return "internal";
   }
   return "internal";
 }
@@ -31,25 +38,33 @@ namespace {
 ErrorKind kind_of(int error_number) {
   switch (error_number) {
     case ENOENT:
-    case ENOTDIR: return ErrorKind::not_found;
+    case ENOTDIR:
+      return ErrorKind::not_found;
     case EACCES:
     case EPERM:
-    case EROFS: return ErrorKind::permission;
+    case EROFS:
+      return ErrorKind::permission;
     case EINVAL:
     case ENAMETOOLONG:
     case ELOOP:
-    case EISDIR: return ErrorKind::usage;
-    default: return ErrorKind::unavailable;
+    case EISDIR:
+      return ErrorKind::usage;
+    default:
+      return ErrorKind::unavailable;
   }
 }
 
 std::string hint_of(int error_number) {
   switch (error_number) {
     case EMFILE:
-    case ENFILE: return "raise the limit of open files: `ulimit -n 65536`";
-    case ENOSPC: return "free some space, or choose another folder";
-    case ENOMEM: return "lower memory_limit, or free memory";
-    default: return {};
+    case ENFILE:
+      return "raise the limit of open files: `ulimit -n 65536`";
+    case ENOSPC:
+      return "free some space, or choose another folder";
+    case ENOMEM:
+      return "lower memory_limit, or free memory";
+    default:
+      return {};
   }
 }
 
@@ -69,7 +84,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 Error system_error(int error_number, std::string_view operation, std::string_view subject) {
-  return Error(kind_of(error_number), fmt::format("cannot {} `{}`: {}", operation, subject, std::strerror(error_number)),
+  return Error(kind_of(error_number),
+               fmt::format("cannot {} `{}`: {}", operation, subject, std::strerror(error_number)),
                hint_of(error_number));
 }
 

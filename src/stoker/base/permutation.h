@@ -15,8 +15,8 @@ class Permutation {
   Permutation(std::uint64_t size, std::uint64_t key);
 
   std::uint64_t size() const noexcept { return size_; }
-  std::uint64_t operator()(std::uint64_t place) const noexcept;    // place < size()
-  std::uint64_t inverse(std::uint64_t element) const noexcept;     // the place of `element`
+  std::uint64_t operator()(std::uint64_t place) const noexcept;  // place < size()
+  std::uint64_t inverse(std::uint64_t element) const noexcept;   // the place of `element`
 
  private:
   std::uint64_t encrypt(std::uint64_t value) const noexcept;

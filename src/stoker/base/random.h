@@ -1,5 +1,6 @@
 // Counter-based random numbers (Philox4x32-10): a pure function of a key and a counter, so that a sample's
-// augmentation depends on (seed, epoch, sample id) and on nothing else: not on threads, order, or what was drawn before.
+// augmentation depends on (seed, epoch, sample id) and on nothing else: not on threads, order, or what was drawn
+// before.
 #pragma once
 
 #include <array>

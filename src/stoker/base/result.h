@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 
 struct [[nodiscard]] Result {
   Code code = Code::ok;
-  const char* cause = "";             // static text, lower case, no full stop: "huffman table is missing"
-  std::uint64_t offset = kNoOffset;   // byte in the encoded sample, where known
+  const char* cause = "";            // static text, lower case, no full stop: "huffman table is missing"
+  std::uint64_t offset = kNoOffset;  // byte in the encoded sample, where known
 
   constexpr bool ok() const noexcept { return code == Code::ok; }
 };

@@ -9,7 +9,9 @@ constexpr std::size_t kAlign = 64;
 constexpr std::size_t kHeader = 64;
 constexpr std::size_t kLeast = 256 * 1024;
 
-constexpr std::size_t rounded(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+constexpr std::size_t rounded(std::size_t bytes) {
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
 }  // namespace
 
 Scratch::Block* Scratch::add_block(std::size_t bytes) noexcept {

@@ -1,5 +1,5 @@
-// Working memory for one thread: grows to the largest sample seen and is reused, so that steady state allocates nothing.
-// Bytes come from a Budget. Not shared between threads.
+// Working memory for one thread: grows to the largest sample seen and is reused, so that steady state allocates
+// nothing. Bytes come from a Budget. Not shared between threads.
 #pragma once
 
 #include <cstddef>

@@ -18,9 +18,9 @@ struct Unit {
 };
 
 constexpr std::array kByteUnits = {
-    Unit{"", 1},       Unit{"b", 1},     Unit{"k", 1e3},         Unit{"kb", 1e3},         Unit{"m", 1e6},
-    Unit{"mb", 1e6},   Unit{"g", 1e9},   Unit{"gb", 1e9},        Unit{"t", 1e12},         Unit{"tb", 1e12},
-    Unit{"kib", 1024}, Unit{"mib", kMiB}, Unit{"gib", kGiB},      Unit{"tib", 1024.0 * kGiB}};
+    Unit{"", 1},       Unit{"b", 1},      Unit{"k", 1e3},    Unit{"kb", 1e3},           Unit{"m", 1e6},
+    Unit{"mb", 1e6},   Unit{"g", 1e9},    Unit{"gb", 1e9},   Unit{"t", 1e12},           Unit{"tb", 1e12},
+    Unit{"kib", 1024}, Unit{"mib", kMiB}, Unit{"gib", kGiB}, Unit{"tib", 1024.0 * kGiB}};
 constexpr std::array kTimeUnits = {Unit{"", 1},   Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1},
                                    Unit{"m", 60}, Unit{"min", 60},  Unit{"h", 3600},  Unit{"d", 86400}};
 

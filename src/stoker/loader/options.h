@@ -1,10 +1,12 @@
-// What a loader is asked to do. Plain values; the words, units and defaults are the same in Python and on the command line.
+// What a loader is asked to do. Plain values; the words, units and defaults are the same in Python and on the command
+// line.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "stoker/codec/codec.h"
 #include "stoker/dataset/order.h"
@@ -29,7 +31,7 @@ enum class Decode : std::uint8_t {
 inline constexpr int kAuto = -1;
 
 struct LoaderOptions {
-  std::uint64_t batch_size = 1;            // per rank
+  std::uint64_t batch_size = 1;  // per rank
   bool shuffle = false;
   std::uint64_t seed = 0;
   dataset::LastBatch last_batch = dataset::LastBatch::keep;
@@ -40,22 +42,23 @@ struct LoaderOptions {
   Decode decode = Decode::exact;
   transform::OutputOptions output;
 
-  int num_workers = kAuto;                 // kAuto: effective cores, fewer while the consumer is the limit; 0: decode in next()
-  std::uint64_t prefetch_factor = 2;       // ready batches beyond the one in use, in total
-  std::uint64_t memory_limit = 0;          // bytes, hard; 0: min(25 % of the cgroup or host limit, 8 GB)
+  int num_workers = kAuto;  // kAuto: effective cores, fewer while the consumer is the limit; 0: decode in next()
+  std::uint64_t prefetch_factor = 2;  // ready batches beyond the one in use, in total
+  std::uint64_t memory_limit = 0;     // bytes, hard; 0: min(25 % of the cgroup or host limit, 8 GB)
   storage::Storage storage = storage::Storage::buffered;
-  std::uint64_t io_depth = 0;              // requests in flight per I/O thread; 0: auto
-  std::uint64_t io_batch = 0;              // requests per submission; 0: auto
-  std::uint64_t read_ahead = 0;            // bytes fetched beyond the ready batches; 0: auto
+  std::uint64_t io_depth = 0;    // requests in flight per I/O thread; 0: auto
+  std::uint64_t io_batch = 0;    // requests per submission; 0: auto
+  std::uint64_t read_ahead = 0;  // bytes fetched beyond the ready batches; 0: auto
   int io_threads = kAuto;
 
   OnError on_error = OnError::raise;
-  double max_errors = 0;                   // below 1: share of the samples seen; from 1: count; 0: no limit
-  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // without any progress: an error naming the sample; 0: never
-  bool pin_memory = false;                 // register slabs with the device runtime, where there is one
+  double max_errors = 0;  // below 1: share of the samples seen; from 1: count; 0: no limit
+  std::chrono::nanoseconds timeout =
+      std::chrono::minutes(5);  // without any progress: an error naming the sample; 0: never
+  bool pin_memory = false;      // register slabs with the device runtime, where there is one
 };
 
-OnError parse_on_error(std::string_view text);           // these throw Error(usage), offering the nearest word
+OnError parse_on_error(std::string_view text);  // these throw Error(usage), offering the nearest word
 Decode parse_decode(std::string_view text);
 codec::Color parse_color(std::string_view text);
 transform::Layout parse_layout(std::string_view text);

@@ -1,4 +1,5 @@
-// The few counters that every stage keeps, one cache line per thread, always on. Written by their thread, read by anyone.
+// The few counters that every stage keeps, one cache line per thread, always on. Written by their thread, read by
+// anyone.
 #pragma once
 
 #include <atomic>

@@ -28,10 +28,14 @@ WaitSplit split_wait(std::int64_t from_ns, std::int64_t to_ns, std::span<const R
 
 std::string_view name(Bound bound) noexcept {
   switch (bound) {
-    case Bound::compute: return "compute_bound";
-    case Bound::fetch: return "fetch_bound";
-    case Bound::prep: return "prep_bound";
-    case Bound::handoff: return "handoff_bound";
+    case Bound::compute:
+      return "compute_bound";
+    case Bound::fetch:
+      return "fetch_bound";
+    case Bound::prep:
+      return "prep_bound";
+    case Bound::handoff:
+      return "handoff_bound";
   }
   return "compute_bound";
 }

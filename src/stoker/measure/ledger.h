@@ -1,5 +1,5 @@
-// Where the consumer's time went: compute (between batches) and wait, with wait split by what the next batch still lacked.
-// Not synchronised: written by the consumer's thread.
+// Where the consumer's time went: compute (between batches) and wait, with wait split by what the next batch still
+// lacked. Not synchronised: written by the consumer's thread.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,21 @@ struct WaitSplit {
   WaitSplit& operator+=(const WaitSplit& other) noexcept;
 };
 
-// Each instant of the wait [from_ns, to_ns) is charged to the stage in which the oldest missing row was at that instant.
+// Each instant of the wait [from_ns, to_ns) is charged to the stage in which the oldest missing row was at that
+// instant.
 WaitSplit split_wait(std::int64_t from_ns, std::int64_t to_ns, std::span<const RowTimes> rows) noexcept;
 
 enum class Bound : std::uint8_t { compute, fetch, prep, handoff };
 
 struct Verdict {
   Bound bound = Bound::compute;
-  double share = 0;       // of the running time lost to that stage
-  double gain = 1;        // how many times faster, if that stage were free
+  double share = 0;           // of the running time lost to that stage
+  double gain = 1;            // how many times faster, if that stage were free
   std::string_view severity;  // "fine" below 5 %, "moderate" to 20 %, "severe" above
 };
 
-std::string_view name(Bound bound) noexcept;            // "prep_bound"
-std::string_view general_name(Bound bound) noexcept;    // case A's words: "io_bound", "compute_bound"
+std::string_view name(Bound bound) noexcept;          // "prep_bound"
+std::string_view general_name(Bound bound) noexcept;  // case A's words: "io_bound", "compute_bound"
 
 // `compute_ns` is the time the consumer spent between batches.
 Verdict judge(std::int64_t compute_ns, const WaitSplit& wait) noexcept;

@@ -1,0 +1,365 @@
+// The consumer's side: handing batches out in order, and accounting for its time.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/loader/engine.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr auto kAskEvery = std::chrono::milliseconds(50);
+constexpr std::uint64_t kAdjustEvery = 16;  // batches
+
+class HandedBatch final : public Batch {
+ public:
+  HandedBatch(std::shared_ptr<SlabPool> pool, Slab* slab, dataset::DatasetPtr dataset, const Recipe& recipe,
+              const Pending& pending, std::uint64_t batch_size)
+      : pool_(std::move(pool)),
+        slab_(slab),
+        dataset_(std::move(dataset)),
+        size_(pending.range.count),
+        epoch_(pending.epoch),
+        step_(pending.step),
+        layout_(lay_out(recipe, batch_size, pending.length)),
+        has_lengths_(recipe.has_lengths()) {
+    for (std::size_t o = 0; o < recipe.outputs().size(); ++o) tensors_.push_back(tensor(recipe, o, pending.length));
+  }
+  ~HandedBatch() override {
+    if (slab_ != nullptr) pool_->release(slab_);
+  }
+  HandedBatch(const HandedBatch&) = delete;
+  HandedBatch& operator=(const HandedBatch&) = delete;
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::uint64_t epoch() const noexcept override { return epoch_; }
+  std::uint64_t step() const noexcept override { return step_; }
+  std::span<const Tensor> tensors() const noexcept override { return tensors_; }
+  dataset::LabelKind label_kind() const noexcept override { return dataset_->facts().label_kind; }
+  std::span<std::int64_t> labels() const noexcept override { return at<std::int64_t>(layout_.labels); }
+  std::span<float> real_labels() const noexcept override {
+    if (label_kind() != dataset::LabelKind::real) return {};
+    return at<float>(layout_.real_labels);
+  }
+  std::span<std::int64_t> ids() const noexcept override { return at<std::int64_t>(layout_.ids); }
+  std::span<std::int64_t> indices() const noexcept override { return at<std::int64_t>(layout_.indices); }
+  std::span<std::int64_t> lengths() const noexcept override {
+    if (!has_lengths_) return {};
+    return at<std::int64_t>(layout_.lengths);
+  }
+  std::span<std::uint8_t> valid() const noexcept override { return at<std::uint8_t>(layout_.valid); }
+  std::string name_of(std::uint64_t row) const override {
+    return dataset_->name(static_cast<std::uint64_t>(indices()[row]));
+  }
+  std::uint64_t slab_bytes() const noexcept override { return slab_ == nullptr ? 0 : slab_->arena.size(); }
+
+ private:
+  template <typename T>
+  std::span<T> at(std::size_t offset) const noexcept {
+    if (slab_ == nullptr) return {};
+    return {reinterpret_cast<T*>(slab_->arena.data() + offset), size_};
+  }
+
+  Tensor tensor(const Recipe& recipe, std::size_t o, std::uint64_t length) const {
+    const transform::Output& output = recipe.outputs()[o];
+    Tensor tensor;
+    tensor.name = output.name;
+    tensor.dtype = output.dtype;
+    tensor.data = slab_ == nullptr ? nullptr : slab_->arena.data() + layout_.outputs[o];
+    tensor.shape.push_back(static_cast<std::int64_t>(size_));
+    if (output.views > 1) tensor.shape.push_back(output.views);
+    for (const std::uint64_t d : output.shape) tensor.shape.push_back(static_cast<std::int64_t>(d));
+    if (output.varies) tensor.shape.back() = static_cast<std::int64_t>(length);
+    tensor.strides.resize(tensor.shape.size());
+    std::int64_t stride = 1;
+    for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+      tensor.strides[i] = stride;
+      stride *= std::max<std::int64_t>(1, tensor.shape[i]);
+    }
+    if (output.layout == transform::Layout::channels_last && output.shape.size() == 3) {
+      const std::size_t c = tensor.shape.size() - 3;
+      tensor.strides[c] = 1;
+      tensor.strides[c + 2] = tensor.shape[c];
+      tensor.strides[c + 1] = tensor.shape[c] * tensor.shape[c + 2];
+    }
+    return tensor;
+  }
+
+  std::shared_ptr<SlabPool> pool_;
+  Slab* slab_;  // null for a batch without rows
+  dataset::DatasetPtr dataset_;
+  std::uint64_t size_, epoch_, step_;
+  SlabLayout layout_;
+  bool has_lengths_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace
+
+std::string SampleError::message() const {
+  std::string text = fmt::format("cannot {} `{}` (sample {})", stage, name, index);
+  if (offset >= 0) text += fmt::format(" at byte {}", offset);
+  return text + ": " + cause;
+}
+
+BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
+  refuse_after_fork();
+  const std::int64_t called = measure::now_ns();
+  std::unique_lock lock(mutex_);
+  if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
+  if (!started_) {
+    lock.unlock();
+    start_epoch(epoch_, position_);
+    lock.lock();
+  }
+  if (run_started_ns_ == 0) run_started_ns_ = called;
+  const std::int64_t compute = returned_ns_ != 0 ? called - returned_ns_ : 0;
+  compute_ns_ += compute;
+  run_ended_ns_ = called;
+  returned_ns_ = 0;
+  if (step_ == order_->steps()) return nullptr;
+
+  progress_ns_ = called;
+  seen_progress_ = progress_.load(std::memory_order_relaxed);
+  std::int64_t asked = called;
+  while (true) {
+    Pending* const front = front_locked();
+    if (front != nullptr && front->serial == serial_ && front->ready) break;
+    if (fatal_) throw *fatal_;
+    check_consumer_locked();
+    if (inline_) {
+      if (Unit* const unit = pop_locked()) {
+        lock.unlock();
+        const std::int64_t started = measure::now_ns();
+        process(*unit, *consumer_worker_);
+        const std::int64_t ended = measure::now_ns();
+        consumer_worker_->counters.busy_ns.add(ended - started);
+        if (interrupted && ended - asked > std::int64_t{50'000'000}) {
+          asked = ended;
+          if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+        }
+        lock.lock();
+        continue;
+      }
+    }
+    if (ready_cv_.wait_for(lock, pool_->waits_for_device() ? std::chrono::milliseconds(1) : kAskEvery) ==
+        std::cv_status::timeout) {
+      assign_slabs_locked();  // a pinned slab may be free now
+      if (interrupted) {
+        lock.unlock();
+        if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+        lock.lock();
+      }
+      if (closed_) throw Error(ErrorKind::usage, "the loader was closed while a batch was awaited");
+      check_progress_locked(measure::now_ns());
+    }
+  }
+  Pending& pending = *pendings_.front();
+  if (pending.failure) {
+    for (SampleError& error : std::exchange(pending.errors, {})) errors_.push_back(std::move(error));
+    throw pending.failure->second;
+  }
+  check_error_limit_locked(pending);
+  BatchPtr batch = deliver_locked(pending);
+  const std::int64_t now = measure::now_ns();
+  const measure::WaitSplit wait = measure::split_wait(called, now, pending.times);
+  wait_ += wait;
+  run_ended_ns_ = returned_ns_ = now;
+  if (first_batch_ns_ == 0) first_batch_ns_ = now - constructed_ns_;
+  pendings_.pop_front();
+  free_pendings_.push_back(&pending);
+  adjust_workers_locked(wait, compute);
+  assign_slabs_locked();
+  lock.unlock();
+  wake_readers();
+  return batch;
+}
+
+BatchPtr Loader::Engine::deliver_locked(Pending& pending) {
+  Slab* const slab = std::exchange(pending.slab, nullptr);
+  auto batch = std::make_shared<HandedBatch>(pool_, slab, dataset_, recipe_, pending, options_.batch_size);
+  if (slab != nullptr) --slabs_filling_;
+  ready_depth_.change(measure::now_ns(), --ready_batches_);
+  ++serial_;
+  ++step_;
+  position_ = pending.position_after;
+  ++batches_;
+  samples_ += pending.range.count;
+  for (std::size_t o = 0; o < recipe_.outputs().size(); ++o) {
+    decoded_bytes_ += pending.range.count * recipe_.row_bytes(o, pending.length);
+  }
+  epoch_errors_ += pending.errors.size();
+  for (SampleError& error : pending.errors) errors_.push_back(std::move(error));
+  pending.errors.clear();
+  return batch;
+}
+
+void Loader::Engine::check_error_limit_locked(const Pending& pending) {
+  if (options_.max_errors == 0 || pending.errors.empty()) return;
+  const double allowed = options_.max_errors >= 1
+                             ? options_.max_errors
+                             : std::max(1.0, std::floor(options_.max_errors * static_cast<double>(dataset_->size())));
+  const std::uint64_t count = epoch_errors_ + pending.errors.size();
+  if (static_cast<double>(count) <= allowed) return;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("{} bad samples in epoch {}, more than max_errors={} allows ({}); the last: {}", count,
+                          pending.epoch, options_.max_errors, format_count(static_cast<std::uint64_t>(allowed)),
+                          pending.errors.back().message()),
+              "look at the list of errors; raise max_errors only if they are expected");
+}
+
+// Everything the pool may hold is in the consumer's hands: waiting would never end.
+void Loader::Engine::check_consumer_locked() {
+  const Pending* const front = front_locked();
+  if (front == nullptr || front->slab != nullptr || slabs_filling_ != 0) return;
+  if (recipe_.varies() && front->rows_unmeasured != 0) return;
+  const std::uint64_t need = slab_bytes_for(front->length);
+  if (need > pool_->limit_bytes()) {
+    throw Error(
+        ErrorKind::unavailable,
+        fmt::format("batch {} needs {}, more than the {} that memory_limit {} leaves for batches", front->step,
+                    format_bytes(need), format_bytes(pool_->limit_bytes()), format_bytes(options_.memory_limit)),
+        "raise memory_limit, or lower batch_size");
+  }
+  if (!pool_->is_exhausted(need)) return;
+  throw Error(
+      ErrorKind::unavailable,
+      fmt::format("no room for the next batch: the consumer still holds {} batches ({} of memory_limit {})",
+                  pool_->count(), format_bytes(pool_->used_bytes()), format_bytes(options_.memory_limit)),
+      "drop each batch before asking for many more, copy what you keep (copy=True does it), or raise memory_limit");
+}
+
+void Loader::Engine::check_progress_locked(std::int64_t now) {
+  const std::uint64_t progress = progress_.load(std::memory_order_relaxed);
+  if (progress != seen_progress_) {
+    seen_progress_ = progress;
+    progress_ns_ = now;
+    return;
+  }
+  if (options_.timeout.count() <= 0 || now - progress_ns_ < options_.timeout.count()) return;
+  std::string where = "nothing was being read";
+  if (const Pending* const front = front_locked()) {
+    for (std::size_t i = 0; i < front->times.size(); ++i) {
+      auto& times = const_cast<measure::RowTimes&>(front->times[i]);
+      if (std::atomic_ref(times.done_ns).load(std::memory_order_relaxed) != 0) continue;
+      const bool read = std::atomic_ref(times.read_ns).load(std::memory_order_relaxed) != 0;
+      const std::uint64_t index = order_->sample(front->range.first + i);
+      where = fmt::format("batch {} waits for `{}` (sample {}) in stage {}", front->step, dataset_->name(index), index,
+                          read ? "prep" : "fetch");
+      break;
+    }
+  }
+  throw Error(
+      ErrorKind::unavailable,
+      fmt::format("no progress for {}: {}", format_duration(std::chrono::nanoseconds(now - progress_ns_)), where),
+      "look at the storage under that file; `timeout` sets how long to wait");
+}
+
+// Fewer workers while the consumer is the limit, more when it waits for them. Batches never change, only who makes
+// them.
+void Loader::Engine::adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns) {
+  if (!auto_workers_) return;
+  window_wait_ += wait;
+  window_compute_ns_ += compute_ns;
+  if (++window_batches_ < kAdjustEvery) return;
+  const double total = static_cast<double>(std::max<std::int64_t>(1, window_compute_ns_ + window_wait_.total_ns()));
+  const double waiting = static_cast<double>(window_wait_.total_ns()) / total;
+  const double prep = static_cast<double>(window_wait_.prep_ns) / total;
+  if (prep > 0.02 && active_workers_ < max_workers_) {
+    active_workers_ = max_workers_;
+    work_cv_.notify_all();
+  } else if (waiting < 0.005 && active_workers_ > 1 && ready_batches_ >= options_.prefetch_factor) {
+    --active_workers_;
+  }
+  window_wait_ = {};
+  window_compute_ns_ = 0;
+  window_batches_ = 0;
+}
+
+State Loader::Engine::state() const {
+  const std::scoped_lock lock(mutex_);
+  State state{epoch_, position_, options_.seed, options_.shuffle, dataset_->size(), dataset_->facts().fingerprint};
+  if (step_ == order_->steps()) ++state.epoch, state.position = 0;
+  return state;
+}
+
+void Loader::Engine::load_state(const State& state) {
+  if (state.size != dataset_->size() || state.fingerprint != dataset_->facts().fingerprint) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the saved state belongs to another data set ({} samples; this one has {})", state.size,
+                            dataset_->size()),
+                "resume with the data set the state was saved with, or start a new run");
+  }
+  if (state.seed != options_.seed || state.shuffle != options_.shuffle) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the saved state has seed={} and shuffle={}, this loader seed={} and shuffle={}",
+                            state.seed, state.shuffle, options_.seed, options_.shuffle),
+                "make the loader with the same seed and shuffle");
+  }
+  start_epoch(state.epoch, state.position);
+}
+
+Stats Loader::Engine::stats() const {
+  const std::scoped_lock lock(mutex_);
+  Stats stats;
+  stats.samples = samples_;
+  stats.batches = stats.steps = batches_;
+  stats.decoded_bytes = decoded_bytes_;
+  stats.running_s = static_cast<double>(run_ended_ns_ - run_started_ns_) * 1e-9;
+  stats.compute_s = static_cast<double>(compute_ns_) * 1e-9;
+  stats.wait = wait_;
+  stats.first_batch_s = static_cast<double>(first_batch_ns_) * 1e-9;
+  for (const auto& io : io_threads_) stats.fetch.add(io->counters);
+  for (const auto& worker : workers_) stats.prep.add(worker->counters);
+  if (consumer_worker_) stats.prep.add(consumer_worker_->counters);
+  const auto minus = [](measure::StageTotals& a, const measure::StageTotals& b) {
+    a.busy_s -= b.busy_s, a.input_wait_s -= b.input_wait_s, a.room_wait_s -= b.room_wait_s;
+    a.items -= b.items, a.bytes -= b.bytes;
+  };
+  minus(stats.fetch, fetch_base_);
+  minus(stats.prep, prep_base_);
+  stats.encoded_bytes = stats.fetch.bytes;
+  const std::int64_t now = measure::now_ns();
+  stats.ready = ready_depth_.read(now);
+  stats.bytes_ready = bytes_depth_.read(now);
+  stats.num_workers = inline_ ? 0 : active_workers_;
+  stats.io_threads = options_.io_threads;
+  stats.memory_limit = options_.memory_limit;
+  if (pool_) {
+    stats.memory_used = pool_->used_bytes() + ring_bytes_ + scratch_budget_->used_bytes();
+    stats.memory_peak = pool_->peak_bytes() + ring_bytes_ + scratch_budget_->peak_bytes();
+    stats.slabs = pool_->count();
+    stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
+    stats.slab_bytes = pool_->used_bytes();
+  }
+  stats.errors = errors_.size();
+  return stats;
+}
+
+void Loader::Engine::reset_stats() {
+  const Stats now = stats();
+  const std::scoped_lock lock(mutex_);
+  const auto plus = [](measure::StageTotals& a, const measure::StageTotals& b) {
+    a.busy_s += b.busy_s, a.input_wait_s += b.input_wait_s, a.room_wait_s += b.room_wait_s;
+    a.items += b.items, a.bytes += b.bytes;
+  };
+  plus(fetch_base_, now.fetch);
+  plus(prep_base_, now.prep);
+  samples_ = batches_ = decoded_bytes_ = 0;
+  compute_ns_ = 0;
+  run_started_ns_ = run_ended_ns_ = 0;
+  wait_ = {};
+  const std::int64_t at = measure::now_ns();
+  ready_depth_.start(at, ready_batches_);
+  bytes_depth_.start(at, queued_rows_);
+}
+
+std::vector<SampleError> Loader::Engine::errors() const {
+  const std::scoped_lock lock(mutex_);
+  return errors_;
+}
+
+}  // namespace stoker::loader

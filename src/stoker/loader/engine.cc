@@ -1,0 +1,398 @@
+#include "stoker/loader/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/fork.h"
+#include "stoker/os/memory.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr std::size_t kSlabAlign = 4096;
+constexpr std::uint64_t kLeastScratch = 256 * kKiB;
+constexpr std::uint64_t kUnitBytes = 256 * kKiB;
+
+std::size_t up(std::size_t value, std::size_t align) {
+  return (value + align - 1) / align * align;
+}
+
+LoaderOptions checked(LoaderOptions options) {
+  if (options.batch_size == 0) throw Error(ErrorKind::usage, "batch_size must be at least 1");
+  if (options.world_size == 0 || options.rank >= options.world_size) {
+    throw Error(ErrorKind::usage,
+                fmt::format("rank {} of world_size {} does not exist", options.rank, options.world_size));
+  }
+  if (options.num_workers < kAuto) throw Error(ErrorKind::usage, "num_workers is a count, or auto");
+  if (options.max_errors < 0 || !std::isfinite(options.max_errors)) {
+    throw Error(ErrorKind::usage, "max_errors is a share below 1 or a count");
+  }
+  if (options.memory_limit == 0)
+    options.memory_limit = std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
+  if (options.num_workers > 1024) throw Error(ErrorKind::usage, "num_workers above 1024 is surely a mistake");
+  return options;
+}
+
+}  // namespace
+
+SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t length) noexcept {
+  SlabLayout layout;
+  std::size_t at = 0;
+  const auto place = [&](std::size_t bytes, std::size_t align) {
+    at = up(at, align);
+    return std::exchange(at, at + bytes);
+  };
+  for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {
+    layout.row_bytes[o] = recipe.row_bytes(o, length);
+    layout.outputs[o] = place(rows * layout.row_bytes[o], kSlabAlign);
+  }
+  layout.labels = place(rows * 8, 64);
+  layout.real_labels = place(rows * 4, 64);
+  layout.ids = place(rows * 8, 64);
+  layout.indices = place(rows * 8, 64);
+  layout.lengths = place(rows * 8, 64);
+  layout.valid = place(rows, 64);
+  layout.total = at;
+  return layout;
+}
+
+Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
+    : dataset_(std::move(dataset)),
+      options_(checked(std::move(options))),
+      recipe_(*dataset_, options_),
+      notes_(dataset_->facts().notes),
+      fork_generation_(os::fork_generation()),
+      constructed_ns_(measure::now_ns()) {
+  const auto& columns = dataset_->facts().columns;
+  const auto column = std::find(columns.begin(), columns.end(), "hu_offset");
+  if (column != columns.end()) hu_offset_column_ = static_cast<std::size_t>(column - columns.begin());
+  if (options_.pin_memory) {
+    std::string why;
+    device_ = DeviceRuntime::find(&why);
+    if (!device_) notes_.push_back("pin_memory is off: " + why);
+  }
+  const os::Cores cores = os::effective_cores();
+  auto_workers_ = options_.num_workers == kAuto;
+  if (auto_workers_) options_.num_workers = cores.whole();
+  max_workers_ = std::max(1, options_.num_workers);
+  active_workers_ = options_.num_workers;
+  inline_ = options_.num_workers == 0;
+  if (auto_workers_ && !cores.limited_by.empty()) {
+    notes_.push_back(fmt::format("num_workers={}: limited by {}", options_.num_workers, cores.limited_by));
+  }
+  const dataset::Extent first = dataset_->size() > 0 ? dataset_->extent(0) : dataset::Extent{};
+  in_place_ =
+      recipe_.is_copy() && first.source != nullptr && first.source->view().empty() && !first.source->is_direct();
+  if (options_.io_threads == kAuto) {
+    options_.io_threads = in_place_ ? std::clamp(cores.whole(), 1, 4) : std::clamp(cores.whole() / 2, 1, 4);
+  }
+  if (options_.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
+  if (options_.io_depth == 0) options_.io_depth = 256;
+  if (options_.io_batch == 0) options_.io_batch = Unit::kMaxRows;
+  options_.io_depth = std::max<std::uint64_t>(options_.io_depth, 1);
+  divide_memory();
+  order_.emplace(make_order(0, 0));
+}
+
+Loader::Engine::~Engine() {
+  close();
+}
+
+bool Loader::Engine::is_forked() const noexcept {
+  return os::fork_generation() != fork_generation_;
+}
+
+void Loader::Engine::refuse_after_fork() const {
+  if (!is_forked()) return;
+  throw Error(ErrorKind::usage, "this loader was made in another process: its threads did not survive the fork",
+              "make the loader in the process that uses it (after fork, or with the `spawn` start method)");
+}
+
+std::uint64_t Loader::Engine::slab_bytes_for(std::uint64_t length) const noexcept {
+  return os::Arena::rounded(lay_out(recipe_, options_.batch_size, length).total);
+}
+
+dataset::Order Loader::Engine::make_order(std::uint64_t epoch, std::uint64_t position) const {
+  return dataset::Order({.size = dataset_->size(),
+                         .shuffle = options_.shuffle,
+                         .seed = options_.seed,
+                         .batch_size = options_.batch_size,
+                         .rank = options_.rank,
+                         .world_size = options_.world_size,
+                         .last_batch = options_.last_batch},
+                        epoch, position);
+}
+
+// memory_limit = slabs + encoded bytes + scratch, each a fixed share that is kept by admission.
+void Loader::Engine::divide_memory() {
+  const dataset::Facts& facts = dataset_->facts();
+  const std::uint64_t limit = options_.memory_limit;
+  const std::uint64_t count = std::max<std::uint64_t>(1, dataset_->size());
+  const std::uint64_t batch = std::min<std::uint64_t>(options_.batch_size, count);
+  const std::uint64_t workers = static_cast<std::uint64_t>(max_workers_);
+  // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
+  const bool direct = options_.storage == storage::Storage::direct;
+  const auto on_ring = [&](std::uint64_t bytes) {
+    return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
+  };
+  const bool has_files = dataset_->extent(0).source == nullptr;
+  const std::uint64_t mean = has_files || facts.array ? facts.total_bytes / count : facts.largest_bytes;
+  const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));
+  const std::uint64_t largest = on_ring(facts.largest_bytes);
+
+  std::uint64_t slab = recipe_.varies() ? 0 : slab_bytes_for(0);
+  if (recipe_.varies()) {
+    // Only known batch by batch; twice the mean row is a fair guess for the least.
+    std::uint64_t length = 2 * std::max<std::uint64_t>(1, mean);
+    slab = slab_bytes_for(length);
+  }
+  const std::uint64_t scratch_least =
+      in_place_ || recipe_.is_copy() ? 0 : workers * std::max<std::uint64_t>(recipe_.scratch_estimate(), kLeastScratch);
+  // A batch whose length is known only when all of it was read must be on the ring as a whole; blocks are whole pages,
+  // and the piece at the end of the ring that is too short for a block is lost.
+  std::uint64_t ring_least = up(usual, 4096) + 4096;
+  if (recipe_.varies()) {
+    ring_least = std::min(batch * up(largest, 4096), up(facts.total_bytes, 4096) + batch * 4 * 4096) +
+                 up(largest, 4096) + kUnitBytes;
+  }
+  if (in_place_) ring_least = 4096;
+  const std::uint64_t least = 2 * slab + ring_least + scratch_least;
+  if (limit < least) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("memory_limit {} is too small: two batches ({} each), the bytes being read ({}) and working "
+                    "memory ({}) need at least {} ({} bytes)",
+                    format_bytes(limit), format_bytes(slab), format_bytes(ring_least), format_bytes(scratch_least),
+                    format_bytes(least), least),
+        "raise memory_limit, or lower batch_size or num_workers");
+  }
+  std::uint64_t left = limit - least;
+  const auto grant = [&](std::uint64_t wanted) {
+    const std::uint64_t granted = std::min(wanted, left);
+    left -= granted;
+    return granted;
+  };
+  const std::uint64_t more_slabs =
+      recipe_.varies() ? 0 : grant(options_.prefetch_factor * slab) / std::max<std::uint64_t>(1, slab);
+  scratch_limit_ =
+      scratch_least == 0 ? 0 : scratch_least + grant(std::max(limit / 4, 4 * scratch_least) - scratch_least);
+  std::uint64_t ring_wanted = options_.read_ahead != 0
+                                  ? options_.read_ahead + largest
+                                  : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
+  ring_wanted = std::max(ring_wanted, ring_least);
+  ring_bytes_ = in_place_ ? 4096 : ring_least + grant(ring_wanted - ring_least);
+  // What is left may hold batches that the consumer keeps.
+  slab_limit_ = 2 * slab + more_slabs * slab + left;
+  if (scratch_limit_ == 0)
+    scratch_limit_ = std::min<std::uint64_t>(slab_limit_ / 8, 16 * kMiB), slab_limit_ -= scratch_limit_;
+  if (slab_limit_ < 2 * slab) slab_limit_ += scratch_limit_, scratch_limit_ = 0;
+
+  unit_bytes_ = in_place_ ? 2 * kUnitBytes : std::min(kUnitBytes, ring_bytes_ / 4);
+  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, unit_bytes_ / usual);
+  const std::uint64_t by_batch = std::max<std::uint64_t>(1, options_.batch_size / (2 * workers));
+  unit_rows_ = recipe_.is_heavy()
+                   ? 1
+                   : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
+  unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
+  const std::uint64_t ahead = ring_bytes_ / std::max<std::uint64_t>(1, batch * usual);
+  max_pendings_ = options_.prefetch_factor + 2 + std::min<std::uint64_t>(ahead, 64);
+}
+
+void Loader::Engine::start_threads() {
+  const std::scoped_lock lock(mutex_);  // the threads wait for it until everything is in place
+  if (started_) return;
+  pool_ = std::make_shared<SlabPool>(slab_limit_, device_);
+  pool_->set_on_release([this] {
+    {
+      const std::scoped_lock inner(mutex_);
+      assign_slabs_locked();
+    }
+    ready_cv_.notify_all();
+  });
+  const std::uint64_t units = max_pendings_ * ((options_.batch_size + unit_rows_ - 1) / unit_rows_) + 8;
+  const std::uint64_t max_units = std::min<std::uint64_t>(units, 4096);
+  ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units + 1);
+  scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
+  queue_.reserve(max_units);
+  for (std::uint64_t i = 0; i < max_pendings_; ++i) {
+    pending_pool_.push_back(std::make_unique<Pending>());
+    pending_pool_.back()->rows.reserve(options_.batch_size);
+    pending_pool_.back()->times.reserve(options_.batch_size);
+    pending_pool_.back()->parked.reserve(options_.batch_size / unit_rows_ + 1);
+    free_pendings_.push_back(pending_pool_.back().get());
+  }
+  for (std::uint64_t i = 0; i < max_units; ++i) {
+    unit_pool_.push_back(std::make_unique<Unit>());
+    free_units_.push_back(unit_pool_.back().get());
+  }
+  const std::int64_t now = measure::now_ns();
+  ready_depth_.start(now, 0);
+  bytes_depth_.start(now, 0);
+  consumer_worker_ = std::make_unique<Worker>(scratch_budget_.get());
+  started_ = true;
+
+  std::string reason;
+  storage::FetcherOptions fetcher{
+      .storage = options_.storage, .depth = options_.io_depth, .io_batch = options_.io_batch};
+  auto first = storage::make_fetcher(fetcher, &reason);
+  if (!reason.empty()) {
+    // Plain system calls wait for the disk one by one, so it takes more threads to keep the disk busy.
+    notes_.push_back(reason);
+    options_.io_threads = std::max(options_.io_threads, in_place_ ? options_.io_threads : 8);
+  }
+  fetch_alignment_ = first->alignment();
+  for (int i = 0; i < options_.io_threads; ++i) {
+    io_threads_.push_back(std::make_unique<IoThread>());
+    io_threads_.back()->fetcher = i == 0 ? std::move(first) : storage::make_fetcher(fetcher);
+  }
+  for (auto& io : io_threads_) io->thread = std::thread([this, &self = *io] { io_loop(self); });
+  for (int i = 0; i < options_.num_workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(scratch_budget_.get()));
+    workers_.back()->thread = std::thread([this, &self = *workers_.back(), i] { work_loop(self, i); });
+  }
+}
+
+void Loader::Engine::set_num_workers(int workers) {
+  if (workers < 1 || workers > 1024)
+    throw Error(ErrorKind::usage, "num_workers can be changed to 1 up to 1024 while running");
+  {
+    const std::scoped_lock lock(mutex_);
+    if (inline_) {
+      throw Error(ErrorKind::usage, "this loader was made with num_workers=0 and decodes in the calling thread",
+                  "make it with num_workers of at least 1");
+    }
+    auto_workers_ = false;
+    active_workers_ = options_.num_workers = workers;
+    while (started_ && !closed_ && static_cast<int>(workers_.size()) < workers) {
+      const int number = static_cast<int>(workers_.size());
+      workers_.push_back(std::make_unique<Worker>(scratch_budget_.get()));
+      workers_.back()->thread = std::thread([this, &self = *workers_.back(), number] { work_loop(self, number); });
+    }
+  }
+  work_cv_.notify_all();
+}
+
+void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position) {
+  refuse_after_fork();
+  if (position > dataset_->size()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("position {} lies beyond the {} samples of the data set", position, dataset_->size()));
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
+  }
+  start_threads();
+  bool at_edge = false;
+  {
+    const std::scoped_lock plan(plan_mutex_);
+    const std::scoped_lock lock(mutex_);
+    // Workers may be ahead in the next epoch already: then go on.
+    at_edge =
+        !paused_ && !fatal_ && position == 0 && epoch == epoch_ + 1 && step_ == order_->steps() && plan_epoch_ >= epoch;
+    if (at_edge) {
+      order_.emplace(make_order(epoch, 0));
+      epoch_ = epoch, step_ = 0, position_ = 0, epoch_errors_ = 0;
+      returned_ns_ = 0;
+    }
+  }
+  if (!at_edge) restart(epoch, position);
+}
+
+void Loader::Engine::restart(std::uint64_t epoch, std::uint64_t position) {
+  dataset::Order order = make_order(epoch, position);
+  {
+    const std::scoped_lock plan(plan_mutex_);
+    paused_ = true;
+    if (stalled_ != nullptr) {
+      const std::scoped_lock lock(mutex_);
+      --units_out_;
+      free_units_.push_back(std::exchange(stalled_, nullptr));
+    }
+    plan_pending_ = nullptr;
+  }
+  std::unique_lock lock(mutex_);
+  for (Pending* pending : pendings_) {
+    pending->abandoned = true;
+    for (Unit* unit : std::exchange(pending->parked, {})) queue_.push(unit), queued_rows_ += unit->rows;
+  }
+  work_cv_.notify_all();
+  const auto deadline =
+      measure::Clock::now() + (options_.timeout.count() > 0 ? options_.timeout : std::chrono::hours(24));
+  while (units_out_ > 0) {
+    if (inline_) {
+      if (Unit* const unit = pop_locked()) {
+        lock.unlock();
+        process(*unit, *consumer_worker_);
+        lock.lock();
+        continue;
+      }
+    }
+    if (drained_cv_.wait_until(lock, deadline) == std::cv_status::timeout) {
+      throw Error(ErrorKind::unavailable, "the reads of the epoch before did not end in time; the storage hangs");
+    }
+  }
+  for (Pending* pending : pendings_) {
+    if (pending->slab != nullptr) {
+      Slab* const slab = std::exchange(pending->slab, nullptr);
+      lock.unlock();  // release() calls back
+      pool_->release(slab);
+      lock.lock();
+    }
+    free_pendings_.push_back(pending);
+  }
+  pendings_.clear();
+  slabs_filling_ = 0;
+  ready_batches_ = 0;
+  ready_depth_.change(measure::now_ns(), 0);
+  fatal_.reset();
+  order_.emplace(order);
+  epoch_ = epoch, step_ = 0, position_ = position, epoch_errors_ = 0;
+  returned_ns_ = 0;
+  lock.unlock();
+  {
+    const std::scoped_lock plan(plan_mutex_);
+    plan_order_.emplace(order);
+    plan_epoch_ = epoch;
+    plan_step_ = 0;
+    plan_serial_ = serial_;
+    paused_ = false;
+  }
+  wake_readers();
+}
+
+void Loader::Engine::close() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_) return;
+    closed_ = stopping_ = true;
+  }
+  if (!started_) return;
+  pool_->set_on_release({});
+  io_cv_.notify_all();
+  work_cv_.notify_all();
+  ready_cv_.notify_all();
+  for (auto& io : io_threads_) io->fetcher->wake();
+  for (auto& io : io_threads_) io->thread.join();
+  for (auto& io : io_threads_) io->fetcher.reset();  // ends what is in flight before its memory goes
+  for (auto& worker : workers_) worker->thread.join();
+  for (Pending* pending : pendings_) {
+    if (pending->slab != nullptr) pool_->release(std::exchange(pending->slab, nullptr));
+  }
+  pendings_.clear();
+  ring_.reset();
+  for (auto& worker : workers_) worker->scratch.release();
+  consumer_worker_->scratch.release();
+}
+
+std::vector<std::string> Loader::Engine::notes() const {
+  const std::scoped_lock lock(mutex_);
+  return notes_;
+}
+
+}  // namespace stoker::loader

@@ -1,0 +1,195 @@
+// The threads behind a Loader. The order of things, for one batch:
+//   1. an I/O thread claims rows in global order (plan_mutex_), takes room for their bytes, submits the reads;
+//   2. read rows wait as units in queue_ (or parked, until their batch has a slab);
+//   3. a worker decodes and transforms each row into its place in the slab;
+//   4. the worker that finishes the last row closes the batch and wakes the consumer;
+//   5. next() hands batches out by serial number; the slab comes back when the consumer drops it.
+// Room is taken in global order in steps 1 and 2, so whoever waits for room waits for earlier batches only: no
+// deadlock. Locks: plan_mutex_ before mutex_; nothing is locked while decoding or waiting for I/O.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stoker/base/budget.h"
+#include "stoker/base/scratch.h"
+#include "stoker/loader/byte_ring.h"
+#include "stoker/loader/loader.h"
+#include "stoker/loader/pending.h"
+#include "stoker/loader/recipe.h"
+#include "stoker/loader/slabs.h"
+#include "stoker/storage/fetcher.h"
+
+namespace stoker::loader {
+
+class Loader::Engine {
+ public:
+  Engine(dataset::DatasetPtr dataset, LoaderOptions options);
+  ~Engine();
+
+  void start_epoch(std::uint64_t epoch, std::uint64_t position);
+  BatchPtr next(const std::function<bool()>& interrupted);
+  State state() const;
+  void load_state(const State& state);
+  void set_num_workers(int workers);
+  Stats stats() const;
+  void reset_stats();
+  std::vector<SampleError> errors() const;
+  std::vector<std::string> notes() const;
+  void close();
+  void refuse_after_fork() const;  // throws in a forked child
+  bool is_forked() const noexcept;
+
+  const LoaderOptions& options() const noexcept { return options_; }
+  const dataset::Dataset& dataset() const noexcept { return *dataset_; }
+  const Recipe& recipe() const noexcept { return recipe_; }
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  std::uint64_t steps() const noexcept { return order_->steps(); }
+
+ private:
+  struct alignas(64) Thread {
+    std::thread thread;
+    measure::StageCounters counters;
+  };
+  struct IoThread : Thread {
+    std::unique_ptr<storage::Fetcher> fetcher;
+    std::atomic<bool> refused{false};  // its last claim found no room: wake it when there is some
+  };
+  struct Worker : Thread {
+    explicit Worker(Budget* budget) : scratch(budget) {}
+    Scratch scratch;
+  };
+
+  // engine.cc: sizes, threads, epochs
+  void divide_memory();
+  std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;
+  void start_threads();
+  void restart(std::uint64_t epoch, std::uint64_t position);
+  dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
+
+  // fetch_stage.cc
+  void io_loop(IoThread& self);
+  Unit* claim();
+  Unit* plan_unit();
+  bool open_pending();
+  bool admit(Unit& unit);
+  void submit(IoThread& self, Unit& unit);
+  void complete(IoThread& self, const storage::Fetched& fetched);
+  void read_finished(Unit& unit, std::int64_t now);
+  void wake_readers() noexcept;
+
+  // prep_stage.cc
+  void work_loop(Worker& self, int number);
+  Unit* pop_locked();
+  void process(Unit& unit, Worker& self);
+  void measure_rows(Unit& unit, Worker& self);
+  void make_rows(Unit& unit, Worker& self);
+  Verdict make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
+                   std::uint64_t& length, Worker& self);
+  void row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self);
+  BadRow describe(std::uint64_t index, const ReadFault& fault) const;
+  BadRow describe(const Verdict& verdict) const;
+  bool replace_row(Pending& pending, std::uint64_t row, Worker& self);
+  Verdict retry_with_more_memory(const std::function<Verdict()>& again, Worker& self);
+  Slot slot_of(const Pending& pending, std::uint64_t row) const noexcept;
+  void rows_finished(Pending& pending, std::uint64_t count);
+  void close_batch(Pending& pending);
+  void retire(Unit& unit);
+  void assign_slabs_locked();
+
+  // consumer.cc
+  BatchPtr deliver_locked(Pending& pending);
+  void check_consumer_locked();
+  void check_progress_locked(std::int64_t now);
+  void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
+  Pending* front_locked() noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
+  void check_error_limit_locked(const Pending& pending);
+
+  dataset::DatasetPtr dataset_;
+  LoaderOptions options_;
+  Recipe recipe_;
+  std::shared_ptr<DeviceRuntime> device_;
+  std::vector<std::string> notes_;
+  const std::uint64_t fork_generation_;
+  const std::int64_t constructed_ns_;
+  std::size_t hu_offset_column_ = ~std::size_t{0};
+
+  // Sizes, fixed at construction.
+  std::uint64_t slab_limit_ = 0, ring_bytes_ = 0, scratch_limit_ = 0;
+  std::uint64_t max_pendings_ = 0;
+  std::uint32_t unit_rows_ = 1;
+  std::uint64_t unit_bytes_ = 0;
+  bool in_place_ = false;
+  int max_workers_ = 1;
+  bool auto_workers_ = false;
+  bool inline_ = false;  // num_workers = 0: the consumer decodes
+
+  std::shared_ptr<SlabPool> pool_;
+  std::unique_ptr<ByteRing> ring_;
+  std::unique_ptr<Budget> scratch_budget_;
+  std::vector<std::unique_ptr<IoThread>> io_threads_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<Worker> consumer_worker_;  // num_workers = 0
+  std::size_t fetch_alignment_ = 64;
+
+  // What comes next to be read. plan_mutex_.
+  std::mutex plan_mutex_;
+  bool paused_ = true;
+  std::optional<dataset::Order> plan_order_;
+  std::uint64_t plan_epoch_ = 0, plan_step_ = 0, plan_serial_ = 0;
+  Pending* plan_pending_ = nullptr;
+  std::uint64_t plan_row_ = 0;
+  Unit* stalled_ = nullptr;  // planned, but there was no room
+
+  // What is in flight. mutex_.
+  mutable std::mutex mutex_;
+  std::condition_variable io_cv_, work_cv_, ready_cv_, drained_cv_;
+  std::deque<Pending*> pendings_;  // by serial
+  std::vector<std::unique_ptr<Pending>> pending_pool_;
+  std::vector<Pending*> free_pendings_;
+  std::vector<std::unique_ptr<Unit>> unit_pool_;
+  std::vector<Unit*> free_units_;
+  UnitQueue queue_;
+  std::uint64_t queued_rows_ = 0;
+  std::uint64_t units_out_ = 0;      // claimed and not yet retired
+  std::uint64_t slabs_filling_ = 0;  // assigned to batches not yet delivered
+  std::uint64_t admissions_ = 0;     // changes when there may be room again
+  int active_workers_ = 1;
+  std::atomic<std::uint64_t> scratch_wanted_{0};  // a large sample asks the others to give their scratch back
+  std::mutex large_sample_mutex_;
+  bool stopping_ = false, closed_ = false, started_ = false;
+  std::optional<Error> fatal_;
+  std::atomic<std::uint64_t> progress_{0};
+
+  // The consumer's place. mutex_ for what others read.
+  std::optional<dataset::Order> order_;
+  std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
+  std::int64_t returned_ns_ = 0;  // when the last batch was handed out; 0: not inside an epoch
+  std::uint64_t seen_progress_ = 0;
+  std::int64_t progress_ns_ = 0;
+  std::vector<SampleError> errors_;
+  std::uint64_t epoch_errors_ = 0;
+
+  // Figures. mutex_.
+  measure::DepthMeter ready_depth_, bytes_depth_;
+  std::uint64_t ready_batches_ = 0;
+  std::uint64_t samples_ = 0, batches_ = 0, decoded_bytes_ = 0;
+  std::int64_t compute_ns_ = 0, first_batch_ns_ = 0;
+  std::int64_t run_started_ns_ = 0, run_ended_ns_ = 0;
+  measure::WaitSplit wait_;
+  measure::StageTotals fetch_base_, prep_base_;  // counters at the last reset
+  std::uint64_t scratch_peak_ = 0;
+  std::int64_t window_compute_ns_ = 0;
+  measure::WaitSplit window_wait_;
+  std::uint64_t window_batches_ = 0;
+};
+
+}  // namespace stoker::loader

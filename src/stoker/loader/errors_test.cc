@@ -1,0 +1,190 @@
+// Bad samples, by every policy; each ends in a named error or a stand-in, never in a hang or a wrong row.
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "stoker/loader/made_data.h"
+#include "stoker/os/fault.h"
+
+namespace stoker::loader {
+namespace {
+
+LoaderOptions sound(OnError on_error, int workers = 2) {
+  LoaderOptions options = batches_of(4, workers);
+  options.transform = transform::parse_ops("pad:100");
+  options.on_error = on_error;
+  return options;
+}
+
+// 20 files, of which number 9 (in the third batch) is damaged.
+void write_with_damage(const Folder& folder, const std::string& damage) {
+  for (int i = 0; i < 20; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, static_cast<std::int16_t>(i)));
+  folder.write("09.wav", damage);
+}
+
+template <typename F>
+Error error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return Error(ErrorKind::internal, "");
+}
+
+TEST(LoaderErrors, RaiseNamesTheFileTheSampleAndTheCauseAtItsBatch) {
+  for (const std::string& damage :
+       {std::string(), std::string("garbage, not a RIFF file"), wav(100, 9).substr(0, 30)}) {
+    for (const int workers : {0, 2}) {
+      Folder folder;
+      write_with_damage(folder, damage);
+      Loader loader(open_uncached(folder.path()), sound(OnError::raise, workers));
+      EXPECT_EQ(drain(loader, 2).size(), 2u);
+      const Error error = error_of([&] { loader.next(); });
+      EXPECT_NE(error.message().find("`09.wav` (sample 9)"), std::string::npos) << error.message();
+      EXPECT_NE(error.hint().find("on_error"), std::string::npos);
+      EXPECT_EQ(error_of([&] { loader.next(); }).message(), error.message());
+      ASSERT_EQ(loader.errors().size(), 1u);
+      EXPECT_EQ(loader.errors()[0].name, "09.wav");
+    }
+  }
+}
+
+TEST(LoaderErrors, SkipShortensItsBatchAndMovesNothingElse) {
+  Folder folder;
+  write_with_damage(folder, "x");
+  const auto data = open_uncached(folder.path());
+  Loader loader(data, sound(OnError::skip));
+  const auto batches = drain(loader);
+  ASSERT_EQ(batches.size(), 5u);
+  EXPECT_EQ(batches[2].indices, (std::vector<std::int64_t>{8, 10, 11}));
+  EXPECT_EQ(batches[3].indices, (std::vector<std::int64_t>{12, 13, 14, 15}));
+  float value = 0;
+  std::memcpy(&value, batches[2].rows[1].data(), 4);
+  EXPECT_EQ(value, 10 / 32768.0f);
+  ASSERT_EQ(loader.errors().size(), 1u);
+  EXPECT_EQ(loader.errors()[0].action, "skip");
+}
+
+TEST(LoaderErrors, ZeroGivesZerosMarkedNotValid) {
+  Folder folder;
+  write_with_damage(folder, "x");
+  Loader loader(open_uncached(folder.path()), sound(OnError::zero));
+  const auto batches = drain(loader);
+  EXPECT_EQ(batches[2].valid, (std::vector<std::uint8_t>{1, 0, 1, 1}));
+  EXPECT_EQ(batches[2].rows[1], std::string(400, '\0'));
+}
+
+TEST(LoaderErrors, ReplacementIsTheSameForAnyWorkersAndRanks) {
+  Folder folder;
+  write_with_damage(folder, "x");
+  const auto data = open_uncached(folder.path());
+  LoaderOptions options = sound(OnError::replace);
+  options.shuffle = true;
+  options.seed = 7;
+  const auto reference = epoch_of(data, options);
+  auto all = indices_of(reference);
+  EXPECT_EQ(all.size(), 20u);
+  EXPECT_EQ(std::count(all.begin(), all.end(), 9), 0);
+  options.num_workers = 0;
+  EXPECT_EQ(epoch_of(data, options), reference);
+  options.batch_size = 2;
+  options.world_size = 2;
+  std::vector<std::int64_t> joined;
+  std::vector<std::vector<Taken>> parts;
+  for (options.rank = 0; options.rank < 2; ++options.rank) parts.push_back(epoch_of(data, options));
+  for (std::size_t step = 0; step < parts[0].size(); ++step) {
+    for (const auto& part : parts) joined.insert(joined.end(), part[step].indices.begin(), part[step].indices.end());
+  }
+  EXPECT_EQ(joined, all);
+}
+
+TEST(LoaderErrors, MaxErrorsEndsTheRun) {
+  Folder folder;
+  for (int i = 0; i < 40; ++i) folder.write(fmt::format("{:02}.wav", i), i % 4 == 3 ? "bad" : wav(100, 1));
+  LoaderOptions options = sound(OnError::skip);
+  options.max_errors = 3;
+  Loader counted(open_uncached(folder.path()), options);
+  EXPECT_EQ(drain(counted, 3).size(), 3u);
+  EXPECT_NE(error_of([&] { counted.next(); }).message().find("max_errors=3"), std::string::npos);
+  options.max_errors = 0.5;
+  Loader share(open_uncached(folder.path()), options);
+  EXPECT_EQ(drain(share).size(), 10u);
+}
+
+TEST(LoaderErrors, AFileThatVanishedOrChangedSizeIsNamed) {
+  for (const bool vanish : {true, false}) {
+    Folder folder;
+    for (int i = 0; i < 8; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+    const auto data = open_uncached(folder.path());
+    if (vanish) {
+      std::filesystem::remove(folder.path("05.wav"));
+    } else {
+      folder.write("05.wav", wav(120, 1));
+    }
+    Loader loader(data, sound(OnError::raise));
+    EXPECT_EQ(drain(loader, 1).size(), 1u);
+    const Error error = error_of([&] { loader.next(); });
+    EXPECT_NE(error.message().find("05.wav"), std::string::npos);
+    if (vanish) {
+      EXPECT_EQ(error.kind(), ErrorKind::not_found);
+    } else {
+      EXPECT_NE(error.message().find("244 bytes long when the folder was scanned and is 284 now"), std::string::npos)
+          << error.message();
+    }
+  }
+}
+
+TEST(LoaderErrors, ASampleLargerThanTheBudgetIsAClearError) {
+  Folder folder;
+  for (int i = 0; i < 30; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+  folder.write("17.wav", wav(3'000'000, 1));
+  LoaderOptions options = sound(OnError::raise);
+  options.memory_limit = 5 << 20;
+  Loader loader(open_uncached(folder.path()), options);
+  const Error error = error_of([&] { drain(loader); });
+  EXPECT_NE(error.message().find("17.wav"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("memory_limit"), std::string::npos);
+  options.on_error = OnError::skip;
+  EXPECT_EQ(indices_of(epoch_of(open_uncached(folder.path()), options)).size(), 29u);
+}
+
+TEST(LoaderErrors, SystemCallFaultsAreRetriedOrNamed) {
+  Folder folder;
+  for (int i = 0; i < 40; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+  const auto data = open_uncached(folder.path());
+  const LoaderOptions options = sound(OnError::raise);
+  {
+    const os::InjectFault fault(os::Call::read, {.error_number = EINTR, .times = 3});
+    EXPECT_EQ(epoch_of(data, options).size(), 10u);
+  }
+  {
+    const os::InjectFault fault(os::Call::read, {.short_bytes = 10, .times = 5});
+    EXPECT_EQ(epoch_of(data, options).size(), 10u);
+  }
+  {
+    const os::InjectFault fault(os::Call::read, {.error_number = EIO, .skip = 20});
+    const Error error = error_of([&] { epoch_of(data, options); });
+    EXPECT_NE(error.message().find("Input/output error"), std::string::npos) << error.message();
+  }
+  {
+    const os::InjectFault fault(os::Call::open, {.error_number = EMFILE, .skip = 20});
+    const Error error = error_of([&] { epoch_of(data, options); });
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_NE(error.message().find("Too many open files"), std::string::npos) << error.message();
+  }
+  {
+    const os::InjectFault fault(os::Call::ring_setup, {.error_number = EPERM, .times = 1000});
+    Loader loader(data, options);
+    EXPECT_EQ(drain(loader).size(), 10u);
+    const auto notes = loader.notes();
+    EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
+                            [](const std::string& note) { return note.find("io_uring") != std::string::npos; }));
+  }
+}
+
+}  // namespace
+}  // namespace stoker::loader

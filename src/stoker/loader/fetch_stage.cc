@@ -1,0 +1,296 @@
+// The fetch stage: I/O threads claim rows in global order, take room for their bytes and keep many reads in flight.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "stoker/loader/engine.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr auto kLongWait = std::chrono::milliseconds(200);
+
+std::size_t up(std::size_t value, std::size_t align) {
+  return (value + align - 1) / align * align;
+}
+
+}  // namespace
+
+void Loader::Engine::wake_readers() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++admissions_;
+  }
+  io_cv_.notify_all();
+  for (auto& io : io_threads_) {
+    if (io->refused.exchange(false, std::memory_order_relaxed)) io->fetcher->wake();
+  }
+}
+
+// Opens the next batch of the plan, if there may be one more. plan_mutex_ is held.
+bool Loader::Engine::open_pending() {
+  while (plan_step_ == plan_order_->steps()) {
+    dataset::Order next = make_order(plan_epoch_ + 1, 0);
+    if (next.steps() == 0) return false;
+    plan_order_.emplace(next);
+    ++plan_epoch_;
+    plan_step_ = 0;
+  }
+  const std::scoped_lock lock(mutex_);
+  if (free_pendings_.empty()) return false;
+  Pending* const pending = free_pendings_.back();
+  free_pendings_.pop_back();
+  pending->serial = plan_serial_++;
+  pending->epoch = plan_epoch_;
+  pending->step = plan_step_;
+  pending->range = plan_order_->batch(plan_step_);
+  pending->position_after = plan_order_->position_after(plan_step_);
+  pending->rows.assign(pending->range.count, {});
+  pending->times.assign(pending->range.count, {});
+  pending->rows_left = pending->range.count;
+  pending->rows_unmeasured = pending->range.count;
+  pending->abandoned = false;
+  pending->length = 0;
+  pending->ready = false;
+  pending->errors.clear();
+  pending->failure.reset();
+  pendings_.push_back(pending);
+  ++plan_step_;
+  plan_pending_ = pending;
+  plan_row_ = 0;
+  assign_slabs_locked();
+  if (pending->range.count == 0) {  // a rank without a share of the last step
+    pending->ready = true;
+    ready_depth_.change(measure::now_ns(), ++ready_batches_);
+    ready_cv_.notify_all();
+  }
+  return true;
+}
+
+// The next rows of the plan as a unit without room yet. plan_mutex_ is held.
+Unit* Loader::Engine::plan_unit() {
+  while (plan_pending_ == nullptr || plan_row_ == plan_pending_->range.count) {
+    if (!open_pending()) return nullptr;
+  }
+  Unit* unit = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (free_units_.empty()) return nullptr;
+    unit = free_units_.back();
+    free_units_.pop_back();
+    ++units_out_;
+  }
+  Pending& pending = *plan_pending_;
+  unit->pending = &pending;
+  unit->first_row = static_cast<std::uint32_t>(plan_row_);
+  unit->rows = 0;
+  unit->block = {};
+  unit->block_bytes = 0;
+  unit->reads_left = 0;
+  unit->measured = false;
+  unit->has_fault = false;
+  unit->in_place = in_place_;
+  const storage::Fetcher& fetcher = *io_threads_.front()->fetcher;
+  while (plan_row_ < pending.range.count && unit->rows < unit_rows_) {
+    Row& row = pending.rows[plan_row_];
+    row.position = pending.range.first + plan_row_;
+    row.index = plan_order_->sample(row.position);
+    row.valid = plan_row_ < pending.range.valid;
+    const dataset::Extent extent = dataset_->extent(row.index);
+    const bool in_memory = extent.source != nullptr && !extent.source->view().empty();
+    const std::uint64_t need = in_place_ || in_memory ? 0 : up(fetcher.buffer_bytes(extent.bytes), fetch_alignment_);
+    ReadFault fault;
+    fault.too_large = need > ring_->capacity();
+    if (unit->rows > 0 && !fault.too_large && unit->block_bytes + need > unit_bytes_) break;
+    if (unit->rows > 0 && in_place_ && (unit->rows + 1) * extent.bytes > unit_bytes_) break;
+    if (fault.too_large) {
+      unit->has_fault = true;
+      fault.actual_bytes = extent.bytes;
+    } else {
+      unit->block_bytes += need;
+    }
+    unit->faults[unit->rows] = fault;
+    unit->bytes[unit->rows] = {};
+    ++unit->rows;
+    ++plan_row_;
+  }
+  return unit;
+}
+
+// Takes room for the unit's bytes: on the ring, or in the batch's slab. plan_mutex_ is held.
+bool Loader::Engine::admit(Unit& unit) {
+  if (unit.in_place) {
+    const std::scoped_lock lock(mutex_);
+    return unit.pending->slab != nullptr;
+  }
+  if (unit.block_bytes == 0) return true;
+  unit.block = ring_->take(unit.block_bytes);
+  return unit.block.data != nullptr;
+}
+
+Unit* Loader::Engine::claim() {
+  const std::scoped_lock plan(plan_mutex_);
+  if (paused_) return nullptr;
+  Unit* const unit = stalled_ != nullptr ? std::exchange(stalled_, nullptr) : plan_unit();
+  if (unit == nullptr) return nullptr;
+  if (!admit(*unit)) {
+    stalled_ = unit;
+    return nullptr;
+  }
+  return unit;
+}
+
+void Loader::Engine::submit(IoThread& self, Unit& unit) {
+  std::array<storage::Fetch, Unit::kMaxRows> fetches;
+  thread_local std::vector<char> paths(std::size_t{Unit::kMaxRows} * 4096);
+  std::uint32_t count = 0;
+  std::byte* at = unit.block.data;
+  const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&unit));
+  for (std::uint32_t i = 0; i < unit.rows; ++i) {
+    if (unit.faults[i].too_large) continue;
+    const Row& row = unit.pending->rows[unit.first_row + i];
+    const dataset::Extent extent = dataset_->extent(row.index);
+    storage::Fetch& fetch = fetches[count];
+    fetch = {};
+    fetch.bytes = extent.bytes;
+    fetch.tag = number + i;  // units are aligned to more than kMaxRows
+    if (extent.source != nullptr) {
+      fetch.source = extent.source;
+      fetch.offset = extent.offset;
+    } else {
+      const std::span<char> path(paths.data() + std::size_t{i} * 4096, 4096);
+      if (dataset_->path(row.index, path) == 0) {
+        unit.faults[i].error_number = ENAMETOOLONG;
+        unit.has_fault = true;
+        continue;
+      }
+      fetch.path = path.data();
+      fetch.directory = dataset_->directory();
+    }
+    if (unit.in_place) {
+      fetch.into = {slot_of(*unit.pending, unit.first_row + i).outputs[0], extent.bytes};
+    } else if (at != nullptr && (extent.source == nullptr || extent.source->view().empty())) {
+      const std::size_t room = up(self.fetcher->buffer_bytes(extent.bytes), fetch_alignment_);
+      fetch.into = {at, room};
+      at += room;
+    }
+    ++count;
+  }
+  unit.reads_left = count;
+  if (count == 0) {
+    read_finished(unit, measure::now_ns());
+    return;
+  }
+  self.fetcher->submit({fetches.data(), count});
+}
+
+void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
+  Unit& unit = *reinterpret_cast<Unit*>(fetched.tag & ~std::uint64_t{alignof(Unit) - 1});
+  const auto i = static_cast<std::uint32_t>(fetched.tag & (alignof(Unit) - 1));
+  switch (fetched.code) {
+    case storage::FetchCode::ok:
+      unit.bytes[i] = fetched.data;
+      self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
+      break;
+    case storage::FetchCode::failed:
+      unit.faults[i].error_number = fetched.error_number != 0 ? fetched.error_number : EIO;
+      unit.has_fault = true;
+      break;
+    case storage::FetchCode::size_changed:
+      unit.faults[i].size_changed = true;
+      unit.faults[i].actual_bytes = fetched.actual_bytes;
+      unit.has_fault = true;
+      break;
+  }
+  self.counters.items.add(1);
+  if (--unit.reads_left == 0) read_finished(unit, measure::now_ns());
+}
+
+void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
+  Pending& pending = *unit.pending;
+  for (std::uint32_t i = 0; i < unit.rows; ++i) {
+    std::atomic_ref(pending.times[unit.first_row + i].read_ns).store(now, std::memory_order_relaxed);
+  }
+  progress_.fetch_add(unit.rows, std::memory_order_relaxed);
+  if (unit.in_place && !unit.has_fault) {
+    for (std::uint32_t i = 0; i < unit.rows; ++i) {
+      std::atomic_ref(pending.times[unit.first_row + i].done_ns).store(now, std::memory_order_relaxed);
+    }
+    rows_finished(pending, unit.rows);
+    retire(unit);
+    return;
+  }
+  bool wake_worker = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    const bool must_measure = recipe_.varies() && !unit.measured;
+    if (!must_measure && pending.slab == nullptr && !pending.abandoned) {
+      pending.parked.push_back(&unit);
+    } else {
+      queue_.push(&unit);
+      queued_rows_ += unit.rows;
+      bytes_depth_.change(now, queued_rows_);
+      wake_worker = true;
+    }
+  }
+  if (!wake_worker) return;
+  if (inline_) {
+    ready_cv_.notify_all();
+  } else {
+    work_cv_.notify_one();
+  }
+}
+
+void Loader::Engine::io_loop(IoThread& self) {
+  storage::Fetcher& fetcher = *self.fetcher;
+  std::vector<storage::Fetched> finished(64);
+  std::int64_t now = measure::now_ns();
+  const auto charge = [&](measure::Sum& sum) {
+    const std::int64_t then = std::exchange(now, measure::now_ns());
+    sum.add(now - then);
+  };
+  try {
+    while (true) {
+      std::uint64_t admissions = 0;
+      {
+        const std::scoped_lock lock(mutex_);
+        if (stopping_) return;
+        admissions = admissions_;
+      }
+      bool refused = false;
+      while (fetcher.room() >= unit_rows_) {
+        self.refused.store(true, std::memory_order_relaxed);
+        Unit* const unit = claim();
+        if (unit == nullptr) {
+          refused = true;
+          break;
+        }
+        submit(self, *unit);
+      }
+      if (!refused) self.refused.store(false, std::memory_order_relaxed);
+      charge(self.counters.busy_ns);
+      if (fetcher.in_flight() == 0) {
+        if (!refused) continue;
+        std::unique_lock lock(mutex_);
+        io_cv_.wait_for(lock, kLongWait, [&] { return stopping_ || admissions_ != admissions; });
+        lock.unlock();
+        charge(self.counters.room_wait_ns);
+        continue;
+      }
+      const std::size_t count = fetcher.wait(finished, kLongWait);
+      charge(self.counters.input_wait_ns);
+      for (std::size_t i = 0; i < count; ++i) complete(self, finished[i]);
+    }
+  } catch (const Error& error) {
+    const std::scoped_lock lock(mutex_);
+    if (!fatal_) fatal_ = error;
+  } catch (const std::exception& error) {
+    const std::scoped_lock lock(mutex_);
+    if (!fatal_) fatal_ = Error(ErrorKind::internal, std::string("an I/O thread failed: ") + error.what());
+  }
+  ready_cv_.notify_all();
+}
+
+}  // namespace stoker::loader

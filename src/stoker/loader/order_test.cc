@@ -1,0 +1,216 @@
+// The promises about order: same batches whatever the workers, exactly once, resume, ranks.
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/random.h"
+#include "stoker/loader/made_data.h"
+
+namespace stoker::loader {
+namespace {
+
+using transform::parse_ops;
+
+LoaderOptions shuffled(std::uint64_t batch_size, int workers = 2) {
+  LoaderOptions options = batches_of(batch_size, workers);
+  options.shuffle = true;
+  options.seed = 42;
+  return options;
+}
+
+TEST(LoaderOrder, RowsHoldTheSampleTheirIndexNames) {
+  Folder folder;
+  folder.write("x.npy", npy(200, 300));
+  for (const auto storage : {storage::Storage::buffered, storage::Storage::mmap, storage::Storage::direct}) {
+    dataset::OpenOptions open;
+    open.storage = storage;
+    const auto data = open_uncached(folder.path("x.npy"), open);
+    LoaderOptions options = shuffled(16);
+    options.storage = storage;
+    const auto batches = epoch_of(data, options);
+    ASSERT_EQ(batches.size(), 13u);
+    for (const Taken& batch : batches) {
+      for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+        ASSERT_EQ(batch.rows[i], std::string(300, static_cast<char>(batch.indices[i] % 251)));
+      }
+    }
+    auto seen = indices_of(batches);
+    std::sort(seen.begin(), seen.end());
+    std::vector<std::int64_t> every(200);
+    std::iota(every.begin(), every.end(), 0);
+    EXPECT_EQ(seen, every);
+  }
+}
+
+TEST(LoaderOrder, WorkersStorageAndIoThreadsNeverChangeTheBatches) {
+  Folder folder;
+  write_wavs(folder, 150);
+  const auto data = open_uncached(folder.path());
+  LoaderOptions options = shuffled(8, 0);
+  options.transform = parse_ops("pad:120");
+  const auto reference = epoch_of(data, options, 3);
+  ASSERT_EQ(reference.size(), 19u);
+  for (const int workers : {1, 2, 5}) {
+    for (const auto storage : {storage::Storage::buffered, storage::Storage::direct, storage::Storage::mmap}) {
+      for (const int io_threads : {1, 3}) {
+        options.num_workers = workers;
+        options.storage = storage;
+        options.io_threads = io_threads;
+        EXPECT_EQ(epoch_of(data, options, 3), reference) << workers << " " << name(storage) << " " << io_threads;
+      }
+    }
+  }
+}
+
+TEST(LoaderOrder, WorkersMayChangeWhileRunning) {
+  Folder folder;
+  write_wavs(folder, 300);
+  const auto data = open_uncached(folder.path());
+  LoaderOptions options = shuffled(4);
+  options.transform = parse_ops("pad:100");
+  const auto reference = epoch_of(data, options);
+  Loader loader(data, options);
+  std::vector<Taken> taken;
+  for (int i = 0; const BatchPtr batch = loader.next(); ++i) {
+    taken.push_back(copy_out(*batch));
+    loader.set_num_workers(1 + i % 4);
+  }
+  EXPECT_EQ(taken, reference);
+}
+
+TEST(LoaderOrder, EachEpochIsAnotherOrderAndTheEdgeIsSeamless) {
+  Folder folder;
+  folder.write("x.npy", npy(100, 10));
+  const auto data = open_uncached(folder.path("x.npy"));
+  Loader loader(data, shuffled(7));
+  std::vector<std::vector<std::int64_t>> epochs;
+  for (std::uint64_t e = 0; e < 4; ++e) {
+    loader.start_epoch(e);
+    EXPECT_EQ(loader.steps(), 15u);
+    epochs.push_back(indices_of(drain(loader)));
+    EXPECT_EQ(epochs.back(), indices_of(epoch_of(data, shuffled(7), e)));
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+}
+
+TEST(LoaderOrder, LeavingAnEpochHalfWayStartsTheNextOneCleanly) {
+  Folder folder;
+  folder.write("x.npy", npy(500, 64));
+  const auto data = open_uncached(folder.path("x.npy"));
+  Loader loader(data, shuffled(8));
+  for (std::uint64_t e : {0, 1, 5, 2}) {
+    loader.start_epoch(e);
+    drain(loader, 3);
+  }
+  loader.start_epoch(6);
+  EXPECT_EQ(indices_of(drain(loader)), indices_of(epoch_of(data, shuffled(8), 6)));
+}
+
+TEST(LoaderOrder, RanksShareTheGlobalSequence) {
+  Folder folder;
+  folder.write("x.npy", npy(101, 8));
+  const auto data = open_uncached(folder.path("x.npy"));
+  const auto whole = epoch_of(data, shuffled(12));
+  std::vector<std::vector<Taken>> parts;
+  for (std::uint64_t rank = 0; rank < 3; ++rank) {
+    LoaderOptions options = shuffled(4);
+    options.rank = rank;
+    options.world_size = 3;
+    parts.push_back(epoch_of(data, options));
+    ASSERT_EQ(parts.back().size(), whole.size());
+  }
+  for (std::size_t step = 0; step < whole.size(); ++step) {
+    std::vector<std::int64_t> joined;
+    for (const auto& part : parts) joined.insert(joined.end(), part[step].indices.begin(), part[step].indices.end());
+    EXPECT_EQ(joined, whole[step].indices);
+  }
+}
+
+TEST(LoaderOrder, PaddingIsMarkedAndKeepsRanksInStep) {
+  Folder folder;
+  folder.write("x.npy", npy(10, 8));
+  const auto data = open_uncached(folder.path("x.npy"));
+  std::size_t valid = 0, rows = 0;
+  for (std::uint64_t rank = 0; rank < 4; ++rank) {
+    LoaderOptions options = shuffled(2);
+    options.rank = rank;
+    options.world_size = 4;
+    options.last_batch = dataset::LastBatch::pad;
+    for (const Taken& batch : epoch_of(data, options)) {
+      rows += batch.valid.size();
+      valid += static_cast<std::size_t>(std::count(batch.valid.begin(), batch.valid.end(), 1));
+    }
+  }
+  EXPECT_EQ(valid, 10u);
+  EXPECT_EQ(rows, 12u);
+}
+
+// k resumes, each with another number of ranks and workers, equal none.
+TEST(LoaderOrder, ResumesAnywhereWithAnyRanksAndWorkers) {
+  Folder folder;
+  write_wavs(folder, 97, 20);
+  const auto data = open_uncached(folder.path());
+  LoaderOptions options = shuffled(5);
+  options.transform = parse_ops("pad:20");
+  std::vector<std::int64_t> reference;
+  {
+    Loader loader(data, options);
+    for (std::uint64_t e = 0; e < 3; ++e) {
+      loader.start_epoch(e);
+      for (std::int64_t i : indices_of(drain(loader))) reference.push_back(i);
+    }
+  }
+  for (std::uint64_t trial = 0; trial < 12; ++trial) {
+    Random random(trial, 0, 0);
+    std::vector<std::int64_t> taken;
+    State state{0, 0, 42, true, data->size(), data->facts().fingerprint};
+    while (state.epoch < 3) {
+      const std::uint64_t ranks = 1 + random.below(3);
+      const std::uint64_t steps = 1 + random.below(9);
+      options.batch_size = 1 + random.below(9);
+      options.num_workers = static_cast<int>(random.below(3));
+      options.world_size = ranks;
+      std::vector<std::vector<Taken>> parts;
+      State after;
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        options.rank = rank;
+        Loader loader(data, options);
+        loader.load_state(state);
+        parts.push_back(drain(loader, steps));
+        after = loader.state();
+      }
+      for (std::size_t step = 0; step < parts[0].size(); ++step) {
+        for (const auto& part : parts) taken.insert(taken.end(), part[step].indices.begin(), part[step].indices.end());
+      }
+      state = after;
+    }
+    ASSERT_EQ(taken, reference) << trial;
+  }
+}
+
+TEST(LoaderOrder, AStateOfAnotherDataSetIsRefused) {
+  Folder folder;
+  folder.write("x.npy", npy(10, 8));
+  folder.write("y.npy", npy(11, 8));
+  Loader x(open_uncached(folder.path("x.npy")), batches_of(2));
+  Loader y(open_uncached(folder.path("y.npy")), batches_of(2));
+  EXPECT_THROW(y.load_state(x.state()), Error);
+}
+
+TEST(LoaderOrder, InflatedCopiesHaveIdsOfTheirOwn) {
+  Folder folder;
+  folder.write("x.npy", npy(10, 8));
+  dataset::OpenOptions open;
+  open.inflate = 3;
+  const auto batches = epoch_of(open_uncached(folder.path("x.npy"), open), shuffled(30));
+  ASSERT_EQ(batches.size(), 1u);
+  auto ids = batches[0].ids;
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(std::unique(ids.begin(), ids.end()), ids.end());
+  EXPECT_EQ(ids.size(), 30u);
+}
+
+}  // namespace
+}  // namespace stoker::loader

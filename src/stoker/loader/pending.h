@@ -1,0 +1,115 @@
+// A batch that is being made, and the pieces of work it is cut into. Private to the engine.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stoker/base/error.h"
+#include "stoker/codec/codec.h"
+#include "stoker/dataset/order.h"
+#include "stoker/loader/byte_ring.h"
+#include "stoker/loader/loader.h"
+#include "stoker/loader/recipe.h"
+#include "stoker/loader/slabs.h"
+#include "stoker/measure/ledger.h"
+
+namespace stoker::loader {
+
+struct Row {
+  std::uint64_t position = 0;  // global, in the epoch
+  std::uint64_t index = 0;     // in the data set; changes when the sample is replaced
+  std::uint64_t length = 0;    // true frames or bytes, where rows have lengths
+  bool valid = true;
+  bool skipped = false;
+};
+
+struct Pending {
+  std::uint64_t serial = 0;
+  std::uint64_t epoch = 0, step = 0;
+  std::uint64_t position_after = 0;
+  dataset::BatchRange range;
+  std::vector<Row> rows;
+  std::vector<measure::RowTimes> times;
+  std::atomic<std::uint64_t> rows_left{0};
+  std::atomic<bool> abandoned{false};
+
+  // Under the engine's mutex.
+  std::uint64_t rows_unmeasured = 0;
+  std::uint64_t length = 0;  // of the longest row, where it varies
+  Slab* slab = nullptr;
+  bool ready = false;
+  std::vector<struct Unit*> parked;  // read, but waiting for a slab
+
+  std::mutex errors_mutex;
+  std::vector<SampleError> errors;
+  std::optional<std::pair<std::uint64_t, Error>> failure;  // the first row that ends the run, and why
+};
+
+// Why a row's bytes are not there.
+struct ReadFault {
+  int error_number = 0;  // 0: none
+  bool size_changed = false;
+  bool too_large = false;
+  std::uint64_t actual_bytes = 0;
+};
+
+// Consecutive rows of one batch: read together, handed over together. One row where decoding is the cost.
+struct alignas(64) Unit {
+  static constexpr std::uint32_t kMaxRows = 32;
+
+  Pending* pending = nullptr;
+  std::uint32_t first_row = 0, rows = 0;
+  ByteRing::Block block;
+  std::uint64_t block_bytes = 0;
+  std::uint32_t reads_left = 0;  // only the I/O thread that claimed it
+  bool measured = false;
+  bool in_place = false;  // read straight into the slab
+  bool has_fault = false;
+  std::array<codec::Bytes, kMaxRows> bytes;
+  std::array<ReadFault, kMaxRows> faults;
+};
+
+// Units that were read and wait for a worker, first in first out. Holds at most as many as were reserved; allocates
+// nothing.
+class UnitQueue {
+ public:
+  void reserve(std::size_t units) { ring_.assign(units + 1, nullptr); }
+  bool empty() const noexcept { return first_ == next_; }
+  void push(Unit* unit) noexcept {
+    ring_[next_] = unit;
+    next_ = (next_ + 1) % ring_.size();
+  }
+  Unit* pop() noexcept {
+    if (empty()) return nullptr;
+    return ring_[std::exchange(first_, (first_ + 1) % ring_.size())];
+  }
+
+ private:
+  std::vector<Unit*> ring_;
+  std::size_t first_ = 0, next_ = 0;
+};
+
+// A row that could not be made, before policy decides what becomes of it.
+struct BadRow {
+  SampleError error;
+  ErrorKind kind = ErrorKind::corrupt;
+  std::string hint = "use on_error=\"skip\", \"replace\" or \"zero\" to go on without it";
+};
+
+// Where things lie in a slab, for `rows` rows of `length`.
+struct SlabLayout {
+  std::array<std::size_t, kMaxOutputs> outputs{};
+  std::array<std::size_t, kMaxOutputs> row_bytes{};
+  std::size_t labels = 0, real_labels = 0, ids = 0, indices = 0, lengths = 0, valid = 0;
+  std::size_t total = 0;
+};
+
+SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t length) noexcept;
+
+}  // namespace stoker::loader

@@ -1,0 +1,381 @@
+// The prep stage: workers turn the bytes of each row into its place in the slab; what cannot be is dealt with by
+// policy.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/loader/engine.h"
+#include "stoker/loader/sample_read.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr std::uint32_t kReplacements = 16;  // tries for a stand-in before the row becomes zeros
+
+ErrorKind kind_of(const Verdict& verdict) {
+  switch (verdict.result.code) {
+    case Code::unsupported:
+    case Code::mismatch:
+      return ErrorKind::unsupported;
+    case Code::too_large:
+    case Code::no_memory:
+      return ErrorKind::unavailable;
+    default:
+      return ErrorKind::corrupt;
+  }
+}
+
+}  // namespace
+
+Unit* Loader::Engine::pop_locked() {
+  Unit* const unit = queue_.pop();
+  if (unit == nullptr) return nullptr;
+  queued_rows_ -= unit->rows;
+  bytes_depth_.change(measure::now_ns(), queued_rows_);
+  return unit;
+}
+
+void Loader::Engine::work_loop(Worker& self, int number) {
+  std::int64_t now = measure::now_ns();
+  std::uint64_t scratch_asked = 0;
+  while (true) {
+    Unit* unit = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      work_cv_.wait(lock, [&] {
+        return stopping_ || (number < active_workers_ && !queue_.empty()) ||
+               scratch_wanted_.load(std::memory_order_relaxed) != scratch_asked;
+      });
+      if (stopping_) return;
+      if (const std::uint64_t asked = scratch_wanted_.load(std::memory_order_relaxed); asked != scratch_asked) {
+        scratch_asked = asked;
+        self.scratch.release();
+      }
+      if (number < active_workers_) unit = pop_locked();
+    }
+    const std::int64_t started = measure::now_ns();
+    self.counters.input_wait_ns.add(started - now);
+    now = started;
+    if (unit == nullptr) continue;
+    try {
+      process(*unit, self);
+    } catch (const std::exception& error) {
+      const std::scoped_lock lock(mutex_);
+      if (!fatal_) fatal_ = Error(ErrorKind::internal, std::string("a worker failed: ") + error.what());
+      ready_cv_.notify_all();
+      return;
+    }
+    const std::int64_t ended = measure::now_ns();
+    self.counters.busy_ns.add(ended - now);
+    now = ended;
+  }
+}
+
+void Loader::Engine::process(Unit& unit, Worker& self) {
+  Pending& pending = *unit.pending;
+  if (pending.abandoned.load(std::memory_order_relaxed)) {
+    retire(unit);
+  } else if (recipe_.varies() && !unit.measured) {
+    measure_rows(unit, self);
+  } else {
+    make_rows(unit, self);
+    self.counters.items.add(static_cast<std::int64_t>(unit.rows));
+    rows_finished(pending, unit.rows);  // before retire: a unit that is out keeps its batch from being recycled
+    retire(unit);
+  }
+}
+
+// Learns how long each row is; the unit then waits until the whole batch is measured and has a slab.
+void Loader::Engine::measure_rows(Unit& unit, Worker&) {
+  Pending& pending = *unit.pending;
+  std::uint64_t longest = 0;
+  for (std::uint32_t i = 0; i < unit.rows; ++i) {
+    std::uint64_t length = 0;
+    if (unit.faults[i].error_number == 0 && !unit.faults[i].size_changed && !unit.faults[i].too_large) {
+      (void)recipe_.measure(unit.bytes[i], length);  // a bad one fails again, with its name, when it is made
+    }
+    longest = std::max(longest, length);
+  }
+  unit.measured = true;
+  const std::scoped_lock lock(mutex_);
+  if (pending.abandoned) {
+    queue_.push(&unit);
+    queued_rows_ += unit.rows;
+    return;
+  }
+  pending.parked.push_back(&unit);
+  pending.length = std::max(pending.length, longest);
+  pending.rows_unmeasured -= unit.rows;
+  if (pending.rows_unmeasured == 0) assign_slabs_locked();
+}
+
+Slot Loader::Engine::slot_of(const Pending& pending, std::uint64_t row) const noexcept {
+  const SlabLayout layout = lay_out(recipe_, options_.batch_size, pending.length);
+  Slot slot;
+  slot.length = pending.length;
+  for (std::size_t o = 0; o < recipe_.outputs().size(); ++o) {
+    slot.outputs[o] = pending.slab->arena.data() + layout.outputs[o] + row * layout.row_bytes[o];
+  }
+  return slot;
+}
+
+Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
+                                 std::uint64_t& length, Worker& self) {
+  SampleKey key{options_.seed, pending.epoch, dataset_->id(index), 0};
+  if (hu_offset_column_ != ~std::size_t{0}) {
+    const double offset = dataset_->column(hu_offset_column_, index);
+    if (!std::isnan(offset)) key.hu_offset = offset;
+  }
+  return recipe_.make(bytes, key, slot_of(pending, row), length, self.scratch);
+}
+
+void Loader::Engine::make_rows(Unit& unit, Worker& self) {
+  Pending& pending = *unit.pending;
+  for (std::uint32_t i = 0; i < unit.rows; ++i) {
+    const std::uint64_t row = unit.first_row + i;
+    Row& place = pending.rows[row];
+    codec::Bytes bytes = unit.bytes[i];
+    const ReadFault& fault = unit.faults[i];
+    self.scratch.reset();
+    bool readable = fault.error_number == 0 && !fault.size_changed && !fault.too_large;
+    if (fault.size_changed && dataset_->facts().sizes_may_be_stale && dataset_->extent(place.index).source == nullptr) {
+      // The listing was an older one: the file as it is now is what counts.
+      const SampleBytes again = read_sample(*dataset_, place.index, self.scratch);
+      readable = again.error_number == 0;
+      bytes = again.bytes;
+    }
+    if (!readable) {
+      row_failed(pending, row, describe(place.index, fault), self);
+    } else if (unit.in_place) {
+      // Already there.
+    } else {
+      Verdict verdict = make_row(pending, row, place.index, bytes, place.length, self);
+      if (verdict.result.code == Code::no_memory) {
+        verdict = retry_with_more_memory(
+            [&] {
+              self.scratch.reset();
+              return make_row(pending, row, place.index, bytes, place.length, self);
+            },
+            self);
+      }
+      if (!verdict.result.ok()) row_failed(pending, row, describe(verdict), self);
+    }
+    std::atomic_ref(pending.times[row].done_ns).store(measure::now_ns(), std::memory_order_relaxed);
+    progress_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+// A sample larger than the others: asks every worker for its scratch, one large sample at a time.
+Verdict Loader::Engine::retry_with_more_memory(const std::function<Verdict()>& again, Worker& self) {
+  const std::scoped_lock large(large_sample_mutex_);
+  self.scratch.release();
+  Verdict verdict = again();
+  const std::int64_t give_up = measure::now_ns() + std::int64_t{2'000'000'000};
+  while (verdict.result.code == Code::no_memory && measure::now_ns() < give_up) {
+    self.scratch.release();
+    const std::uint64_t used = scratch_budget_->used_bytes();
+    if (used == 0) {
+      verdict = again();
+      break;
+    }
+    scratch_wanted_.fetch_add(1, std::memory_order_relaxed);
+    work_cv_.notify_all();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (scratch_budget_->used_bytes() < used) verdict = again();
+  }
+  self.scratch.release();
+  return verdict;
+}
+
+BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) const {
+  const dataset::Extent extent = dataset_->extent(index);
+  BadRow bad;
+  SampleError& error = bad.error;
+  error.stage = "read";
+  if (fault.too_large) {
+    error.cause = fmt::format("it is {} long, more than the {} that memory_limit leaves for bytes being read",
+                              format_bytes(extent.bytes), format_bytes(ring_bytes_));
+    bad.kind = ErrorKind::unavailable;
+    bad.hint = "raise memory_limit, or use on_error=\"skip\", \"replace\" or \"zero\"";
+  } else if (fault.size_changed) {
+    error.cause = fmt::format("it was {} bytes long when the folder was scanned and is {} now",
+                              format_count(extent.bytes), format_count(fault.actual_bytes));
+  } else {
+    error.cause = std::strerror(fault.error_number);
+    bad.kind = system_error(fault.error_number, "read", "").kind();
+  }
+  return bad;
+}
+
+BadRow Loader::Engine::describe(const Verdict& verdict) const {
+  BadRow bad;
+  SampleError& error = bad.error;
+  error.stage = verdict.stage;
+  error.cause = verdict.result.cause;
+  if (verdict.result.offset != kNoOffset) error.offset = static_cast<std::int64_t>(verdict.result.offset);
+  bad.kind = kind_of(verdict);
+  return bad;
+}
+
+void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self) {
+  Row& place = pending.rows[row];
+  SampleError& error = bad.error;
+  error.name = dataset_->name(place.index);
+  error.index = place.index;
+  error.id = dataset_->id(place.index);
+  error.epoch = pending.epoch;
+  error.position = place.position;
+  error.action = name(options_.on_error);
+
+  const auto make_zero = [&] {
+    const Slot slot = slot_of(pending, row);
+    for (std::size_t o = 0; o < recipe_.outputs().size(); ++o) {
+      std::memset(slot.outputs[o], 0, recipe_.row_bytes(o, pending.length));
+    }
+    place.valid = false;
+    place.length = 0;
+  };
+  switch (options_.on_error) {
+    case OnError::raise: {
+      const std::scoped_lock lock(pending.errors_mutex);
+      if (!pending.failure || row < pending.failure->first) {
+        pending.failure.emplace(row, Error(bad.kind, error.message(), bad.hint));
+      }
+      make_zero();
+      break;
+    }
+    case OnError::skip:
+      place.skipped = true;
+      break;
+    case OnError::replace:
+      if (!replace_row(pending, row, self)) {
+        make_zero();
+        error.action = "zero";
+      }
+      break;
+    case OnError::zero:
+      make_zero();
+      break;
+  }
+  const std::scoped_lock lock(pending.errors_mutex);
+  pending.errors.push_back(std::move(error));
+}
+
+bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& self) {
+  Row& place = pending.rows[row];
+  const dataset::Order order = make_order(pending.epoch, 0);
+  for (std::uint32_t attempt = 0; attempt < kReplacements; ++attempt) {
+    const std::uint64_t index = order.replacement(place.position, attempt);
+    self.scratch.reset();
+    const SampleBytes sample = read_sample(*dataset_, index, self.scratch);
+    if (sample.error_number != 0) continue;
+    std::uint64_t length = 0;
+    if (recipe_.varies() && (!recipe_.measure(sample.bytes, length).result.ok() || length > pending.length)) continue;
+    if (!make_row(pending, row, index, sample.bytes, place.length, self).result.ok()) continue;
+    place.index = index;
+    return true;
+  }
+  return false;
+}
+
+// Gives the unit's bytes back to the ring and the unit to the pool.
+void Loader::Engine::retire(Unit& unit) {
+  if (unit.block.data != nullptr) ring_->give_back(unit.block);
+  bool drained = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    free_units_.push_back(&unit);
+    drained = --units_out_ == 0;
+  }
+  if (drained) drained_cv_.notify_all();
+  wake_readers();
+}
+
+void Loader::Engine::rows_finished(Pending& pending, std::uint64_t count) {
+  if (pending.rows_left.fetch_sub(count, std::memory_order_acq_rel) != count) return;
+  if (pending.abandoned.load(std::memory_order_relaxed)) return;
+  close_batch(pending);
+}
+
+// Every row is there: takes the skipped ones out, writes labels and ids, and tells the consumer.
+void Loader::Engine::close_batch(Pending& pending) {
+  std::byte* const base = pending.slab->arena.data();
+  const SlabLayout layout = lay_out(recipe_, options_.batch_size, pending.length);
+  auto* const labels = reinterpret_cast<std::int64_t*>(base + layout.labels);
+  auto* const real_labels = reinterpret_cast<float*>(base + layout.real_labels);
+  auto* const ids = reinterpret_cast<std::int64_t*>(base + layout.ids);
+  auto* const indices = reinterpret_cast<std::int64_t*>(base + layout.indices);
+  auto* const lengths = reinterpret_cast<std::int64_t*>(base + layout.lengths);
+  auto* const valid = reinterpret_cast<std::uint8_t*>(base + layout.valid);
+  std::uint64_t to = 0;
+  for (std::uint64_t from = 0; from < pending.rows.size(); ++from) {
+    const Row& row = pending.rows[from];
+    if (row.skipped) continue;
+    if (to != from) {
+      for (std::size_t o = 0; o < recipe_.outputs().size(); ++o) {
+        std::byte* const rows = base + layout.outputs[o];
+        std::memcpy(rows + to * layout.row_bytes[o], rows + from * layout.row_bytes[o], layout.row_bytes[o]);
+      }
+    }
+    const dataset::Label label = dataset_->label(row.index);
+    labels[to] = label.integer;
+    real_labels[to] = label.real;
+    ids[to] = static_cast<std::int64_t>(dataset_->id(row.index));
+    indices[to] = static_cast<std::int64_t>(row.index);
+    lengths[to] = static_cast<std::int64_t>(row.length);
+    valid[to] = row.valid ? 1 : 0;
+    ++to;
+  }
+  pending.range.count = to;
+  std::sort(pending.errors.begin(), pending.errors.end(),
+            [](const SampleError& a, const SampleError& b) { return a.position < b.position; });
+  {
+    const std::scoped_lock lock(mutex_);
+    pending.ready = true;
+    ready_depth_.change(measure::now_ns(), ++ready_batches_);
+  }
+  ready_cv_.notify_all();
+}
+
+// Slabs go to batches in their order, at most prefetch_factor + 1 at a time to batches not yet handed out.
+void Loader::Engine::assign_slabs_locked() {
+  if (stopping_) return;
+  bool more_work = false;
+  for (Pending* pending : pendings_) {
+    if (pending->slab != nullptr) continue;
+    if (pending->range.count == 0 && pending->ready) continue;
+    if (pending->abandoned) continue;
+    if (recipe_.varies() && pending->rows_unmeasured != 0) break;
+    if (slabs_filling_ > options_.prefetch_factor) break;
+    Slab* slab = nullptr;
+    try {
+      slab = pool_->acquire(slab_bytes_for(pending->length));
+    } catch (const Error& error) {
+      if (!fatal_) fatal_ = error;
+      ready_cv_.notify_all();
+    }
+    if (slab == nullptr) break;
+    pending->slab = slab;
+    ++slabs_filling_;
+    for (Unit* unit : pending->parked) queue_.push(unit), queued_rows_ += unit->rows;
+    more_work = more_work || !pending->parked.empty() || in_place_;
+    pending->parked.clear();
+  }
+  if (!more_work) return;
+  bytes_depth_.change(measure::now_ns(), queued_rows_);
+  work_cv_.notify_all();
+  if (inline_) ready_cv_.notify_all();
+  if (in_place_) {
+    ++admissions_;
+    io_cv_.notify_all();
+    for (auto& io : io_threads_) {
+      if (io->refused.exchange(false, std::memory_order_relaxed)) io->fetcher->wake();
+    }
+  }
+}
+
+}  // namespace stoker::loader

@@ -1,0 +1,301 @@
+#include "stoker/loader/recipe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/loader/sample_read.h"
+
+namespace stoker::loader {
+namespace {
+
+using codec::Bytes;
+using codec::Media;
+
+constexpr std::uint64_t kSamplesToLookAt = 16;
+constexpr std::uint32_t kMaxViews = 64;
+
+Verdict bad(Result result, const char* stage = "decode") noexcept {
+  return {result, stage};
+}
+
+bool is_picture(Media media) noexcept {
+  return media == Media::jpeg || media == Media::png;
+}
+
+// Operations that only pictures have: with one of them, rows of a uint8 or uint16 .npy are pictures.
+bool wants_pictures(const transform::Ops& ops) {
+  return std::any_of(ops.begin(), ops.end(), [](const transform::Op& op) {
+    return !std::holds_alternative<transform::ToFloat>(op.what) &&
+           !std::holds_alternative<transform::PadOrTrim>(op.what) &&
+           !std::holds_alternative<transform::Resample>(op.what) && !std::holds_alternative<transform::Mono>(op.what);
+  });
+}
+
+std::uint64_t product(std::span<const std::uint64_t> dims) {
+  std::uint64_t n = 1;
+  for (const std::uint64_t d : dims) n *= d;
+  return n;
+}
+
+}  // namespace
+
+Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options) {
+  if (options.decode == Decode::none) {
+    if (!options.transform.empty()) {
+      throw Error(ErrorKind::usage,
+                  "a transform cannot follow a decoder of your own: its result is not known to Stoker",
+                  "transform in your decode function, or in batch_transform");
+    }
+    outputs_.push_back({.name = "data", .dtype = DType::u8, .shape = {0}, .views = 1, .view_bytes = 0, .varies = true});
+    varies_ = has_lengths_ = true;
+    return;
+  }
+  transform::Input input;
+  look(dataset, options, input);
+  plan_ = transform::Plan::compile(options.transform, input, options.output);
+  outputs_.assign(plan_->outputs().begin(), plan_->outputs().end());
+  if (outputs_.size() > kMaxOutputs || plan_->view_count() > kMaxViews) {
+    throw Error(ErrorKind::usage, fmt::format("Views has {} groups and {} views; the most are {} and {}",
+                                              outputs_.size(), plan_->view_count(), kMaxOutputs, kMaxViews));
+  }
+  varies_ = outputs_.front().varies;
+  has_lengths_ = input.kind == transform::Kind::audio;
+  is_copy_ = input.kind == transform::Kind::array && rows_of_array_ && plan_->array_is_copy();
+  is_heavy_ = input.kind == transform::Kind::image;
+  image_options_.deep = plan_->deep();
+  if (input.kind == transform::Kind::image) {
+    // The decoded picture, its resized rows, and libjpeg's own working memory, for the first sample.
+    scratch_estimate_ = 3 * std::uint64_t{input.width} * input.height * input.channels * (image_options_.deep ? 2 : 1);
+  }
+}
+
+void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options, transform::Input& input) {
+  image_options_.color = options.color;
+  image_options_.fast = options.decode == Decode::fast;
+  if (dataset.facts().array) {
+    const codec::ArrayInfo& whole = *dataset.facts().array;
+    rows_of_array_ = true;
+    row_ = whole;
+    row_.rank = static_cast<std::uint8_t>(whole.rank - 1);
+    for (std::size_t i = 0; i + 1 < whole.rank; ++i) row_.shape[i] = whole.shape[i + 1];
+    row_.data_bytes = product(row_.dims()) * size_of(row_.dtype);
+    input.dtype = row_.dtype;
+    input.shape.assign(row_.dims().begin(), row_.dims().end());
+    input.kind = transform::Kind::array;
+    const bool flat = row_.rank == 2 || (row_.rank == 3 && (row_.shape[2] == 1 || row_.shape[2] == 3));
+    if (flat && (row_.dtype == DType::u8 || row_.dtype == DType::u16) && wants_pictures(options.transform)) {
+      input.kind = transform::Kind::image;
+      input.height = static_cast<std::uint32_t>(row_.shape[0]);
+      input.width = static_cast<std::uint32_t>(row_.shape[1]);
+      input.channels = row_.rank == 3 ? static_cast<std::uint8_t>(row_.shape[2]) : 1;
+      input.bits = row_.dtype == DType::u16 ? 16 : 8;
+      row_pixels_ = {nullptr, 0, input.width, input.height, input.channels, row_.dtype};
+      row_pixels_.stride_bytes = row_pixels_.row_bytes();
+    }
+    return;
+  }
+  std::string first_problem;
+  Scratch scratch;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), kSamplesToLookAt); ++i) {
+    scratch.reset();
+    const SampleBytes sample = read_sample(dataset, i, scratch);
+    Result result;
+    if (sample.error_number != 0) {
+      result = failed(Code::io, std::strerror(sample.error_number));
+    } else {
+      const Media media = codec::sniff(sample.bytes);
+      if (is_picture(media)) {
+        codec::ImageInfo info;
+        result = codec::probe_image(media, sample.bytes, info);
+        input.kind = transform::Kind::image;
+        input.width = info.width, input.height = info.height;
+        input.bits = info.bits;
+        input.channels = codec::output_channels(info, image_options_);
+      } else if (media == Media::wav) {
+        codec::AudioInfo info;
+        result = codec::probe_wav(sample.bytes, info);
+        input.kind = transform::Kind::audio;
+        input.audio_channels = info.channels, input.rate_hz = info.rate_hz;
+      } else if (media == Media::npy || media == Media::npz) {
+        codec::ArrayInfo info;
+        result = media == Media::npy ? codec::probe_npy(sample.bytes, sample.bytes.size(), info)
+                                     : codec::probe_npz(sample.bytes, "", info, scratch);
+        input.kind = transform::Kind::array;
+        input.dtype = info.dtype;
+        input.shape.assign(info.dims().begin(), info.dims().end());
+        row_ = info;
+      } else {
+        result = failed(Code::unsupported,
+                        sample.bytes.empty() ? "the file is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file");
+      }
+    }
+    if (result.ok()) return;
+    if (first_problem.empty()) first_problem = fmt::format("`{}`: {}", dataset.name(i), result.cause);
+  }
+  throw Error(ErrorKind::corrupt,
+              fmt::format("cannot tell what `{}` holds: none of its first samples can be read; {}",
+                          dataset.facts().address, first_problem),
+              "look at it with `stoker inspect`");
+}
+
+std::uint64_t Recipe::row_bytes(std::size_t output, std::uint64_t length) const noexcept {
+  const transform::Output& o = outputs_[output];
+  if (!o.varies) return std::uint64_t{o.views} * o.view_bytes;
+  const std::uint64_t channels = plan_ && plan_->output_channels() > 1 ? plan_->output_channels() : 1;
+  return channels * length * size_of(o.dtype);
+}
+
+Verdict Recipe::measure(Bytes bytes, std::uint64_t& length) const noexcept {
+  if (!plan_) {
+    length = bytes.size();
+    return {};
+  }
+  codec::AudioInfo info;
+  if (codec::sniff(bytes) != Media::wav)
+    return bad(failed(Code::mismatch, "not a WAV file, while the data set's first sample is one"));
+  if (const Result result = codec::probe_wav(bytes, info); !result.ok()) return bad(result);
+  if (const Result result = plan_->check_audio(info.channels, info.rate_hz); !result.ok())
+    return bad(result, "transform");
+  length = plan_->output_frames(info.frames, info.rate_hz);
+  return {};
+}
+
+Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length,
+                     Scratch& scratch) const noexcept {
+  if (!plan_) {
+    if (bytes.size() > slot.length) return bad(failed(Code::too_large, "longer than its row of the batch"));
+    std::memcpy(slot.outputs[0], bytes.data(), bytes.size());
+    std::memset(slot.outputs[0] + bytes.size(), 0, slot.length - bytes.size());
+    length = bytes.size();
+    return {};
+  }
+  if (bytes.empty()) return bad(failed(Code::truncated, "the file is empty", 0));
+  switch (plan_->input().kind) {
+    case transform::Kind::image:
+      return make_image(bytes, key, slot, scratch);
+    case transform::Kind::audio:
+      return make_audio(bytes, slot, length, scratch);
+    case transform::Kind::array:
+      return make_array(bytes, slot, scratch);
+  }
+  return {};
+}
+
+Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, Scratch& scratch) const noexcept {
+  Media media = Media::unknown;
+  codec::ImageInfo info;
+  if (rows_of_array_) {
+    info.width = row_pixels_.width, info.height = row_pixels_.height;
+  } else {
+    media = codec::sniff(bytes);
+    if (!is_picture(media)) return bad(failed(Code::unsupported, "not a JPEG or PNG picture", 0));
+    if (const Result result = codec::probe_image(media, bytes, info); !result.ok()) return bad(result);
+  }
+
+  // Every view draws first, so that only what some view needs is decoded.
+  const std::uint32_t views = plan_->view_count();
+  std::array<transform::Draw, kMaxViews> draws;
+  Rect region;
+  for (std::uint32_t view = 0; view < views; ++view) {
+    Random random(key.seed, key.epoch, key.id, view);
+    const Result result = plan_->draw(view, info.width, info.height, random, draws[view]);
+    if (!result.ok()) return bad(result, "transform");
+    const Rect& crop = draws[view].crop;
+    if (view == 0) {
+      region = crop;
+    } else {
+      const std::uint32_t right = std::max(region.x + region.width, crop.x + crop.width);
+      const std::uint32_t bottom = std::max(region.y + region.height, crop.y + crop.height);
+      region.x = std::min(region.x, crop.x), region.y = std::min(region.y, crop.y);
+      region.width = right - region.x, region.height = bottom - region.y;
+    }
+  }
+
+  Pixels pixels;
+  if (rows_of_array_) {
+    pixels = row_pixels_;
+    pixels.data = const_cast<std::byte*>(bytes.data());  // read only from here on
+    region = {0, 0, info.width, info.height};
+  } else {
+    pixels.width = region.width, pixels.height = region.height;
+    pixels.channels = codec::output_channels(info, image_options_);
+    if (pixels.channels != plan_->input().channels) {
+      return bad(
+          failed(Code::mismatch, "another number of channels than the first picture; use color=\"rgb\" or \"gray\""));
+    }
+    pixels.dtype = image_options_.deep ? DType::u16 : DType::u8;
+    pixels.stride_bytes = pixels.row_bytes();
+    const std::span<std::byte> memory = scratch.take(pixels.stride_bytes * pixels.height);
+    if (memory.empty())
+      return bad(failed(Code::no_memory, "the decoded picture does not fit what memory_limit leaves"));
+    pixels.data = memory.data();
+    const Result result = codec::decode_image(media, bytes, image_options_, region, pixels, scratch);
+    if (!result.ok()) return bad(result);
+  }
+
+  for (std::size_t o = 0; o < outputs_.size(); ++o) {
+    const transform::Output& output = outputs_[o];
+    for (std::uint32_t i = 0; i < output.views; ++i) {
+      const std::uint32_t view = output.first_view + i;
+      const Result result = plan_->apply(view, draws[view], pixels, region, key.hu_offset,
+                                         slot.outputs[o] + i * output.view_bytes, scratch);
+      if (!result.ok()) return bad(result, "transform");
+    }
+  }
+  return {};
+}
+
+Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length, Scratch& scratch) const noexcept {
+  codec::AudioInfo info;
+  if (codec::sniff(bytes) != Media::wav) return bad(failed(Code::unsupported, "not a WAV file", 0));
+  if (const Result result = codec::probe_wav(bytes, info); !result.ok()) return bad(result);
+  if (const Result result = plan_->check_audio(info.channels, info.rate_hz); !result.ok())
+    return bad(result, "transform");
+  const std::uint64_t room = varies_ ? slot.length : plan_->output_frames(info.frames, info.rate_hz);
+  if (plan_->audio_is_direct()) {
+    length = std::min(info.frames, room);
+    float* const into = reinterpret_cast<float*>(slot.outputs[0]);
+    if (const Result result = codec::decode_wav(bytes, info, 0, length, into, room); !result.ok()) return bad(result);
+    for (std::uint32_t c = 0; c < info.channels; ++c) {
+      std::memset(into + c * room + length, 0, (room - length) * sizeof(float));
+    }
+    return {};
+  }
+  const std::span<std::byte> memory = scratch.take(info.frames * info.channels * sizeof(float));
+  if (memory.empty()) return bad(failed(Code::no_memory, "the decoded sound does not fit what memory_limit leaves"));
+  float* const planar = reinterpret_cast<float*>(memory.data());
+  if (const Result result = codec::decode_wav(bytes, info, 0, info.frames, planar, info.frames); !result.ok()) {
+    return bad(result);
+  }
+  return bad(plan_->apply_audio(planar, info.frames, info.frames, info.rate_hz, slot.outputs[0], room, length, scratch),
+             "transform");
+}
+
+Verdict Recipe::make_array(Bytes bytes, const Slot& slot, Scratch& scratch) const noexcept {
+  if (rows_of_array_) {
+    if (bytes.size() != row_.data_bytes) return bad(failed(Code::truncated, "the array ends inside this row"));
+    return bad(plan_->apply_array(bytes.data(), slot.outputs[0]), "transform");
+  }
+  const Media media = codec::sniff(bytes);
+  codec::ArrayInfo info;
+  Result result = failed(Code::unsupported, "not an NPY or NPZ file", 0);
+  if (media == Media::npy) result = codec::probe_npy(bytes, bytes.size(), info);
+  if (media == Media::npz) result = codec::probe_npz(bytes, "", info, scratch);
+  if (!result.ok()) return bad(result);
+  if (info.dtype != row_.dtype || info.rank != row_.rank || info.shape != row_.shape) {
+    return bad(failed(Code::mismatch, "its shape or dtype is not that of the first array"));
+  }
+  if (plan_->array_is_copy()) return bad(codec::decode_array(media, bytes, info, slot.outputs[0], scratch));
+  const std::span<std::byte> memory = scratch.take(info.data_bytes);
+  if (memory.empty()) return bad(failed(Code::no_memory, "the decoded array does not fit what memory_limit leaves"));
+  result = codec::decode_array(media, bytes, info, memory.data(), scratch);
+  if (!result.ok()) return bad(result);
+  return bad(plan_->apply_array(memory.data(), slot.outputs[0]), "transform");
+}
+
+}  // namespace stoker::loader
