@@ -151,7 +151,6 @@ class DirectSource final : public Source {
     for (;;) {
       Progress& progress = piece.progress;
       const std::uint64_t at = progress.resume();
-      // A short answer on purpose must not ask the kernel for less than a block.
       os::Fault fault;
       std::int64_t got = 0;
       if (os::fault_now(os::Call::read, fault) && fault.error_number != 0) {
@@ -159,13 +158,13 @@ class DirectSource final : public Source {
       } else {
         got = ::pread(fd_.get(), piece.buffer + at, progress.remaining(), static_cast<off_t>(progress.start + at));
         if (got < 0) got = -errno;
-        if (got > 0 && fault.short_bytes >= 0) got = std::min(got, fault.short_bytes);
       }
       if (got == -EINTR || (got == -EAGAIN && --tries_left > 0)) continue;
       if (got < 0) {
         throw system_error(static_cast<int>(-got), fmt::format("read at byte {} of", progress.start + at), path_);
       }
-      const Progress::Next next = progress.advance(static_cast<std::uint64_t>(got));
+      const Progress::Next next =
+          progress.advance(progress.shortened(static_cast<std::uint64_t>(got), fault.short_bytes));
       if (next == Progress::Next::full) return deliver(piece);
       if (next == Progress::Next::ended) throw ended(piece);
     }
@@ -255,10 +254,11 @@ void check_range(std::string_view name, std::uint64_t size_bytes, const Read& re
 
 std::unique_ptr<Source> open_direct_source(const std::string& path) {
   int error_number = 0;
-  os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY | O_NOCTTY | O_DIRECT, error_number);
+  os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_DIRECT, error_number);
   if (refuses_direct(error_number)) return nullptr;
   if (!fd) throw system_error(error_number, "open", path);
   const std::uint64_t size = os::file_size(fd.get(), path);
+  (void)::fcntl(fd.get(), F_SETFL, O_RDONLY | O_DIRECT);  // from here on waiting is right: it is no pipe
   // Some file systems take the flag and refuse the first read.
   alignas(kBlock) std::array<std::byte, kBlock> probe;
   if (const std::int64_t got = os::read_some(fd.get(), probe, 0); got < 0 && refuses_direct(static_cast<int>(-got))) {

@@ -79,11 +79,11 @@ class PlainFetcher final : public Fetcher {
       } else {
         got = ::pread(fd, buffer + at, progress.remaining(), static_cast<off_t>(progress.start + at));
         if (got < 0) got = -errno;
-        if (got > 0 && fault.short_bytes >= 0) got = std::min(got, fault.short_bytes);
       }
       if (got == -EINTR || (got == -EAGAIN && --tries_left > 0)) continue;
       if (got < 0) return got;
-      if (progress.advance(static_cast<std::uint64_t>(got)) != Progress::Next::more) return 0;
+      const std::uint64_t bytes = progress.shortened(static_cast<std::uint64_t>(got), fault.short_bytes);
+      if (progress.advance(bytes) != Progress::Next::more) return 0;
     }
   }
 

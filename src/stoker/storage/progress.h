@@ -38,6 +38,14 @@ struct Progress {
   constexpr std::uint64_t resume() const noexcept { return direct ? block_floor(done) : done; }
   constexpr std::uint64_t remaining() const noexcept { return want - resume(); }
 
+  // What an answer of `got` bytes becomes when a test wants it short. O_DIRECT is short by whole blocks.
+  constexpr std::uint64_t shortened(std::uint64_t got, std::int64_t short_bytes) const noexcept {
+    if (short_bytes < 0) return got;
+    const auto limit = static_cast<std::uint64_t>(short_bytes);
+    const std::uint64_t most = direct ? block_ceil(limit) : limit;
+    return got < most ? got : most;
+  }
+
   enum class Next { more, full, ended };
   // After an answer of `got` bytes to a read of remaining() bytes at resume().
   constexpr Next advance(std::uint64_t got) noexcept {

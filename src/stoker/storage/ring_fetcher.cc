@@ -303,8 +303,7 @@ class RingFetcher final : public Fetcher {
       if (!ending_ && whole_file && slot.direct && refuses_direct(-result)) return open_buffered(index);
       return finish(index, failed_fetch(slot.fetch, -result));
     }
-    std::uint64_t got = static_cast<std::uint64_t>(result);
-    if (short_bytes >= 0) got = std::min(got, static_cast<std::uint64_t>(short_bytes));
+    const std::uint64_t got = slot.progress.shortened(static_cast<std::uint64_t>(result), short_bytes);
     switch (slot.progress.advance(got)) {
       case Progress::Next::more:
         if (ending_) return finish(index, failed_fetch(slot.fetch, ECANCELED));

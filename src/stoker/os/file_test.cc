@@ -1,0 +1,148 @@
+#include "stoker/os/file.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/fault.h"
+#include "stoker/os/temp_folder_test.h"
+
+namespace stoker::os {
+namespace {
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::size_t files_in(const std::string& folder) {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+}
+
+TEST(WriteFile, WritesAndReplaces) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/a.json";
+  write_file(path, "one");
+  write_file(path, "");
+  EXPECT_EQ(content(path), "");
+  write_file(path, std::string(100'000, 'x'));
+  EXPECT_EQ(content(path), std::string(100'000, 'x'));
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+struct Failure {
+  Call call;
+  int error_number;
+  ErrorKind kind;
+};
+
+TEST(WriteFile, AnyFailureLeavesTheOldFileAndNothingElse) {
+  const Failure failures[] = {
+      {Call::open, EMFILE, ErrorKind::unavailable},  {Call::open, EACCES, ErrorKind::permission},
+      {Call::write, ENOSPC, ErrorKind::unavailable}, {Call::write, EIO, ErrorKind::unavailable},
+      {Call::fsync, ENOSPC, ErrorKind::unavailable}, {Call::fsync, EIO, ErrorKind::unavailable},
+      {Call::close, EIO, ErrorKind::unavailable},    {Call::rename, EACCES, ErrorKind::permission},
+  };
+  for (const Failure& failure : failures) {
+    const TempFolder folder;
+    const std::string path = folder.file("a", "old");
+    const InjectFault fault(failure.call, {.error_number = failure.error_number});
+    try {
+      write_file(path, "new");
+      ADD_FAILURE() << "call " << static_cast<int>(failure.call);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), failure.kind) << error.message();
+      EXPECT_NE(error.message().find(path), std::string::npos);
+    }
+    EXPECT_EQ(content(path), "old");
+    EXPECT_EQ(files_in(folder.path()), 1u);
+  }
+}
+
+TEST(WriteFile, AFullDiskSaysWhatToDo) {
+  const TempFolder folder;
+  const InjectFault fault(Call::write, {.error_number = ENOSPC});
+  try {
+    write_file(folder.path() + "/a", "new");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("free some space"), std::string::npos);
+  }
+  EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+TEST(WriteFile, ShortAndInterruptedWritesAreContinued) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/a";
+  {
+    const InjectFault fault(Call::write, {.short_bytes = 3, .times = 2});
+    write_file(path, "0123456789");
+    EXPECT_EQ(fault.hits(), 2u);
+  }
+  EXPECT_EQ(content(path), "0123456789");
+  for (const Call call : {Call::open, Call::write, Call::fsync, Call::rename}) {
+    const InjectFault fault(call, {.error_number = EINTR, .times = 2});
+    write_file(path, "abc");
+    EXPECT_EQ(fault.hits(), 2u);
+    EXPECT_EQ(content(path), "abc");
+  }
+}
+
+TEST(WriteFile, AFolderThatCannotBeSyncedIsToldThoughTheFileIsWhole) {
+  const TempFolder folder;
+  const std::string path = folder.file("a", "old");
+  const InjectFault fault(Call::fsync, {.error_number = EIO, .skip = 1});
+  EXPECT_THROW(write_file(path, "new"), Error);
+  EXPECT_EQ(content(path), "new");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(WriteFile, ThreadsThatWriteTheSameNameLeaveOneWholeFile) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/a";
+  std::vector<std::jthread> threads;
+  for (char letter = 'a'; letter < 'e'; ++letter) {
+    threads.emplace_back([&path, letter] { write_file(path, std::string(10'000, letter)); });
+  }
+  threads.clear();
+  const std::string text = content(path);
+  EXPECT_EQ(text, std::string(10'000, text.at(0)));
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(WriteFile, AMissingFolderIsNotFound) {
+  const TempFolder folder;
+  try {
+    write_file(folder.path() + "/none/a", "x");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+  }
+}
+
+TEST(MakeFolders, MakesWhatIsMissingAndAcceptsWhatIsThere) {
+  const TempFolder folder;
+  const std::string deep = folder.path() + "/a/b//c/";
+  make_folders(deep);
+  make_folders(deep);
+  EXPECT_TRUE(std::filesystem::is_directory(deep));
+}
+
+TEST(MakeFolders, AFileInTheWayIsAnError) {
+  const TempFolder folder;
+  folder.file("a", "x");
+  EXPECT_THROW(make_folders(folder.path() + "/a"), Error);
+  EXPECT_THROW(make_folders(folder.path() + "/a/b"), Error);
+  EXPECT_THROW(make_folders(""), Error);
+}
+
+}  // namespace
+}  // namespace stoker::os

@@ -1,0 +1,659 @@
+// One suite for every kind of fetcher, and a few tests of what only one kind does.
+#include "stoker/storage/fetcher.h"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/arena.h"
+#include "stoker/os/fault.h"
+#include "stoker/os/fd.h"
+#include "stoker/os/temp_folder_test.h"
+
+namespace stoker::storage {
+namespace {
+
+using os::Call;
+using os::InjectFault;
+using std::chrono::milliseconds;
+
+constexpr auto kForever = std::chrono::nanoseconds::max();
+
+std::string pattern(std::size_t bytes, std::uint64_t seed = 0) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(((i + seed * 77) * 2654435761u) >> 13);
+  return text;
+}
+
+struct Kind {
+  const char* name;
+  Storage storage;
+  bool allow_io_uring;
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+constexpr Kind kKinds[] = {
+    {"RingBuffered", Storage::buffered, true},
+    {"RingDirect", Storage::direct, true},
+    {"PlainBuffered", Storage::buffered, false},
+    {"PlainDirect", Storage::direct, false},
+    {"Mmap", Storage::mmap, true},
+};
+
+// What came back, with the bytes copied out.
+struct Answer {
+  FetchCode code;
+  int error_number;
+  std::uint64_t actual_bytes;
+  std::string text;
+};
+
+class EveryFetcher : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override { start(16, 4); }
+
+  void start(std::size_t depth, std::size_t io_batch) {
+    std::string reason;
+    fetcher_ = make_fetcher({GetParam().storage, depth, io_batch, GetParam().allow_io_uring}, &reason);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    directory_ = os::open_file(folder_.path(), O_RDONLY | O_DIRECTORY);
+  }
+  bool is_ring() const { return GetParam().allow_io_uring && GetParam().storage != Storage::mmap; }
+
+  // A buffer that stays until the test ends, of exactly the size asked for.
+  std::span<std::byte> buffer(std::uint64_t bytes) {
+    const std::size_t need = fetcher_->buffer_bytes(bytes);
+    arenas_.emplace_back(need + 1);
+    return {arenas_.back().data(), need};
+  }
+
+  Fetch file(const char* name, std::uint64_t bytes, std::uint64_t tag = 0) {
+    return {.path = name, .directory = directory_.get(), .bytes = bytes, .into = buffer(bytes), .tag = tag};
+  }
+  Fetch range(const Source& source, std::uint64_t offset, std::uint64_t bytes, std::uint64_t tag = 0) {
+    return {.source = &source, .offset = offset, .bytes = bytes, .into = buffer(bytes), .tag = tag};
+  }
+
+  // Submits all of them, as there is room, and waits for all; by tag.
+  std::map<std::uint64_t, Answer> fetch_all(const std::vector<Fetch>& fetches) {
+    std::map<std::uint64_t, Answer> answers;
+    std::size_t next = 0;
+    std::vector<Fetched> out(7);
+    while (answers.size() < fetches.size()) {
+      const std::size_t count = std::min(fetcher_->room(), fetches.size() - next);
+      fetcher_->submit(std::span(fetches).subspan(next, count));
+      next += count;
+      const std::size_t filled = fetcher_->wait(out, kForever);
+      for (std::size_t i = 0; i < filled; ++i) {
+        const Fetched& one = out[i];
+        const bool added =
+            answers
+                .emplace(one.tag, Answer{one.code, one.error_number, one.actual_bytes,
+                                         std::string(reinterpret_cast<const char*>(one.data.data()), one.data.size())})
+                .second;
+        EXPECT_TRUE(added) << "tag " << one.tag << " came twice";
+      }
+    }
+    EXPECT_EQ(fetcher_->in_flight(), 0u);
+    return answers;
+  }
+  Answer fetch_one(const Fetch& fetch) { return fetch_all({fetch}).at(fetch.tag); }
+
+  void expect_ok(const Answer& answer, const std::string& text) {
+    EXPECT_EQ(answer.code, FetchCode::ok) << "error " << answer.error_number << " actual " << answer.actual_bytes;
+    EXPECT_TRUE(answer.text == text);
+  }
+  void expect_failed(const Answer& answer, int error_number) {
+    EXPECT_EQ(answer.code, FetchCode::failed);
+    EXPECT_EQ(answer.error_number, error_number) << std::strerror(answer.error_number);
+  }
+
+  os::TempFolder folder_;
+  os::Fd directory_;
+  std::vector<os::Arena> arenas_;
+  std::unique_ptr<Fetcher> fetcher_;
+};
+
+TEST_P(EveryFetcher, GivesTheExactBytesOfFilesOfEverySize) {
+  std::vector<Fetch> fetches;
+  std::vector<std::string> texts, names;
+  for (const std::size_t bytes : {0, 1, 511, 512, 4095, 4096, 4097, 7000, 8192, 65'536, 300'001}) {
+    names.push_back("deep/er/" + std::to_string(bytes));
+    texts.push_back(pattern(bytes, bytes));
+    folder_.file(names.back(), texts.back());
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) fetches.push_back(file(names[i].c_str(), texts[i].size(), i));
+  const auto answers = fetch_all(fetches);
+  for (std::size_t i = 0; i < texts.size(); ++i) expect_ok(answers.at(i), texts[i]);
+}
+
+TEST_P(EveryFetcher, ReadsManyMoreFilesThanItIsDeep) {
+  std::vector<Fetch> fetches;
+  std::vector<std::string> texts, names;
+  for (std::size_t i = 0; i < 500; ++i) {
+    names.push_back(std::to_string(i));
+    texts.push_back(pattern(i * 37 % 9000, i));
+    folder_.file(names.back(), texts.back());
+  }
+  for (std::size_t i = 0; i < 500; ++i) fetches.push_back(file(names[i].c_str(), texts[i].size(), i));
+  for (int round = 0; round < 2; ++round) {
+    const auto answers = fetch_all(fetches);
+    for (std::size_t i = 0; i < 500; ++i) ASSERT_TRUE(answers.at(i).text == texts[i]) << i;
+  }
+}
+
+TEST_P(EveryFetcher, ThePathIsBorrowedOnlyUntilSubmitReturns) {
+  const std::string text = pattern(3000);
+  folder_.file("name", text);
+  std::string name = "name";
+  Fetch fetch = file(name.c_str(), 3000);
+  fetcher_->submit({&fetch, 1});
+  name = "else";
+  Fetched fetched;
+  ASSERT_EQ(fetcher_->wait({&fetched, 1}, kForever), 1u);
+  EXPECT_EQ(fetched.code, FetchCode::ok);
+}
+
+TEST_P(EveryFetcher, AnAbsolutePathNeedsNoDirectory) {
+  const std::string path = folder_.file("f", "abc");
+  Fetch fetch = file(path.c_str(), 3);
+  fetch.directory = AT_FDCWD;
+  expect_ok(fetch_one(fetch), "abc");
+}
+
+TEST_P(EveryFetcher, ReadsRangesOfEverySourceAtEveryOffset) {
+  constexpr std::size_t kSize = 100'003;
+  const std::string text = pattern(kSize);
+  const std::string path = folder_.file("f", text);
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(open_source(path, Storage::buffered));
+  sources.push_back(open_source(path, Storage::mmap));
+  sources.push_back(memory_source("memory", std::as_bytes(std::span(text))));
+  // A direct source needs the buffers that only a direct fetcher asks for.
+  if (GetParam().storage == Storage::direct) sources.push_back(open_source(path, Storage::direct));
+  for (const auto& source : sources) {
+    EXPECT_EQ(fetcher_->reads_in_place(*source), !source->is_direct());
+    std::vector<Fetch> fetches;
+    for (const std::uint64_t offset : {0, 1, 4095, 4096, 4097, 99'999, 100'003}) {
+      for (const std::uint64_t bytes : {0, 1, 4, 4096, 4097, 50'000}) {
+        if (offset + bytes <= kSize) fetches.push_back(range(*source, offset, bytes, fetches.size()));
+      }
+    }
+    const auto answers = fetch_all(fetches);
+    for (const Fetch& fetch : fetches) expect_ok(answers.at(fetch.tag), text.substr(fetch.offset, fetch.bytes));
+  }
+}
+
+TEST_P(EveryFetcher, RangesThatAreReadInPlaceNeedNoSlackAndTouchNothingBeyond) {
+  const std::string text = pattern(5000);
+  const auto source = open_source(folder_.file("f", text), Storage::buffered);
+  std::string slot(1002, '#');
+  Fetch fetch{.source = source.get(), .offset = 123, .bytes = 1000, .into = {}};
+  fetch.into = std::as_writable_bytes(std::span(slot)).subspan(1, 1000);
+  expect_ok(fetch_one(fetch), text.substr(123, 1000));
+  EXPECT_EQ(slot, "#" + text.substr(123, 1000) + "#");
+}
+
+TEST_P(EveryFetcher, RangesPastTheEndAreTold) {
+  const auto source = open_source(folder_.file("f", "0123456789"), GetParam().storage);
+  for (const auto& [offset, bytes] :
+       std::vector<std::pair<std::uint64_t, std::uint64_t>>{{9, 2}, {11, 0}, {~0ull, 2}}) {
+    const Answer answer = fetch_one(range(*source, offset, bytes));
+    EXPECT_EQ(answer.code, FetchCode::size_changed);
+    EXPECT_EQ(answer.actual_bytes, 10u);
+  }
+}
+
+TEST_P(EveryFetcher, ASourceCutShortAfterOpeningIsTold) {
+  if (GetParam().storage == Storage::mmap) GTEST_SKIP() << "answers out of the view without looking";
+  const std::string path = folder_.file("f", pattern(50'000));
+  const auto source = open_source(path, GetParam().storage);
+  ASSERT_EQ(::truncate(path.c_str(), 20'000), 0);
+  const Answer answer = fetch_one(range(*source, 10'000, 30'000));
+  EXPECT_EQ(answer.code, FetchCode::size_changed);
+  EXPECT_EQ(answer.actual_bytes, 20'000u);
+}
+
+TEST_P(EveryFetcher, FilesThatChangedSizeAreTold) {
+  folder_.file("f", pattern(5000));
+  for (const std::uint64_t expected : {0, 1, 4096, 4999, 5001, 8192, 20'000}) {
+    const Answer answer = fetch_one(file("f", expected));
+    EXPECT_EQ(answer.code, FetchCode::size_changed) << expected;
+    EXPECT_EQ(answer.actual_bytes, 5000u) << expected;
+  }
+  folder_.file("f", "");
+  EXPECT_EQ(fetch_one(file("f", 10)).code, FetchCode::size_changed);
+  expect_ok(fetch_one(file("f", 0)), "");
+}
+
+TEST_P(EveryFetcher, BadFilesAreAnswersAndTheOthersCome) {
+  folder_.file("good", "good");
+  std::filesystem::create_directory(folder_.path() + "/folder");
+  std::filesystem::create_symlink("loop", folder_.path() + "/loop");
+  const std::string gone = folder_.file("gone", "gone");
+  std::filesystem::remove(gone);
+  const std::string long_name(300, 'x');
+  const auto answers =
+      fetch_all({file("good", 4, 0), file("none", 4, 1), file("folder", 4, 2), file("loop", 4, 3), file("gone", 4, 4),
+                 file("good/x", 4, 5), file(long_name.c_str(), 4, 6), file("", 4, 7), file("good", 4, 8)});
+  expect_ok(answers.at(0), "good");
+  expect_failed(answers.at(1), ENOENT);
+  expect_failed(answers.at(2), EISDIR);
+  expect_failed(answers.at(3), ELOOP);
+  expect_failed(answers.at(4), ENOENT);
+  expect_failed(answers.at(5), ENOTDIR);
+  expect_failed(answers.at(6), ENAMETOOLONG);
+  expect_failed(answers.at(7), ENOENT);
+  expect_ok(answers.at(8), "good");
+}
+
+TEST_P(EveryFetcher, APipeInPlaceOfAFileHoldsUpNothingElse) {
+  ASSERT_EQ(::mkfifo((folder_.path() + "/pipe").c_str(), 0600), 0);
+  folder_.file("good", "good");
+  const std::vector<Fetch> fetches = {file("pipe", 4, 1), file("good", 4, 2)};
+  fetcher_->submit(fetches);
+  std::vector<Fetched> out(2);
+  for (bool good_came = false; !good_came;) {
+    const std::size_t filled = fetcher_->wait(out, kForever);
+    for (std::size_t i = 0; i < filled; ++i) {
+      good_came |= out[i].tag == 2;
+      EXPECT_EQ(out[i].code == FetchCode::ok, out[i].tag == 2);
+    }
+  }
+  fetcher_.reset();  // a ring may still wait for a writer to the pipe: that ends here
+}
+
+TEST_P(EveryFetcher, UnreadableFilesFailWithTheirReason) {
+  const std::string path = folder_.file("secret", "secret");
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  if (::geteuid() != 0) return expect_failed(fetch_one(file("secret", 6)), EACCES);
+  // Root may read everything: ask as nobody, in a process of its own.
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    fetcher_.release();  // the parent's: not ours to end
+    fetcher_ = make_fetcher({GetParam().storage, 4, 4, GetParam().allow_io_uring});
+    const Answer answer = fetch_one(file("secret", 6));
+    ::_exit(answer.code == FetchCode::failed && answer.error_number == EACCES ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_P(EveryFetcher, KeepsToItsDepth) {
+  start(3, 2);
+  folder_.file("f", "abc");
+  EXPECT_EQ(fetcher_->room(), 3u);
+  std::vector<Fetch> fetches = {file("f", 3, 0), file("f", 3, 1), file("f", 3, 2), file("f", 3, 3)};
+  EXPECT_THROW(fetcher_->submit(fetches), Error);
+  EXPECT_EQ(fetcher_->in_flight(), 0u);
+  fetcher_->submit(std::span(fetches).first(3));
+  EXPECT_EQ(fetcher_->room(), 0u);
+  EXPECT_EQ(fetcher_->in_flight(), 3u);
+  Fetched one;
+  ASSERT_EQ(fetcher_->wait({&one, 1}, kForever), 1u);
+  EXPECT_EQ(fetcher_->room(), 1u);
+  fetcher_->submit(std::span(fetches).last(1));
+  std::vector<Fetched> out(4);
+  for (std::size_t got = 0; got < 3;) got += fetcher_->wait(out, kForever);
+  EXPECT_EQ(fetcher_->room(), 3u);
+}
+
+TEST_P(EveryFetcher, RefusesABufferThatIsTooSmall) {
+  folder_.file("f", pattern(5000));
+  Fetch fetch = file("f", 5000);
+  fetch.into = fetch.into.first(4999);
+  EXPECT_THROW(fetcher_->submit({&fetch, 1}), Error);
+  EXPECT_EQ(fetcher_->in_flight(), 0u);
+}
+
+TEST_P(EveryFetcher, WaitingWithNothingInFlightReturnsAtOnce) {
+  Fetched one;
+  EXPECT_EQ(fetcher_->wait({&one, 1}, kForever), 0u);
+  EXPECT_EQ(fetcher_->wait({}, kForever), 0u);
+}
+
+TEST_P(EveryFetcher, AWakeThatCameBeforeEndsTheNextWaitAndNothingIsLost) {
+  folder_.file("f", "abc");
+  for (int round = 0; round < 3; ++round) {
+    fetcher_->wake();
+    fetcher_->wake();
+    expect_ok(fetch_one(file("f", 3)), "abc");
+  }
+}
+
+TEST_P(EveryFetcher, StaysUsableWhileAnotherThreadWakesIt) {
+  folder_.file("f", "abc");
+  std::vector<Fetch> fetches;
+  for (std::uint64_t i = 0; i < 300; ++i) fetches.push_back(file("f", 3, i));
+  std::atomic<bool> stop{false};
+  std::jthread waker([&] {
+    while (!stop) fetcher_->wake();
+  });
+  EXPECT_EQ(fetch_all(fetches).size(), 300u);
+  stop = true;
+}
+
+TEST_P(EveryFetcher, ManyThreadsEachWithOneOfTheirOwn) {
+  const std::string text = pattern(7000);
+  folder_.file("f", text);
+  std::atomic<int> wrong{0};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const auto mine = make_fetcher({GetParam().storage, 8, 4, GetParam().allow_io_uring});
+      const std::size_t each = (mine->buffer_bytes(7000) + 4095) / 4096 * 4096;
+      const os::Arena arena(8 * each);
+      std::vector<Fetched> out(8);
+      for (int round = 0; round < 50; ++round) {
+        std::vector<Fetch> fetches;
+        for (std::size_t i = 0; i < 8; ++i) {
+          fetches.push_back({.path = "f", .directory = directory_.get(), .bytes = 7000, .into = {}});
+          fetches.back().into = arena.bytes().subspan(i * each, each);
+        }
+        mine->submit(fetches);
+        while (mine->in_flight() > 0) {
+          const std::size_t filled = mine->wait(out, kForever);
+          for (std::size_t i = 0; i < filled; ++i) {
+            if (out[i].code != FetchCode::ok || std::memcmp(out[i].data.data(), text.data(), 7000) != 0) ++wrong;
+          }
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(EveryFetcher, MayBeMadeUsedAndEndedInDifferentThreads) {
+  folder_.file("f", "abc");
+  std::jthread([this] { expect_ok(fetch_one(file("f", 3)), "abc"); }).join();
+  std::jthread([this] {
+    const Fetch fetch = file("f", 3);
+    fetcher_->submit({&fetch, 1});
+  }).join();
+  fetcher_.reset();
+}
+
+TEST_P(EveryFetcher, EndingItWhileReadsAreInFlightWritesNothingAfterwards) {
+  const std::string text = pattern(300'000);
+  const std::string path = folder_.file("f", text);
+  for (int round = 0; round < 20; ++round) {
+    const os::Fd fd = os::open_file(path, O_RDONLY);
+    (void)::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    const std::size_t each = (fetcher_->buffer_bytes(300'000) + 4095) / 4096 * 4096;
+    std::vector<Fetch> fetches;
+    {
+      os::Arena arena(16 * each);
+      for (std::size_t i = 0; i < 16; ++i) {
+        fetches.push_back({.path = "f", .directory = directory_.get(), .bytes = 300'000, .into = {}});
+        fetches.back().into = arena.bytes().subspan(i * each, each);
+      }
+      fetcher_->submit(fetches);
+      Fetched one;
+      if (round % 2 == 0) fetcher_->wait({&one, 1}, milliseconds(0));
+      fetcher_.reset();
+      std::memset(arena.data(), 0x5a, arena.size());
+      for (const std::byte byte : arena.bytes()) {
+        if (byte != std::byte{0x5a}) {
+          ADD_FAILURE() << "written after the end";
+          break;
+        }
+      }
+    }
+    start(16, 4);
+  }
+}
+
+TEST_P(EveryFetcher, LeavesNoFileOpen) {
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  folder_.file("f", "abc");
+  fetch_all({file("f", 3, 0), file("f", 4, 1), file("none", 1, 2)});
+  const auto before = open_files();
+  std::vector<Fetch> fetches;
+  for (std::uint64_t i = 0; i < 100; ++i) fetches.push_back(file(i % 2 == 0 ? "f" : "none", i % 5, i));
+  fetch_all(fetches);
+  fetch_all(fetches);
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_P(EveryFetcher, InterruptionsAreRepeated) {
+  const std::string text = pattern(9000);
+  folder_.file("f", text);
+  for (const Call call : {Call::open, Call::read, Call::mmap, Call::stat, Call::ring_enter}) {
+    const InjectFault fault(call, {.error_number = EINTR, .times = 5});
+    expect_ok(fetch_one(file("f", 9000)), text);
+  }
+  const InjectFault fault(Call::read, {.error_number = EAGAIN, .times = 5});
+  expect_ok(fetch_one(file("f", 9000)), text);
+}
+
+TEST_P(EveryFetcher, ShortReadsAreContinued) {
+  if (GetParam().storage == Storage::mmap) GTEST_SKIP() << "reads without a call";
+  const std::string text = pattern(30'000);
+  const auto source = open_source(folder_.file("f", text), GetParam().storage);
+  for (const std::int64_t bytes : {1, 4095, 4096, 8192}) {
+    {
+      const InjectFault fault(Call::read, {.short_bytes = bytes, .times = 3});
+      expect_ok(fetch_one(file("f", 30'000)), text);
+      EXPECT_EQ(fault.hits(), 3u);
+    }
+    const InjectFault fault(Call::read, {.short_bytes = bytes, .times = 3});
+    expect_ok(fetch_one(range(*source, 77, 29'000)), text.substr(77, 29'000));
+  }
+}
+
+TEST_P(EveryFetcher, FailingCallsAreAnswersWithTheirErrorNumber) {
+  const bool mapped = GetParam().storage == Storage::mmap;
+  folder_.file("f", "abc");
+  for (const int error_number : {EIO, EMFILE, ENFILE, ENOSPC, ENOMEM, EACCES, ESTALE}) {
+    for (const Call call : {Call::open, Call::read, Call::mmap, Call::stat}) {
+      const bool asked = call == Call::open || (mapped ? call != Call::read : call == Call::read);
+      if (!asked) continue;
+      const Fetch fetch = file("f", 3);
+      const InjectFault fault(call, {.error_number = error_number});
+      expect_failed(fetch_one(fetch), error_number);
+      EXPECT_EQ(fault.hits(), 1u);
+    }
+    const InjectFault fault(Call::close, {.error_number = error_number, .times = 100});
+    expect_ok(fetch_one(file("f", 3)), "abc");
+  }
+}
+
+TEST_P(EveryFetcher, OneFailingFileAmongManyIsTheOnlyOne) {
+  folder_.file("f", "abc");
+  std::vector<Fetch> fetches;
+  for (std::uint64_t i = 0; i < 40; ++i) fetches.push_back(file("f", 3, i));
+  const InjectFault fault(Call::open, {.error_number = EIO, .skip = 17});
+  int bad = 0;
+  for (const auto& [tag, answer] : fetch_all(fetches)) bad += answer.code != FetchCode::ok;
+  EXPECT_EQ(bad, 1);
+}
+
+TEST_P(EveryFetcher, WhereTheFlagForDirectReadsIsRefusedFilesComeThroughTheCache) {
+  if (GetParam().storage != Storage::direct) GTEST_SKIP() << "not asked for";
+  const std::string text = pattern(9000);
+  folder_.file("f", text);
+  for (const Call call : {Call::open, Call::read}) {
+    start(16, 4);
+    EXPECT_FALSE(fetcher_->direct_refused());
+    const InjectFault fault(call, {.error_number = EINVAL});
+    expect_ok(fetch_one(file("f", 9000)), text);
+    EXPECT_TRUE(fetcher_->direct_refused());
+    expect_ok(fetch_one(file("f", 9000)), text);
+  }
+}
+
+TEST_P(EveryFetcher, OutOfDescriptorsIsAnAnswer) {
+  folder_.file("f", "abc");
+  Fetch fetch = file("f", 3);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  rlimit low = old;
+  low.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const Answer answer = fetch_one(fetch);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  // A ring with a table of its own needs none of the process.
+  if (answer.code != FetchCode::ok) expect_failed(answer, EMFILE);
+  if (!is_ring()) {
+    EXPECT_EQ(answer.code, FetchCode::failed);
+  }
+  expect_ok(fetch_one(fetch), "abc");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fetchers, EveryFetcher, ::testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return kind.param.name; });
+
+class RefusedRing : public ::testing::TestWithParam<int> {};
+
+TEST_P(RefusedRing, FallsBackToPlainCallsAndSaysWhyOnce) {
+  const os::TempFolder folder;
+  const std::string path = folder.file("f", "abc");
+  const InjectFault fault(Call::ring_setup, {.error_number = GetParam(), .times = 100});
+  std::string reason = "old";
+  const auto fetcher = make_fetcher({}, &reason);
+  EXPECT_EQ(reason, "io_uring is not available (" + std::string(std::strerror(GetParam())) +
+                        "): files are read with plain system calls, one after another");
+  std::string buffer(fetcher->buffer_bytes(3), '?');
+  const Fetch fetch{.path = path.c_str(), .bytes = 3, .into = std::as_writable_bytes(std::span(buffer))};
+  fetcher->submit({&fetch, 1});
+  Fetched fetched;
+  ASSERT_EQ(fetcher->wait({&fetched, 1}, kForever), 1u);
+  EXPECT_EQ(fetched.code, FetchCode::ok);
+  EXPECT_EQ(buffer.substr(0, 3), "abc");
+}
+
+INSTANTIATE_TEST_SUITE_P(Refusals, RefusedRing, ::testing::Values(EPERM, ENOSYS, EINVAL, ENOMEM));
+
+TEST(MakeFetcher, GivesNoReasonWhereNothingWasRefused) {
+  std::string reason = "old";
+  make_fetcher({.allow_io_uring = false}, &reason);
+  EXPECT_EQ(reason, "");
+  make_fetcher({.storage = Storage::mmap}, &reason);
+  EXPECT_EQ(reason, "");
+}
+
+class RingFetcher : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    fetcher_ = make_fetcher({.depth = 4, .io_batch = 1}, &reason);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+  }
+  // A read that does not end by itself: of a pipe nobody writes to.
+  class PipeSource final : public Source {
+   public:
+    PipeSource() {
+      int ends[2];
+      if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+      out_ = os::Fd(ends[0]);
+      in_ = os::Fd(ends[1]);
+    }
+    std::string_view name() const noexcept override { return "pipe"; }
+    std::uint64_t size_bytes() const noexcept override { return 1 << 20; }
+    void read(std::span<const Read>) const override {}
+    int descriptor() const noexcept override { return out_.get(); }
+    void write(std::string_view text) const {
+      ASSERT_EQ(::write(in_.get(), text.data(), text.size()), ssize_t(text.size()));
+    }
+
+   private:
+    os::Fd out_, in_;
+  };
+  void submit_endless_read() {
+    const Fetch fetch{.source = &pipe_, .bytes = 4, .into = std::as_writable_bytes(std::span(buffer_)), .tag = 9};
+    fetcher_->submit({&fetch, 1});
+  }
+
+  PipeSource pipe_;
+  std::string buffer_ = "........";
+  std::unique_ptr<Fetcher> fetcher_;
+  Fetched out_;
+};
+
+TEST_F(RingFetcher, WaitsNoLongerThanTheTimeout) {
+  submit_endless_read();
+  EXPECT_EQ(fetcher_->wait({&out_, 1}, milliseconds(2)), 0u);
+  EXPECT_EQ(fetcher_->wait({&out_, 1}, milliseconds(0)), 0u);
+  EXPECT_EQ(fetcher_->wait({&out_, 1}, milliseconds(-1)), 0u);
+  EXPECT_EQ(fetcher_->in_flight(), 1u);
+  pipe_.write("data");
+  ASSERT_EQ(fetcher_->wait({&out_, 1}, kForever), 1u);
+  EXPECT_EQ(out_.tag, 9u);
+  EXPECT_EQ(buffer_, "data....");
+}
+
+TEST_F(RingFetcher, AWaitThatWouldLastForeverIsWokenFromAnotherThread) {
+  submit_endless_read();
+  for (int round = 0; round < 20; ++round) {
+    std::jthread waker([this] { fetcher_->wake(); });
+    EXPECT_EQ(fetcher_->wait({&out_, 1}, kForever), 0u);
+  }
+  EXPECT_EQ(fetcher_->in_flight(), 1u);
+}
+
+TEST_F(RingFetcher, EndsThoughAReadNeverDoes) {
+  submit_endless_read();
+  EXPECT_EQ(fetcher_->wait({&out_, 1}, milliseconds(0)), 0u);
+  fetcher_.reset();
+  pipe_.write("late");
+  EXPECT_EQ(buffer_, "........");
+}
+
+TEST_F(RingFetcher, ARingThatFailsIsAnErrorAndStillEnds) {
+  submit_endless_read();
+  {
+    const InjectFault fault(Call::ring_enter, {.error_number = EIO});
+    EXPECT_THROW(fetcher_->wait({&out_, 1}, kForever), Error);
+  }
+  {
+    const InjectFault fault(Call::ring_enter, {.error_number = EBUSY, .times = 10});
+    EXPECT_EQ(fetcher_->wait({&out_, 1}, milliseconds(1)), 0u);
+  }
+  {
+    const InjectFault fault(Call::ring_enter, {.error_number = EAGAIN, .times = 1'000'000});
+    EXPECT_THROW(fetcher_->wait({&out_, 1}, kForever), Error);
+  }
+}
+
+TEST_F(RingFetcher, AForkedChildLetsGoWithoutWaitingForTheParentsReads) {
+  submit_endless_read();
+  EXPECT_EQ(fetcher_->wait({&out_, 1}, milliseconds(0)), 0u);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    fetcher_.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  pipe_.write("data");
+  ASSERT_EQ(fetcher_->wait({&out_, 1}, kForever), 1u);
+  EXPECT_EQ(buffer_, "data....");
+}
+
+}  // namespace
+}  // namespace stoker::storage
