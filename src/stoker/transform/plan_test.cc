@@ -1,0 +1,564 @@
+#include "stoker/transform/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/transform/golden.h"
+#include "stoker/transform/half.h"
+
+namespace stoker::transform {
+namespace {
+
+Input pictures(std::uint32_t width, std::uint32_t height, std::uint8_t channels = 3, std::uint8_t bits = 8) {
+  Input input;
+  input.width = width, input.height = height, input.channels = channels, input.bits = bits;
+  return input;
+}
+Input sounds(std::uint32_t channels, std::uint32_t rate_hz) {
+  Input input;
+  input.kind = Kind::audio;
+  input.audio_channels = channels, input.rate_hz = rate_hz;
+  return input;
+}
+Input arrays(DType dtype, std::vector<std::uint64_t> shape) {
+  Input input;
+  input.kind = Kind::array;
+  input.dtype = dtype;
+  input.shape = std::move(shape);
+  return input;
+}
+
+Plan compile(std::string_view text, const Input& input, std::optional<DType> dtype = {}, Layout layout = Layout::nchw) {
+  return Plan::compile(parse_ops(text), input, {dtype, layout});
+}
+
+std::string refusal(std::string_view text, const Input& input, std::optional<DType> dtype = {}) {
+  try {
+    (void)compile(text, input, dtype);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_EQ(error.message().find('\n'), std::string::npos);
+    return error.message();
+  }
+  ADD_FAILURE() << text << " was not refused";
+  return {};
+}
+
+Draw draw(const Plan& plan, std::uint32_t width, std::uint32_t height, std::uint64_t id = 0, std::uint32_t view = 0,
+          std::uint64_t seed = 42, std::uint64_t epoch = 0) {
+  Random random(seed, epoch, id, view);
+  Draw result;
+  const Result ok = plan.draw(view, width, height, random, result);
+  EXPECT_TRUE(ok.ok()) << ok.cause;
+  return result;
+}
+
+// The view as the slot holds it. Only the pixels that the draw asks for are handed over.
+template <typename T>
+std::vector<std::byte> make_view(const Plan& plan, const std::vector<T>& picture, std::uint32_t width,
+                                 std::uint32_t height, std::uint32_t channels, const Draw& drawn, double offset = 0,
+                                 std::uint32_t view = 0) {
+  EXPECT_LE(drawn.crop.x + drawn.crop.width, width);
+  EXPECT_LE(drawn.crop.y + drawn.crop.height, height);
+  const Rect& region = drawn.crop;
+  const std::size_t row = std::size_t{region.width} * channels;
+  std::vector<T> held(row * region.height);
+  for (std::uint32_t y = 0; y < region.height; ++y) {
+    std::memcpy(&held[y * row], &picture[(std::size_t{region.y + y} * width + region.x) * channels], row * sizeof(T));
+  }
+  const Pixels pixels{reinterpret_cast<std::byte*>(held.data()),
+                      row * sizeof(T),
+                      region.width,
+                      region.height,
+                      static_cast<std::uint8_t>(channels),
+                      sizeof(T) == 1 ? DType::u8 : DType::u16};
+  std::vector<std::byte> slot(plan.outputs()[0].view_bytes);
+  for (const Output& output : plan.outputs()) {
+    if (view >= output.first_view) slot.resize(output.view_bytes);
+  }
+  Scratch scratch;
+  const Result result = plan.apply(view, drawn, pixels, region, offset, slot.data(), scratch);
+  EXPECT_TRUE(result.ok()) << result.cause;
+  return slot;
+}
+
+template <typename T>
+std::vector<T> as(const std::vector<std::byte>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+bool same(const Draw& a, const Draw& b) {
+  return a.crop == b.crop && std::equal(std::begin(a.steps), std::end(a.steps), std::begin(b.steps)) &&
+         std::memcmp(a.sizes, b.sizes, sizeof a.sizes) == 0 && a.flip == b.flip && a.window_low == b.window_low &&
+         a.window_scale == b.window_scale;
+}
+
+// ---- pictures
+
+TEST(Plan, GivesThePixelsOfPillowAndTorchvision) {
+  for (const GoldenPlan& g : kPlans) {
+    const Plan plan = compile(g.text, pictures(g.width, g.height, static_cast<std::uint8_t>(g.channels)), g.dtype);
+    const auto picture = make_bytes(g.seed, std::size_t{g.width} * g.height * g.channels);
+    const auto view = make_view(plan, picture, g.width, g.height, g.channels, draw(plan, g.width, g.height));
+    EXPECT_EQ(crc32(view), g.crc) << g.text << " as " << name(g.dtype);
+  }
+}
+
+TEST(Plan, WindowsSixteenBitsWhereTheListSays) {
+  for (const GoldenPlan& g : kDeepPlans) {
+    const Plan plan = compile(g.text, pictures(g.width, g.height, 1, 16));
+    EXPECT_TRUE(plan.deep());
+    const auto picture = make_words(g.seed, std::size_t{g.width} * g.height);
+    const auto view = make_view(plan, picture, g.width, g.height, 1, draw(plan, g.width, g.height));
+    EXPECT_EQ(crc32(view), g.crc) << g.text;
+  }
+}
+
+TEST(Plan, TakesTheWindowsOffsetFromTheSampleUnlessItHasItsOwn) {
+  const auto picture = make_words(3, 16 * 16);
+  const auto values = [&](const char* text, double offset) {
+    const Plan plan = compile(text, pictures(16, 16, 1, 16));
+    return as<float>(make_view(plan, picture, 16, 16, 1, draw(plan, 16, 16), offset));
+  };
+  const auto own = values("window:level=0:width=4000:offset=30000", 7);
+  EXPECT_EQ(own, values("window:level=0:width=4000", 30000));
+  EXPECT_NE(own, values("window:level=0:width=4000", 0));
+  EXPECT_EQ(*std::min_element(own.begin(), own.end()), 0.0F);
+  EXPECT_EQ(*std::max_element(own.begin(), own.end()), 1.0F);
+}
+
+TEST(Plan, LaysOutPicturesAsAsked) {
+  const auto picture = make_bytes(5, 9 * 7 * 3);
+  const Plan planar = compile("flip:1", pictures(9, 7)), packed = compile("flip:1", pictures(9, 7), {}, Layout::nhwc),
+             last = compile("flip:1", pictures(9, 7), {}, Layout::channels_last);
+  EXPECT_EQ(planar.outputs()[0].shape, (std::vector<std::uint64_t>{3, 7, 9}));
+  EXPECT_EQ(packed.outputs()[0].shape, (std::vector<std::uint64_t>{7, 9, 3}));
+  EXPECT_EQ(last.outputs()[0].shape, (std::vector<std::uint64_t>{3, 7, 9}));
+  const auto a = as<std::uint8_t>(make_view(planar, picture, 9, 7, 3, draw(planar, 9, 7)));
+  const auto b = as<std::uint8_t>(make_view(packed, picture, 9, 7, 3, draw(packed, 9, 7)));
+  EXPECT_EQ(b, as<std::uint8_t>(make_view(last, picture, 9, 7, 3, draw(last, 9, 7))));
+  for (std::size_t y = 0; y < 7; ++y) {
+    for (std::size_t x = 0; x < 9; ++x) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        const std::uint8_t pixel = picture[(y * 9 + (8 - x)) * 3 + c];
+        ASSERT_EQ(a[(c * 7 + y) * 9 + x], pixel);
+        ASSERT_EQ(b[(y * 9 + x) * 3 + c], pixel);
+      }
+    }
+  }
+}
+
+TEST(Plan, NormalizesEveryByteAsTorchvisionDoes) {
+  std::vector<std::uint8_t> ramp(256);
+  for (std::size_t i = 0; i < 256; ++i) ramp[i] = static_cast<std::uint8_t>(i);
+  const Plan plan = compile("normalize:0.485/0.229", pictures(256, 1, 1));
+  const auto view = as<float>(make_view(plan, ramp, 256, 1, 1, draw(plan, 256, 1)));
+  for (std::size_t i = 0; i < 256; ++i) {
+    const float unit = static_cast<float>(i) / 255.0F;
+    const float centred = unit - 0.485F;
+    EXPECT_EQ(view[i], centred / 0.229F) << i;
+  }
+}
+
+TEST(Plan, TheRandomCropIsInsideAndKeepsItsAreaAndAspect) {
+  const Plan plan = compile("rrc:32:scale=0.25..0.5:ratio=0.5..2", pictures(100, 80));
+  for (std::uint64_t id = 0; id < 2000; ++id) {
+    const Rect crop = draw(plan, 400, 300, id).steps[0];
+    ASSERT_LE(crop.x + crop.width, 400u);
+    ASSERT_LE(crop.y + crop.height, 300u);
+    const double area = static_cast<double>(crop.width) * crop.height / (400.0 * 300.0);
+    ASSERT_GT(area, 0.24);
+    ASSERT_LT(area, 0.51);
+    const double ratio = static_cast<double>(crop.width) / crop.height;
+    ASSERT_GT(ratio, 0.49);
+    ASSERT_LT(ratio, 2.03);
+  }
+}
+
+TEST(Plan, TheRandomCropReachesAllCornersAndBothAspects) {
+  const Plan plan = compile("rrc:8:scale=0.1..0.3", pictures(100, 100));
+  std::set<std::pair<bool, bool>> corners;
+  double log_ratio = 0;
+  for (std::uint64_t id = 0; id < 4000; ++id) {
+    const Rect crop = draw(plan, 100, 100, id).steps[0];
+    corners.insert({crop.x + crop.width / 2 < 50, crop.y + crop.height / 2 < 50});
+    log_ratio += std::log(static_cast<double>(crop.width) / crop.height) / 4000;
+  }
+  EXPECT_EQ(corners.size(), 4u);
+  EXPECT_NEAR(log_ratio, 0, 0.02);  // uniform in the logarithm: as often wide as tall
+}
+
+TEST(Plan, AnImpossibleRandomCropFallsBackToTheMiddleOfTheNearestAspect) {
+  const Plan plan = compile("rrc:8:scale=1", pictures(100, 100));
+  EXPECT_EQ(draw(plan, 1000, 10).steps[0], (Rect{493, 0, 13, 10}));
+  EXPECT_EQ(draw(plan, 10, 1000).steps[0], (Rect{0, 493, 10, 13}));
+}
+
+TEST(Plan, CenterCropRoundsHalvesToEven) {
+  const Plan plan = compile("centercrop:4", pictures(10, 10));
+  EXPECT_EQ(draw(plan, 9, 11).steps[0], (Rect{2, 4, 4, 4}));  // 2.5 -> 2, 3.5 -> 4
+}
+
+TEST(Plan, AsksOnlyForThePixelsThatTheCropKeeps) {
+  const Plan plan = compile("resize:100,centercrop:50", pictures(400, 200));
+  const Draw drawn = draw(plan, 400, 200);
+  EXPECT_EQ(drawn.crop, (Rect{149, 49, 102, 102}));
+}
+
+TEST(Plan, DrawsDependOnSeedEpochSampleAndViewAlone) {
+  const Plan plan = compile("views(a=2[rrc:16,flip],b=2[rrc:8,flip])", pictures(64, 64));
+  const Draw base = draw(plan, 300, 200, 7, 1, 42, 3);
+  EXPECT_TRUE(same(base, draw(plan, 300, 200, 7, 1, 42, 3)));
+  EXPECT_FALSE(base.steps[0] == draw(plan, 300, 200, 7, 1, 43, 3).steps[0]);
+  EXPECT_FALSE(base.steps[0] == draw(plan, 300, 200, 7, 1, 42, 4).steps[0]);
+  EXPECT_FALSE(base.steps[0] == draw(plan, 300, 200, 8, 1, 42, 3).steps[0]);
+  EXPECT_FALSE(base.steps[0] == draw(plan, 300, 200, 7, 0, 42, 3).steps[0]);
+}
+
+TEST(Plan, DrawsAreTheSameFromManyThreadsInAnyOrder) {
+  const Plan plan = compile("rrc:16,flip", pictures(64, 64));
+  std::vector<Draw> alone(400), together(400);
+  for (std::size_t id = 0; id < alone.size(); ++id) alone[id] = draw(plan, 300, 200, id);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t id = alone.size(); id-- > 0;) {
+        if (id % 4 == t) together[id] = draw(plan, 300, 200, id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t id = 0; id < alone.size(); ++id) ASSERT_TRUE(same(alone[id], together[id])) << id;
+}
+
+TEST(Plan, AnOperationsNumbersDoNotDependOnOtherOperations) {
+  const Plan crop = compile("rrc:16", pictures(64, 64)), both = compile("rrc:16,flip", pictures(64, 64)),
+             flip = compile("flip", pictures(64, 64)), tries = compile("rrc:16:scale=0.9..1,flip", pictures(64, 64));
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    ASSERT_EQ(draw(crop, 64, 64, id).steps[0], draw(both, 64, 64, id).steps[0]);
+    ASSERT_EQ(draw(flip, 64, 64, id).flip, draw(both, 64, 64, id).flip);
+    ASSERT_EQ(draw(flip, 64, 64, id).flip, draw(tries, 64, 64, id).flip);
+  }
+}
+
+TEST(Plan, FlipsAsOftenAsItsProbability) {
+  const Plan plan = compile("flip:0.2", pictures(8, 8));
+  int flips = 0;
+  for (std::uint64_t id = 0; id < 10000; ++id) flips += draw(plan, 8, 8, id).flip ? 1 : 0;
+  EXPECT_NEAR(flips, 2000, 160);  // four standard deviations
+}
+
+TEST(Plan, DrawsTheWindowWithinItsRange) {
+  const Plan plan = compile("window:level=-700..100:width=300..2000", pictures(8, 8, 1, 16));
+  float least = 1e9F, most = -1e9F;
+  for (std::uint64_t id = 0; id < 1000; ++id) {
+    const Draw drawn = draw(plan, 8, 8, id);
+    const float width = 1 / drawn.window_scale, level = drawn.window_low + width / 2;
+    ASSERT_GE(width, 299.9F);
+    ASSERT_LE(width, 2000.1F);
+    least = std::min(least, level), most = std::max(most, level);
+  }
+  EXPECT_GE(least, -700.1F);
+  EXPECT_LE(most, 100.1F);
+  EXPECT_LT(least, -690);
+  EXPECT_GT(most, 90);
+}
+
+TEST(Plan, GivesOneTensorPerGroupOfViews) {
+  const Plan plan = compile("views(big=2[rrc:16,flip,normalize:imagenet],small=3[rrc:8])", pictures(40, 30));
+  ASSERT_EQ(plan.outputs().size(), 2u);
+  EXPECT_EQ(plan.view_count(), 5u);
+  EXPECT_EQ(plan.outputs()[0].name, "big");
+  EXPECT_EQ(plan.outputs()[0].views, 2u);
+  EXPECT_EQ(plan.outputs()[0].view_bytes, 3u * 16 * 16 * 4);
+  EXPECT_EQ(plan.outputs()[1].first_view, 2u);
+  EXPECT_EQ(plan.outputs()[1].view_bytes, 3u * 8 * 8);
+  const auto picture = make_bytes(1, 40 * 30 * 3);
+  const auto view = make_view(plan, picture, 40, 30, 3, draw(plan, 40, 30, 0, 4), 0, 4);
+  EXPECT_EQ(view.size(), 192u);
+}
+
+TEST(Plan, TakesTheFirstPicturesSizeWhereNothingFixesIt) {
+  const Plan plan = compile("flip", pictures(40, 30));
+  EXPECT_EQ(plan.outputs()[0].shape, (std::vector<std::uint64_t>{3, 30, 40}));
+  Random random(1, 0, 0);
+  Draw drawn;
+  const Result result = plan.draw(0, 41, 30, random, drawn);
+  EXPECT_EQ(result.code, Code::mismatch);
+  EXPECT_NE(std::string(result.cause).find("add Resize"), std::string::npos);
+}
+
+TEST(Plan, APictureTooSmallToCropIsOneBadSample) {
+  const Plan plan = compile("centercrop:32", pictures(40, 40));
+  Random random(1, 0, 0);
+  Draw drawn;
+  EXPECT_EQ(plan.draw(0, 31, 40, random, drawn).code, Code::mismatch);
+  EXPECT_EQ(plan.draw(0, 0, 40, random, drawn).code, Code::corrupt);
+}
+
+TEST(Plan, APictureOfAnotherKindIsOneBadSample) {
+  const Plan plan = compile("", pictures(4, 4));
+  const Draw drawn = draw(plan, 4, 4);
+  std::vector<std::byte> bytes(128), slot(48);
+  Scratch scratch;
+  const Rect all{0, 0, 4, 4};
+  EXPECT_EQ(plan.apply(0, drawn, {bytes.data(), 16, 4, 4, 4, DType::u8}, all, 0, slot.data(), scratch).code,
+            Code::mismatch);
+  EXPECT_EQ(plan.apply(0, drawn, {bytes.data(), 24, 4, 4, 3, DType::u16}, all, 0, slot.data(), scratch).code,
+            Code::mismatch);
+}
+
+TEST(Plan, AllocatesNothingOnceItsScratchHasGrown) {
+  const Plan plan = compile("rrc:32,flip,normalize:imagenet", pictures(200, 150));
+  auto picture = make_bytes(1, 200 * 150 * 3);
+  const Pixels pixels{reinterpret_cast<std::byte*>(picture.data()), 600, 200, 150, 3, DType::u8};
+  std::vector<std::byte> slot(plan.outputs()[0].view_bytes);
+  Scratch scratch;
+  std::size_t capacity = 0;
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    const Draw drawn = draw(plan, 200, 150, id % 100);
+    ASSERT_TRUE(plan.apply(0, drawn, pixels, {0, 0, 200, 150}, 0, slot.data(), scratch).ok());
+    scratch.reset();
+    if (id == 100) capacity = scratch.capacity_bytes();
+  }
+  EXPECT_EQ(scratch.capacity_bytes(), capacity);
+}
+
+TEST(Plan, RefusesImpossiblePictureListsInOneSentence) {
+  const Input rgb = pictures(64, 64), gray = pictures(64, 64, 1), slices = pictures(64, 64, 1, 16);
+  EXPECT_EQ(refusal("pad:8000", rgb), "cannot use transform `PadOrTrim`: it is for sound, and these are pictures");
+  EXPECT_EQ(refusal("mono", rgb), "cannot use transform `Mono`: it is for sound, and these are pictures");
+  EXPECT_EQ(refusal("normalize:imagenet", gray),
+            "cannot use transform `Normalize`: it has 3 means, but the pictures have 1 channel");
+  EXPECT_EQ(refusal("window", rgb), "cannot use transform `Window`: it needs 16-bit pictures, and these have 8 bits");
+  EXPECT_EQ(refusal("resize:32x32,centercrop:33", rgb),
+            "cannot use transform `CenterCrop`: 33x33 does not fit into the 32x32 that comes before it");
+  EXPECT_EQ(refusal("resize:32,centercrop:33", rgb),
+            "cannot use transform `CenterCrop`: 33x33 does not fit into the shorter side of 32 that comes before it");
+  EXPECT_EQ(refusal("normalize:imagenet,normalize:imagenet", rgb),
+            "cannot use transform `Normalize`: it is given twice");
+  EXPECT_EQ(refusal("normalize:imagenet,rrc:32", rgb),
+            "cannot use transform `RandomResizedCrop`: it cannot come after Normalize");
+  EXPECT_EQ(refusal("tofloat,resize:32", rgb), "cannot use transform `Resize`: it cannot come after ToFloat");
+  EXPECT_EQ(refusal("normalize:0.5/0.5,window", slices),
+            "cannot use transform `Window`: it cannot come after Normalize");
+  EXPECT_EQ(refusal("normalize:0.5/0.5,tofloat", rgb),
+            "cannot use transform `ToFloat`: Normalize before it has made floats already");
+  EXPECT_EQ(refusal("flip,flip", rgb), "cannot use transform `HorizontalFlip`: it is given twice");
+  EXPECT_EQ(refusal("flip,views(a=1[rrc:8])", rgb), "cannot use transform `Views`: it stands alone");
+  EXPECT_EQ(refusal("resize:9,resize:8,resize:7,resize:6", rgb),
+            "cannot use transform `Resize`: pictures are resized more than 3 times");
+  EXPECT_EQ(refusal("normalize:imagenet", rgb, DType::u8), "cannot give pictures as uint8: Normalize makes them float");
+  EXPECT_EQ(refusal("tofloat", rgb, DType::u8), "cannot give pictures as uint8: ToFloat makes them float");
+  EXPECT_EQ(refusal("rrc:8", rgb, DType::i32), "cannot give pictures as int32");
+  EXPECT_EQ(refusal("views(a=1[window],b=1[flip])", slices),
+            "cannot use transform `Views`: group `b` takes 8 bits while another takes 16");
+  EXPECT_EQ(refusal("flip", pictures(0, 0)), "cannot compile the transform: the size of the pictures is not known");
+}
+
+TEST(Plan, AcceptsWhatOnlyLooksOdd) {
+  EXPECT_NO_THROW(compile("normalize:0.5/0.5", pictures(9, 9)));  // one figure for three channels
+  EXPECT_NO_THROW(compile("normalize:imagenet,flip,centercrop:8", pictures(9, 9)));
+  EXPECT_NO_THROW(compile("window,tofloat,normalize:0.5/0.5", pictures(9, 9, 1, 16)));
+  EXPECT_NO_THROW(compile("resize:32,centercrop:24x40", pictures(60, 40)));  // fits wide pictures
+  EXPECT_NO_THROW(compile("rrc:8", pictures(0, 0)));
+  EXPECT_FALSE(compile("rrc:8", pictures(9, 9, 3, 16)).deep());
+  EXPECT_TRUE(compile("rrc:8,tofloat", pictures(9, 9, 3, 16)).deep());
+}
+
+TEST(Plan, DescribesItselfInOneLine) {
+  EXPECT_EQ(compile("rrc:224,flip,normalize:imagenet", pictures(9, 9)).describe(),
+            "RandomResizedCrop 224x224 bilinear -> flip p=0.5 -> normalize -> float32 NCHW [3, 224, 224]");
+  EXPECT_EQ(compile("resize:32,centercrop:24", pictures(9, 9), {}, Layout::nhwc).describe(),
+            "Resize shorter side 32 bilinear -> CenterCrop 24x24 -> uint8 NHWC [24, 24, 3]");
+  EXPECT_EQ(compile("views(a=2[rrc:8],b=1[rrc:4])", pictures(9, 9)).describe(),
+            "a: 2 x (RandomResizedCrop 8x8 bilinear -> uint8 NCHW [3, 8, 8]); b: 1 x (RandomResizedCrop 4x4 bilinear "
+            "-> uint8 NCHW [3, 4, 4])");
+  EXPECT_EQ(compile("mono,resample:8000", sounds(2, 16000)).describe(),
+            "mono -> resample to 8000 Hz -> float32 [frames]");
+  EXPECT_EQ(compile("pad:80", sounds(2, 16000), DType::f16).describe(), "pad or trim to 80 frames -> float16 [2, 80]");
+  EXPECT_EQ(compile("", arrays(DType::i16, {3, 4})).describe(), "int16 [3, 4]");
+}
+
+// ---- sound
+
+std::vector<float> make_audio(const Plan& plan, const std::vector<float>& planar, std::uint32_t channels,
+                              std::uint32_t rate_hz, std::uint64_t slot_frames, std::uint64_t& written) {
+  const std::uint64_t frames = planar.size() / channels;
+  std::vector<float> slot(slot_frames * plan.output_channels(), -9);
+  Scratch scratch;
+  const Result result =
+      plan.apply_audio(planar.data(), frames, frames, rate_hz, reinterpret_cast<std::byte*>(slot.data()), slot_frames,
+                       written, scratch, channels);
+  EXPECT_TRUE(result.ok()) << result.cause;
+  return slot;
+}
+
+TEST(Plan, ResamplesAsTorchaudioDoes) {
+  for (const GoldenSound& g : kSounds) {
+    const Plan plan = compile("resample:" + std::to_string(g.to_hz), sounds(1, g.from_hz));
+    ASSERT_EQ(plan.output_frames(g.frames, g.from_hz), g.frames_out);
+    std::uint64_t written = 0;
+    const auto out = make_audio(plan, make_sound(g.seed, g.frames), 1, g.from_hz, g.frames_out, written);
+    EXPECT_EQ(written, g.frames_out);
+    for (const auto& [place, value] : g.values) EXPECT_NEAR(out[place], value, 1e-6) << g.from_hz << " at " << place;
+    // A rate that is not the first sample's gives the same numbers.
+    const Plan other = compile("resample:" + std::to_string(g.to_hz), sounds(1, 12345));
+    EXPECT_EQ(make_audio(other, make_sound(g.seed, g.frames), 1, g.from_hz, g.frames_out, written), out);
+  }
+}
+
+TEST(Plan, MixesPadsAndTrims) {
+  const Plan plan = compile("mono,pad:5", sounds(2, 8000));
+  EXPECT_EQ(plan.output_channels(), 1u);
+  EXPECT_EQ(plan.outputs()[0].shape, (std::vector<std::uint64_t>{5}));
+  std::uint64_t written = 0;
+  EXPECT_EQ(make_audio(plan, {1, 2, 3, 3, 4, 5}, 2, 8000, 5, written), (std::vector<float>{2, 3, 4, 0, 0}));
+  EXPECT_EQ(written, 3u);
+  EXPECT_EQ(make_audio(plan, {1, 2, 3, 4, 5, 6, 7}, 1, 8000, 5, written), (std::vector<float>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(written, 5u);
+  EXPECT_EQ(make_audio(plan, {3, 0, 6, 9, 0, 0}, 3, 8000, 5, written), (std::vector<float>{3, 3, 0, 0, 0}));
+}
+
+TEST(Plan, TrimmingComputesTheSameStartAsTheWholeSound) {
+  const Plan whole = compile("resample:8000", sounds(1, 44100)),
+             trimmed = compile("resample:8000,pad:100", sounds(1, 44100));
+  const auto sound = make_sound(4, 5000);
+  std::uint64_t written = 0;
+  auto all = make_audio(whole, sound, 1, 44100, whole.output_frames(5000, 44100), written);
+  EXPECT_EQ(written, 908u);
+  all.resize(100);
+  EXPECT_EQ(make_audio(trimmed, sound, 1, 44100, 100, written), all);
+  EXPECT_EQ(written, 100u);
+}
+
+TEST(Plan, KeepsChannelsInRowsOfTheSlotAndConverts) {
+  const Plan plan = compile("", sounds(2, 8000), DType::bf16);
+  EXPECT_FALSE(plan.audio_is_direct());
+  EXPECT_TRUE(plan.outputs()[0].varies);
+  const std::vector<float> planar = {1, 2, -3, 0.5F};
+  std::vector<std::uint16_t> slot(6, 0xFFFF);
+  Scratch scratch;
+  std::uint64_t written = 0;
+  ASSERT_TRUE(
+      plan.apply_audio(planar.data(), 2, 2, 8000, reinterpret_cast<std::byte*>(slot.data()), 3, written, scratch).ok());
+  EXPECT_EQ(slot, (std::vector<std::uint16_t>{0x3F80, 0x4000, 0, 0xC040, 0x3F00, 0}));
+  EXPECT_EQ(
+      plan.apply_audio(planar.data(), 2, 2, 8000, reinterpret_cast<std::byte*>(slot.data()), 1, written, scratch).code,
+      Code::too_large);
+}
+
+TEST(Plan, NamesTheRemedyForMixedSounds) {
+  const Plan plain = compile("pad:5", sounds(1, 8000));
+  EXPECT_TRUE(plain.check_audio(1, 8000).ok());
+  EXPECT_NE(std::string(plain.check_audio(2, 8000).cause).find("add Mono()"), std::string::npos);
+  EXPECT_NE(std::string(plain.check_audio(1, 16000).cause).find("add Resample(hz)"), std::string::npos);
+  EXPECT_EQ(plain.check_audio(1, 16000).code, Code::mismatch);
+  EXPECT_EQ(plain.check_audio(0, 8000).code, Code::corrupt);
+  const Plan both = compile("mono,resample:8000", sounds(1, 8000));
+  EXPECT_TRUE(both.check_audio(6, 48000).ok());
+  EXPECT_EQ(both.check_audio(1, 4294967291u).code, Code::unsupported);
+}
+
+TEST(Plan, SoundIsDirectWhenOnlyPaddedOrTrimmed) {
+  EXPECT_TRUE(compile("", sounds(1, 8000)).audio_is_direct());
+  EXPECT_TRUE(compile("pad:100", sounds(2, 8000)).audio_is_direct());
+  EXPECT_FALSE(compile("mono", sounds(1, 8000)).audio_is_direct());
+  EXPECT_FALSE(compile("resample:8000", sounds(1, 8000)).audio_is_direct());
+  EXPECT_FALSE(compile("pad:100", sounds(1, 8000), DType::f16).audio_is_direct());
+}
+
+TEST(Plan, RefusesImpossibleSoundLists) {
+  const Input sound = sounds(1, 8000);
+  EXPECT_EQ(refusal("rrc:224", sound),
+            "cannot use transform `RandomResizedCrop`: it is for pictures, and these are sounds");
+  EXPECT_EQ(
+      refusal("pad:5,resample:16000", sound),
+      "cannot use transform `Resample`: it cannot come after PadOrTrim, which counts frames at the rate that leaves");
+  EXPECT_EQ(refusal("pad:5,pad:6", sound), "cannot use transform `PadOrTrim`: it is given twice");
+  EXPECT_EQ(refusal("tofloat", sound), "cannot use transform `ToFloat`: sound is float already");
+  EXPECT_EQ(refusal("", sound, DType::u8), "cannot give sound as uint8");
+  EXPECT_EQ(refusal("views(a=1[mono])", sound),
+            "cannot use transform `Views`: it is for pictures, and these are sounds");
+  EXPECT_EQ(refusal("resample:9999991", sounds(1, 9999973)),
+            "cannot use transform `Resample`: 9999973 Hz and 9999991 Hz have too little in common");
+}
+
+// ---- arrays
+
+template <typename T>
+std::vector<std::byte> make_array(const Plan& plan, const std::vector<T>& values) {
+  std::vector<std::byte> slot(plan.outputs()[0].view_bytes);
+  EXPECT_TRUE(plan.apply_array(reinterpret_cast<const std::byte*>(values.data()), slot.data()).ok());
+  return slot;
+}
+
+TEST(Plan, CopiesArraysAsTheyAre) {
+  const Plan plan = compile("", arrays(DType::i32, {2, 2}));
+  EXPECT_TRUE(plan.array_is_copy());
+  const std::vector<std::int32_t> values = {1, -2, 3, 1 << 30};
+  EXPECT_EQ(as<std::int32_t>(make_array(plan, values)), values);
+}
+
+TEST(Plan, ConvertsArraysToFloat) {
+  EXPECT_EQ(as<float>(make_array(compile("tofloat", arrays(DType::u8, {3})), std::vector<std::uint8_t>{0, 51, 255})),
+            (std::vector<float>{0, 51.0F / 255.0F, 1}));
+  EXPECT_EQ(as<float>(make_array(compile("tofloat", arrays(DType::u16, {2})), std::vector<std::uint16_t>{0, 65535})),
+            (std::vector<float>{0, 1}));
+  EXPECT_EQ(as<float>(make_array(compile("", arrays(DType::i16, {2}), DType::f32), std::vector<std::int16_t>{-7, 300})),
+            (std::vector<float>{-7, 300}));
+  const std::vector<float> many = make_floats(1, 5000);
+  const auto halves = as<std::uint16_t>(make_array(compile("", arrays(DType::f32, {5000}), DType::f16), many));
+  for (std::size_t i = 0; i < many.size(); ++i) ASSERT_EQ(halves[i], to_float16(many[i]));
+  const auto back = as<float>(make_array(compile("", arrays(DType::f16, {5000}), DType::f32), halves));
+  for (std::size_t i = 0; i < many.size(); ++i) ASSERT_NEAR(back[i], many[i], 0x1p-11);
+}
+
+TEST(Plan, RefusesPictureOperationsOnArrays) {
+  EXPECT_EQ(refusal("rrc:8", arrays(DType::f32, {64, 64})),
+            "cannot use transform `RandomResizedCrop`: these samples are float32 arrays [64, 64], which take ToFloat "
+            "or dtype= alone");
+  EXPECT_EQ(refusal("tofloat", arrays(DType::i32, {4})),
+            "cannot use transform `ToFloat`: it takes uint8, uint16 and float arrays, and these are int32");
+  EXPECT_EQ(refusal("", arrays(DType::f32, {4}), DType::u8), "cannot give float32 arrays as uint8");
+  EXPECT_EQ(refusal("tofloat", arrays(DType::u8, {4}), DType::u8),
+            "cannot give arrays as uint8: ToFloat makes them float");
+}
+
+TEST(Half, RoundsToNearestEven) {
+  EXPECT_EQ(to_float16(1.0F), 0x3C00);
+  EXPECT_EQ(to_float16(-2.0F), 0xC000);
+  EXPECT_EQ(to_float16(1.0F + 0x1p-11F), 0x3C00);      // tie, down to even
+  EXPECT_EQ(to_float16(1.0F + 3 * 0x1p-11F), 0x3C02);  // tie, up to even
+  EXPECT_EQ(to_float16(65504.0F), 0x7BFF);
+  EXPECT_EQ(to_float16(65519.0F), 0x7BFF);
+  EXPECT_EQ(to_float16(65520.0F), 0x7C00);
+  EXPECT_EQ(to_float16(1e9F), 0x7C00);
+  EXPECT_EQ(to_float16(0x1p-24F), 0x0001);
+  EXPECT_EQ(to_float16(0x1p-25F), 0x0000);
+  EXPECT_EQ(to_float16(3 * 0x1p-25F), 0x0002);
+  EXPECT_EQ(to_float16(-0.0F), 0x8000);
+  EXPECT_EQ(to_float16(std::numeric_limits<float>::quiet_NaN()) & 0x7E00, 0x7E00);
+  EXPECT_EQ(to_bfloat16(1.0F), 0x3F80);
+  EXPECT_EQ(to_bfloat16(1.0F + 0x1p-8F), 0x3F80);
+  EXPECT_EQ(to_bfloat16(1.0F + 3 * 0x1p-8F), 0x3F82);
+  EXPECT_EQ(to_bfloat16(std::numeric_limits<float>::infinity()), 0x7F80);
+  EXPECT_TRUE(std::isnan(from_bfloat16(to_bfloat16(std::numeric_limits<float>::quiet_NaN()))));
+  for (std::uint32_t half = 0; half < 0x7C00; ++half) {
+    ASSERT_EQ(to_float16(from_float16(static_cast<std::uint16_t>(half))), half);
+  }
+}
+
+}  // namespace
+}  // namespace stoker::transform
