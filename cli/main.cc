@@ -1,1 +1,93 @@
-int main() { return 2; }
+// stoker: finds the verb, runs it, and translates every failure once.
+#include <csignal>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/version.h"
+
+#include "interrupt.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+int run(const std::vector<std::string>& words) {
+  const std::vector<const Verb*> verbs = {&demo_verb(), &inspect_verb(), &load_verb()};
+  if (words.empty()) {
+    say(program_help(verbs, false, 80));
+    return 2;
+  }
+  std::string first = words[0];
+  std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (first == "help" && !rest.empty()) {
+    first = rest[0];
+    rest = {"--help"};
+  }
+  if (first == "-h" || first == "--help" || first == "help") {
+    answer(program_help(verbs, first == "--help", 80));
+    return 0;
+  }
+  if (first == "--version" || first == "-V") {
+    answer(fmt::format("stoker {}\nreads: jpeg, png, wav, npy, npz in folders, index.csv and .npy\n", kVersion));
+    return 0;
+  }
+  for (const Verb* verb : verbs) {
+    if (verb->name != first) continue;
+    const Arguments arguments(*verb, rest);
+    if (arguments.wants_long_help()) {
+      answer(long_help(*verb, 80));
+      return 0;
+    }
+    if (arguments.wants_short_help()) {
+      answer(short_help(*verb, 80));
+      return 0;
+    }
+    return verb->run(arguments);
+  }
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const Verb* verb : verbs) {
+    names.push_back(verb->name);
+    list += (list.empty() ? "" : ", ") + verb->name;
+  }
+  const std::string near = nearest(first, names.data(), names.size());
+  throw Error(ErrorKind::usage, fmt::format("there is no verb `{}`", first),
+              near.empty() ? fmt::format("the verbs are: {}", list) : fmt::format("did you mean `stoker {}`?", near));
+}
+
+void report(const Error& error) {
+  const std::string prefix = error.kind() == ErrorKind::internal ? "internal error" : "error";
+  say(fmt::format("{}: {}\n", prefix, error.message()));
+  if (!error.hint().empty()) say(fmt::format("\nhint: {}\n", error.hint()));
+}
+
+}  // namespace
+}  // namespace stoker::cli
+
+int main(int argc, char** argv) {
+  using namespace stoker;
+  std::signal(SIGPIPE, SIG_IGN);
+  cli::watch_for_interrupt();
+  try {
+    return cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  } catch (const cli::ReaderLeft&) {
+    return 0;
+  } catch (const Error& error) {
+    if (cli::interrupted()) {
+      cli::say("interrupted\n");
+      return 130;
+    }
+    cli::report(error);
+  } catch (const std::bad_alloc&) {
+    cli::report(Error(ErrorKind::unavailable, "cannot go on: out of memory", "lower --memory-limit or --batch-size"));
+  } catch (const std::exception& error) {
+    cli::report(Error(ErrorKind::internal, error.what()));
+  }
+  return 2;
+}

@@ -1,0 +1,143 @@
+#include "files.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+
+namespace stoker::cli {
+namespace {
+
+// The file that holds sample `index`: its own, or the one its source reads. Inflated copies repeat files: skip is up to
+// the caller.
+int open_holder(const dataset::Dataset& dataset, std::uint64_t index) {
+  const dataset::Extent extent = dataset.extent(index);
+  if (extent.source) return ::open(std::string(extent.source->name()).c_str(), O_RDONLY | O_CLOEXEC);
+  std::array<char, 4096> path;
+  if (dataset.path(index, path) == 0) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  return ::openat(dataset.directory(), path.data(), O_RDONLY | O_CLOEXEC);
+}
+
+}  // namespace
+
+OpenFile::~OpenFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool exists(const std::string& path) {
+  struct stat status;
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+void require_free(const std::string& path, bool force, std::string_view flag) {
+  if (force || !exists(path)) return;
+  throw Error(ErrorKind::usage, fmt::format("`{}` would overwrite `{}`", flag, path),
+              "choose another name, or add --force");
+}
+
+void write_whole(const std::string& path, std::string_view text) {
+  const std::string aside = fmt::format("{}.{}.part", path, ::getpid());
+  const OpenFile file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.fd() < 0) throw system_error(errno, "write", path);
+  const auto give_up = [&] {
+    const int number = errno;
+    ::unlink(aside.c_str());
+    return system_error(number, "write", path);
+  };
+  while (!text.empty()) {
+    const ssize_t written = ::write(file.fd(), text.data(), text.size());
+    if (written < 0 && errno != EINTR) throw give_up();
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(file.fd()) != 0 || ::rename(aside.c_str(), path.c_str()) != 0) throw give_up();
+}
+
+std::string read_text(const std::string& path) {
+  const std::vector<std::byte> bytes = storage::read_file(path, std::uint64_t{1} << 26);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string read_sample(const dataset::Dataset& dataset, std::uint64_t index, std::vector<std::byte>& bytes) {
+  const dataset::Extent extent = dataset.extent(index);
+  if (extent.source) {
+    bytes.resize(extent.bytes);
+    const storage::Read read{extent.offset, bytes};
+    try {
+      extent.source->read({&read, 1});
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return {};
+  }
+  const OpenFile file(open_holder(dataset, index));
+  struct stat status;
+  if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) return fmt::format("cannot open: {}", std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return "not a regular file";
+  bytes.resize(static_cast<std::size_t>(status.st_size));
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::read(file.fd(), bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fmt::format("cannot read at byte {}: {}", have, std::strerror(errno));
+    if (got == 0) return fmt::format("ends at byte {} while it was being read", have);
+    have += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+void drop_from_page_cache(const dataset::Dataset& dataset, const std::function<bool(std::uint64_t)>& keep_going) {
+  std::set<const storage::Source*> seen;
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) {
+    if (i % 256 == 0 && !keep_going(i)) throw Error(ErrorKind::unavailable, "interrupted");
+    const dataset::Extent extent = dataset.extent(i);
+    if (extent.source && !seen.insert(extent.source).second) continue;
+    const OpenFile file(open_holder(dataset, i));
+    if (file.fd() < 0) continue;  // the loader will name it
+    ::fdatasync(file.fd());       // dirty pages are not dropped
+    ::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+}
+
+double cached_share(const dataset::Dataset& dataset) {
+  constexpr std::uint64_t kFiles = 200;
+  constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;  // of each file, at most
+  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t stride = std::max<std::uint64_t>(1, dataset.size() / kFiles);
+  std::uint64_t pages = 0, resident = 0;
+  std::vector<unsigned char> map;
+  for (std::uint64_t i = 0; i < dataset.size(); i += stride) {
+    const dataset::Extent extent = dataset.extent(i);
+    const OpenFile file(open_holder(dataset, i));
+    struct stat status;
+    if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0 || status.st_size == 0) continue;
+    // Since Linux 5.2 mincore tells the truth only to the owner or a writer of the file.
+    if (status.st_uid != ::geteuid() && ::geteuid() != 0) return -1;
+    const std::uint64_t from = extent.offset / page * page;
+    const std::uint64_t wanted =
+        extent.source ? extent.offset + extent.bytes - from : static_cast<std::uint64_t>(status.st_size);
+    const std::uint64_t length = std::min({wanted, kBytes, static_cast<std::uint64_t>(status.st_size) - from});
+    void* const at = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(from));
+    if (at == MAP_FAILED) continue;
+    map.assign((length + page - 1) / page, 0);
+    if (::mincore(at, length, map.data()) == 0) {
+      pages += map.size();
+      for (const unsigned char entry : map) resident += entry & 1;
+    }
+    ::munmap(at, length);
+  }
+  return pages == 0 ? -1 : static_cast<double>(resident) / static_cast<double>(pages);
+}
+
+}  // namespace stoker::cli

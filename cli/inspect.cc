@@ -1,0 +1,554 @@
+// stoker inspect: what a data set holds: counts, classes, media, sizes, pictures or sounds or arrays, bad files.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/codec/codec.h"
+#include "stoker/measure/counters.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/memory.h"
+
+#include "files.h"
+#include "interrupt.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <typename T>
+struct Range {
+  T least{}, most{};
+  bool seen = false;
+  void add(T value) {
+    least = seen ? std::min(least, value) : value;
+    most = seen ? std::max(most, value) : value;
+    seen = true;
+  }
+  void add(const Range& other) {
+    if (other.seen) add(other.least), add(other.most);
+  }
+};
+
+struct BadFile {
+  std::uint64_t index = 0;
+  std::string name, cause;
+};
+
+// What the codecs said of the samples that were read.
+struct Examined {
+  std::uint64_t count = 0, pictures = 0, sounds = 0, arrays = 0;
+  Range<std::uint32_t> width, height;
+  std::map<int, std::uint64_t> channels, bits;  // of pictures
+  std::map<std::uint32_t, std::uint64_t> rates, sound_channels;
+  Range<double> seconds;
+  double total_seconds = 0;
+  std::map<std::string, std::uint64_t> array_shapes;  // "float32 [80, 3000]"
+  std::map<std::string, std::uint64_t> mislabelled;   // "png named .jpg"
+  std::vector<BadFile> bad;
+
+  void add(const Examined& other) {
+    count += other.count, pictures += other.pictures, sounds += other.sounds, arrays += other.arrays;
+    width.add(other.width), height.add(other.height), seconds.add(other.seconds);
+    total_seconds += other.total_seconds;
+    for (const auto& [key, n] : other.channels) channels[key] += n;
+    for (const auto& [key, n] : other.bits) bits[key] += n;
+    for (const auto& [key, n] : other.rates) rates[key] += n;
+    for (const auto& [key, n] : other.sound_channels) sound_channels[key] += n;
+    for (const auto& [key, n] : other.array_shapes) array_shapes[key] += n;
+    for (const auto& [key, n] : other.mislabelled) mislabelled[key] += n;
+    bad.insert(bad.end(), other.bad.begin(), other.bad.end());
+  }
+};
+
+struct ClassCount {
+  std::string name;
+  std::uint64_t count = 0;
+};
+
+struct Sizes {
+  std::uint64_t least = 0, median = 0, p99 = 0, most = 0;
+  double mean = 0;
+};
+
+struct Bucket {
+  double from = 0, to = 0;
+  std::uint64_t count = 0;
+};
+
+struct Inspection {
+  std::string address, kind;
+  std::uint64_t count = 0, total_bytes = 0;
+  std::string labels;  // "classes", "whole numbers", "real numbers", "none"
+  std::vector<std::string> columns;
+  std::vector<ClassCount> classes;  // in order of name
+  std::map<std::string, std::uint64_t> media;
+  Sizes sizes;
+  std::vector<Bucket> histogram;
+  std::string array;  // of a bare .npy
+  double scan_s = 0;
+  Examined examined;
+  bool examined_all = false;
+  std::vector<std::string> notes;
+};
+
+std::string shape_text(const codec::ArrayInfo& info, std::size_t skip = 0) {
+  std::string shape;
+  for (std::size_t i = skip; i < info.rank; ++i) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", info.shape[i]);
+  return fmt::format("{} [{}]", name(info.dtype), shape);
+}
+
+std::string with_offset(const Result& result) {
+  if (result.offset == kNoOffset) return fmt::format("{}: {}", name(result.code), result.cause);
+  return fmt::format("{}: {} (byte {})", name(result.code), result.cause, result.offset);
+}
+
+// Decodes one sample whole. One examiner per thread.
+class Examiner {
+ public:
+  Examiner(const dataset::Dataset& data, std::uint64_t most_bytes)
+      : data_(data), most_bytes_(most_bytes), budget_(most_bytes), scratch_(&budget_) {}
+
+  void examine(std::uint64_t index) {
+    ++seen.count;
+    std::string cause = read_sample(data_, index, bytes_);
+    if (cause.empty()) cause = decode(index);
+    if (!cause.empty()) seen.bad.push_back({index, data_.name(index), cause});
+    scratch_.reset();
+  }
+
+  Examined seen;
+
+ private:
+  std::string decode(std::uint64_t index) {
+    if (data_.extent(index).source) return {};  // a row of a bare array: it was read, and that is all there is to it
+    if (bytes_.empty()) return "the file is empty";
+    const codec::Media media = codec::sniff(bytes_), named = data_.media(index);
+    if (media != named && media != codec::Media::unknown && named != codec::Media::unknown) {
+      ++seen.mislabelled[fmt::format("{} inside, named as {}", codec::name(media), codec::name(named))];
+    }
+    switch (media) {
+      case codec::Media::jpeg:
+      case codec::Media::png:
+        return picture(media);
+      case codec::Media::wav:
+        return sound();
+      case codec::Media::npy:
+      case codec::Media::npz:
+        return array(media);
+      case codec::Media::unknown:
+        break;
+    }
+    return "the content is none of jpeg, png, wav, npy, npz";
+  }
+
+  std::string picture(codec::Media media) {
+    codec::ImageInfo info;
+    if (const Result result = codec::probe_image(media, bytes_, info); !result.ok()) return with_offset(result);
+    codec::ImageOptions options;
+    options.color = codec::Color::keep;
+    options.deep = info.bits == 16;
+    Pixels pixels;
+    pixels.width = info.width, pixels.height = info.height;
+    pixels.channels = codec::output_channels(info, options);
+    pixels.dtype = options.deep ? DType::u16 : DType::u8;
+    pixels.stride_bytes = pixels.row_bytes();
+    pixels.data = room_for(std::uint64_t{pixels.stride_bytes} * info.height);
+    if (!pixels.data) return too_large(std::uint64_t{pixels.stride_bytes} * info.height);
+    const Rect whole{0, 0, info.width, info.height};
+    if (const Result result = codec::decode_image(media, bytes_, options, whole, pixels, scratch_); !result.ok()) {
+      return with_offset(result);
+    }
+    ++seen.pictures, ++seen.channels[info.channels], ++seen.bits[info.bits];
+    seen.width.add(info.width), seen.height.add(info.height);
+    return {};
+  }
+
+  std::string sound() {
+    codec::AudioInfo info;
+    if (const Result result = codec::probe_wav(bytes_, info); !result.ok()) return with_offset(result);
+    const std::uint64_t wanted = info.frames * info.channels * sizeof(float);
+    std::byte* const into = room_for(wanted);
+    if (!into) return too_large(wanted);
+    const Result result = codec::decode_wav(bytes_, info, 0, info.frames, reinterpret_cast<float*>(into), info.frames);
+    if (!result.ok()) return with_offset(result);
+    ++seen.sounds, ++seen.rates[info.rate_hz], ++seen.sound_channels[info.channels];
+    const double length = info.rate_hz ? static_cast<double>(info.frames) / info.rate_hz : 0;
+    seen.seconds.add(length);
+    seen.total_seconds += length;
+    return {};
+  }
+
+  std::string array(codec::Media media) {
+    codec::ArrayInfo info;
+    const Result probed = media == codec::Media::npy ? codec::probe_npy(bytes_, bytes_.size(), info)
+                                                     : codec::probe_npz(bytes_, "", info, scratch_);
+    if (!probed.ok()) return with_offset(probed);
+    std::byte* const into = room_for(info.data_bytes);
+    if (!into) return too_large(info.data_bytes);
+    const Result result = codec::decode_array(media, bytes_, info, into, scratch_);
+    if (!result.ok()) return with_offset(result);
+    ++seen.arrays, ++seen.array_shapes[shape_text(info)];
+    return {};
+  }
+
+  // Null where one sample would take more than its share of the machine: what a header claims is not to be trusted.
+  std::byte* room_for(std::uint64_t bytes) {
+    if (bytes > most_bytes_) return nullptr;
+    if (bytes > room_ || !decoded_) {
+      decoded_.reset();
+      decoded_.reset(new (std::nothrow) std::byte[bytes + 1]);  // not touched before the decoder does
+      room_ = decoded_ ? bytes : 0;
+    }
+    return decoded_.get();
+  }
+
+  std::string too_large(std::uint64_t bytes) const {
+    return fmt::format("needs {} decoded, more than the {} that inspect gives one sample", format_bytes(bytes),
+                       format_bytes(most_bytes_));
+  }
+
+  const dataset::Dataset& data_;
+  const std::uint64_t most_bytes_;
+  std::vector<std::byte> bytes_;
+  std::unique_ptr<std::byte[]> decoded_;
+  std::uint64_t room_ = 0;
+  Budget budget_;
+  Scratch scratch_;
+};
+
+Examined examine(const dataset::Dataset& data, const std::vector<std::uint64_t>& indices, const Face& face) {
+  Examined all;
+  std::mutex mutex;
+  std::string failure;
+  std::atomic<std::uint64_t> next{0};
+  Bar bar(face, "reading", indices.size());
+  const int threads = static_cast<int>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(os::effective_cores().whole()), indices.size()));
+  const std::uint64_t most_bytes = os::memory_limit().bytes / 4 / static_cast<std::uint64_t>(std::max(1, threads));
+  const auto work = [&] {
+    Examiner examiner(data, most_bytes);
+    try {
+      for (std::uint64_t i = next++; i < indices.size() && !interrupted(); i = next++) {
+        examiner.examine(indices[i]);
+        bar.update(i, "samples");
+      }
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      failure = error.what();
+      next = indices.size();
+    }
+    const std::lock_guard lock(mutex);
+    all.add(examiner.seen);
+  };
+  std::vector<std::thread> crew;
+  for (int i = 0; i < threads; ++i) crew.emplace_back(work);
+  for (std::thread& thread : crew) thread.join();
+  if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+  if (!failure.empty())
+    throw Error(ErrorKind::unavailable,
+                fmt::format("cannot read the samples of `{}`: {}", data.facts().address, failure));
+  return all;
+}
+
+// Buckets a factor of 2 apart, or equal ones where the sizes lie close together; at most 14.
+std::vector<Bucket> histogram_of(const std::vector<std::uint64_t>& sorted) {
+  std::vector<Bucket> buckets;
+  const double least = static_cast<double>(sorted.front()), most = static_cast<double>(sorted.back());
+  if (sorted.front() == sorted.back()) return {{least, most, sorted.size()}};
+  if (most / std::max(1.0, least) < 8) {
+    const double width = (most - least) / 8;
+    for (int i = 0; i < 8; ++i) buckets.push_back({least + i * width, least + (i + 1) * width, 0});
+  } else {
+    const double factor = std::max(2.0, std::exp2(std::ceil(std::log2(most / std::max(1.0, least)) / 13)));
+    double from = std::exp2(std::floor(std::log2(std::max(1.0, least))));
+    if (least == 0) buckets.push_back({0, from, 0});
+    for (; from <= most; from *= factor) buckets.push_back({from, from * factor, 0});
+  }
+  std::size_t at = 0;
+  for (const std::uint64_t size : sorted) {
+    while (at + 1 < buckets.size() && static_cast<double>(size) >= buckets[at].to) ++at;
+    ++buckets[at].count;
+  }
+  return buckets;
+}
+
+Inspection look(const dataset::Dataset& data) {
+  Inspection found;
+  const dataset::Facts& facts = data.facts();
+  found.address = facts.address;
+  found.kind = facts.kind;
+  found.count = data.size();
+  found.total_bytes = facts.total_bytes;
+  found.columns = facts.columns;
+  found.notes = facts.notes;
+  for (const std::string& name : facts.classes) found.classes.push_back({name});
+  found.labels = !facts.classes.empty()                            ? "classes"
+                 : facts.label_kind == dataset::LabelKind::integer ? "whole numbers"
+                 : facts.label_kind == dataset::LabelKind::real    ? "real numbers"
+                                                                   : "none";
+  if (facts.array) found.array = shape_text(*facts.array);
+  std::vector<std::uint64_t> sizes(data.size());
+  std::map<codec::Media, std::uint64_t> media;
+  double total = 0;
+  for (std::uint64_t i = 0; i < data.size(); ++i) {
+    if (i % 65536 == 0 && interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+    const dataset::Extent extent = data.extent(i);
+    sizes[i] = extent.bytes;
+    total += static_cast<double>(extent.bytes);
+    ++media[data.media(i)];
+    const auto label = static_cast<std::uint64_t>(data.label(i).integer);
+    if (label < found.classes.size()) ++found.classes[label].count;
+  }
+  for (const auto& [kind, count] : media) found.media[std::string(codec::name(kind))] = count;
+  if (!sizes.empty()) {
+    std::sort(sizes.begin(), sizes.end());
+    const std::size_t n = sizes.size();
+    found.sizes = {sizes.front(), sizes[n / 2], sizes[std::min(n - 1, n * 99 / 100)], sizes.back(),
+                   total / static_cast<double>(n)};
+    found.histogram = histogram_of(sizes);
+  }
+  return found;
+}
+
+std::vector<std::uint64_t> choose(const dataset::Dataset& data, bool everything) {
+  constexpr std::uint64_t kSample = 1000;
+  const std::uint64_t n = data.size(), count = everything ? n : std::min(n, kSample);
+  std::vector<std::uint64_t> chosen;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    chosen.push_back(static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * n) / count));
+  }
+  if (everything) return chosen;
+  // An empty file needs no reading to be known as bad.
+  std::set<std::uint64_t> all(chosen.begin(), chosen.end());
+  for (std::uint64_t i = 0; i < n; ++i) {
+    if (data.extent(i).bytes == 0) all.insert(i);
+  }
+  return {all.begin(), all.end()};
+}
+
+template <typename T>
+std::string tally(const std::map<T, std::uint64_t>& counts, std::string_view unit = "") {
+  std::string out;
+  for (const auto& [value, count] : counts) {
+    out += fmt::format("{}{}{}", out.empty() ? "" : ", ", value, unit);
+    if (counts.size() > 1) out += fmt::format(" ({})", format_count(count));
+  }
+  return out;
+}
+
+std::string to_text(const Inspection& found, const Terminal& terminal, std::uint64_t classes_shown) {
+  std::string out;
+  const auto row = [&](std::string_view label, std::string_view text) {
+    out += fmt::format("  {}{}\n", terminal.paint(Paint::bold, fmt::format("{:<11}", label)), text);
+  };
+  const auto bytes = [](double value) { return format_bytes(static_cast<std::uint64_t>(std::llround(value))); };
+  out += fmt::format("{}: {} samples, {} ({})\n\n", terminal.paint(Paint::bold, found.address),
+                     format_count(found.count), format_bytes(found.total_bytes), found.kind);
+  if (!found.classes.empty()) {
+    const auto by_count = [](const ClassCount& a, const ClassCount& b) { return a.count < b.count; };
+    const auto [least, most] = std::minmax_element(found.classes.begin(), found.classes.end(), by_count);
+    row("classes", fmt::format("{}; least {} ({}), most {} ({})", format_count(found.classes.size()),
+                               format_count(least->count), least->name, format_count(most->count), most->name));
+    std::string list;
+    const std::size_t shown = std::min<std::size_t>(classes_shown, found.classes.size());
+    for (std::size_t i = 0; i < shown; ++i) {
+      list += fmt::format("{}{} {}", i ? ", " : "", found.classes[i].name, format_count(found.classes[i].count));
+    }
+    if (shown < found.classes.size()) list += fmt::format("{}... (--classes N shows more)", shown ? ", " : "");
+    row("", list);
+  } else {
+    row("labels", found.labels);
+  }
+  if (!found.columns.empty()) {
+    std::string list;
+    for (const std::string& column : found.columns) list += (list.empty() ? "" : ", ") + column;
+    row("columns", list);
+  }
+  row("media", fmt::format("{}{}", tally(found.media), found.array.empty() ? "" : ": " + found.array));
+  row("scan", fmt::format("{} ({} files/s)",
+                          format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(found.scan_s * 1e9))),
+                          format_rate(found.scan_s > 0 ? static_cast<double>(found.count) / found.scan_s : 0)));
+  row("sizes", fmt::format("min {}  median {}  mean {}  p99 {}  max {}", format_bytes(found.sizes.least),
+                           format_bytes(found.sizes.median), bytes(found.sizes.mean), format_bytes(found.sizes.p99),
+                           format_bytes(found.sizes.most)));
+  out += "\n";
+  std::uint64_t tallest = 1;
+  for (const Bucket& bucket : found.histogram) tallest = std::max(tallest, bucket.count);
+  const int cells = std::clamp(terminal.width - 42, 10, 50);
+  for (const Bucket& bucket : found.histogram) {
+    const bool single = bucket.from == bucket.to;
+    const std::string range =
+        single ? bytes(bucket.from) : fmt::format("{:>10} - {:<10}", bytes(bucket.from), bytes(bucket.to));
+    const std::string gauge = terminal.gauge(static_cast<double>(bucket.count) / static_cast<double>(tallest), cells);
+    out += fmt::format("  {:<23}  {} {}\n", range, terminal.paint(Paint::cyan, gauge), format_count(bucket.count));
+  }
+  out += "\n";
+  const Examined& seen = found.examined;
+  row("read", fmt::format("{} of {} samples, decoded whole{}", format_count(seen.count), format_count(found.count),
+                          found.examined_all ? "" : " (--decode reads all)"));
+  if (seen.pictures) {
+    const auto side = [](const Range<std::uint32_t>& range) {
+      return range.least == range.most ? std::to_string(range.least) : fmt::format("{} to {}", range.least, range.most);
+    };
+    row("pictures", fmt::format("width {}, height {}; channels {}; bits {}", side(seen.width), side(seen.height),
+                                tally(seen.channels), tally(seen.bits)));
+  }
+  if (seen.sounds) {
+    row("sound", fmt::format("{}; channels {}; {:.2f} to {:.2f} s, {:.2f} s on average", tally(seen.rates, " Hz"),
+                             tally(seen.sound_channels), seen.seconds.least, seen.seconds.most,
+                             seen.total_seconds / static_cast<double>(seen.sounds)));
+  }
+  if (seen.arrays) {
+    if (seen.array_shapes.size() > 6) {
+      row("arrays",
+          fmt::format("{} different shapes, such as {}", seen.array_shapes.size(), seen.array_shapes.begin()->first));
+    } else {
+      row("arrays", tally(seen.array_shapes));
+    }
+  }
+  for (const auto& [what, count] : seen.mislabelled) {
+    row("note", fmt::format("{} file{}: {}; content decides", format_count(count), count == 1 ? "" : "s", what));
+  }
+  for (const std::string& note : found.notes) row("note", note);
+  if (seen.bad.empty()) {
+    row("bad files", found.examined_all ? "none" : "none among those read");
+  } else {
+    row("bad files", terminal.paint(Paint::red, format_count(seen.bad.size())));
+    constexpr std::size_t kShown = 20;
+    for (std::size_t i = 0; i < std::min(kShown, seen.bad.size()); ++i) {
+      out += fmt::format("    {}: {}\n", seen.bad[i].name, seen.bad[i].cause);
+    }
+    if (seen.bad.size() > kShown)
+      out += fmt::format("    and {} more: --json lists all\n", format_count(seen.bad.size() - kShown));
+  }
+  return out;
+}
+
+template <typename T>
+ordered_json counts_to_json(const std::map<T, std::uint64_t>& counts) {
+  ordered_json out = ordered_json::object();
+  for (const auto& [key, count] : counts) out[fmt::format("{}", key)] = count;
+  return out;
+}
+
+ordered_json to_json(const Inspection& found) {
+  ordered_json json = {{"schema", "stoker.inspect/1"}, {"stoker_version", kVersion}, {"address", found.address},
+                       {"kind", found.kind},           {"samples", found.count},     {"total_bytes", found.total_bytes},
+                       {"labels", found.labels},       {"columns", found.columns},   {"scan_s", found.scan_s}};
+  json["classes"] = ordered_json::array();
+  for (const ClassCount& entry : found.classes)
+    json["classes"].push_back({{"name", entry.name}, {"count", entry.count}});
+  json["media"] = counts_to_json(found.media);
+  if (!found.array.empty()) json["array"] = found.array;
+  json["sizes"] = {{"min", found.sizes.least},
+                   {"median", found.sizes.median},
+                   {"mean", found.sizes.mean},
+                   {"p99", found.sizes.p99},
+                   {"max", found.sizes.most}};
+  json["size_histogram"] = ordered_json::array();
+  for (const Bucket& bucket : found.histogram) {
+    json["size_histogram"].push_back({{"from", bucket.from}, {"to", bucket.to}, {"count", bucket.count}});
+  }
+  const Examined& seen = found.examined;
+  ordered_json examined = {{"samples", seen.count}, {"all", found.examined_all}};
+  if (seen.pictures) {
+    examined["pictures"] = {{"count", seen.pictures},
+                            {"width", {seen.width.least, seen.width.most}},
+                            {"height", {seen.height.least, seen.height.most}},
+                            {"channels", counts_to_json(seen.channels)},
+                            {"bits", counts_to_json(seen.bits)}};
+  }
+  if (seen.sounds) {
+    examined["sounds"] = {{"count", seen.sounds},
+                          {"rates_hz", counts_to_json(seen.rates)},
+                          {"channels", counts_to_json(seen.sound_channels)},
+                          {"seconds", {seen.seconds.least, seen.seconds.most}},
+                          {"mean_seconds", seen.total_seconds / static_cast<double>(seen.sounds)}};
+  }
+  if (seen.arrays) examined["arrays"] = {{"count", seen.arrays}, {"shapes", counts_to_json(seen.array_shapes)}};
+  examined["mislabelled"] = counts_to_json(seen.mislabelled);
+  examined["bad_files"] = ordered_json::array();
+  for (const BadFile& bad : seen.bad) {
+    examined["bad_files"].push_back({{"index", bad.index}, {"name", bad.name}, {"cause", bad.cause}});
+  }
+  json["examined"] = std::move(examined);
+  json["notes"] = found.notes;
+  return json;
+}
+
+int run_inspect(const Arguments& arguments) {
+  const Face face = make_face(arguments, arguments.text("--color"));
+  const std::string address = arguments.operand();
+  dataset::OpenOptions options;
+  options.label = arguments.text("--label");
+  if (arguments.has("--subset")) options.subset = arguments.count("--subset", 1);
+  options.subset_seed = arguments.count("--subset-seed");
+  const std::uint64_t classes_shown = arguments.count("--classes");
+
+  const std::int64_t began = measure::now_ns();
+  dataset::DatasetPtr data;
+  {
+    Bar bar(face, "scanning");
+    options.progress = [&](std::uint64_t seen) {
+      bar.update(seen, "files");
+      return !interrupted();
+    };
+    data = dataset::open(address, options);
+  }
+  const double scan_s = static_cast<double>(measure::now_ns() - began) * 1e-9;
+  Inspection found = look(*data);
+  found.address = address;
+  found.scan_s = scan_s;
+  const std::vector<std::uint64_t> indices = choose(*data, arguments.has("--decode"));
+  found.examined = examine(*data, indices, face);
+  found.examined_all = indices.size() == data->size();
+  std::sort(found.examined.bad.begin(), found.examined.bad.end(),
+            [](const BadFile& a, const BadFile& b) { return a.index < b.index; });
+  if (face.json) {
+    answer(to_json(found).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    answer(to_text(found, face.out, classes_shown));
+  }
+  return found.examined.bad.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+const Verb& inspect_verb() {
+  static const Verb verb = {
+      "inspect",
+      "what a data set holds: counts, classes, media, sizes, bad files",
+      "ADDRESS",
+      "a folder, an index.csv or a .npy",
+      {{"stoker inspect data/train", "what is there, with a sample of 1,000 files decoded"},
+       {"stoker inspect data/train --decode", "decode every file; exit code 1 if one is bad"},
+       {"stoker inspect data/index.csv --label score --json", "labels from the column `score`, for a program to read"}},
+      {{"what to look at",
+        {{"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one", true},
+         {"--subset", "N", "", "only N samples, chosen by --subset-seed", true},
+         {"--subset-seed", "N", "42", "of --subset", true},
+         {"--classes", "N", "8", "how many classes to list", true},
+         {"--decode", "", "", "decode every file, not only a sample of 1,000", true}}},
+       common_flags()},
+      [] { return std::string("Exit code 1 says that a bad file was found.\n"); },
+      run_inspect};
+  return verb;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,9 @@
+// Ctrl-C: the first one asks the verb to stop and say what it has; a second one ends the program at once.
+#pragma once
+
+namespace stoker::cli {
+
+void watch_for_interrupt();   // SIGINT from now on
+bool interrupted() noexcept;  // any thread
+
+}  // namespace stoker::cli

@@ -1,0 +1,402 @@
+// stoker load: drains a data set at full speed or at an emulated step, and says where the time went.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/os/cpu.h"
+
+#include "feed.h"
+#include "files.h"
+#include "interrupt.h"
+#include "load_report.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr std::string_view kStateSchema = "stoker.state/1";
+
+// --color names the pictures' colours (as LoaderOptions does) or, with its own three words, the terminal's.
+bool is_terminal_color(const std::string& word) {
+  return word == "auto" || word == "always" || word == "never";
+}
+
+std::string terminal_color(const Arguments& arguments) {
+  std::string color = "auto";
+  for (const std::string& word : arguments.all("--color")) {
+    if (is_terminal_color(word)) color = word;
+  }
+  return color;
+}
+
+int count_or_auto(const Arguments& arguments, std::string_view flag) {
+  if (arguments.text(flag) == "auto") return loader::kAuto;
+  try {
+    const std::uint64_t count = arguments.count(flag);
+    if (count <= 4096) return static_cast<int>(count);
+  } catch (const Error&) {
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("`{}` takes auto or a number up to 4096, not `{}`", flag, arguments.text(flag)));
+}
+
+loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<Workload>& workload) {
+  loader::LoaderOptions options;
+  if (arguments.has("--batch-size")) {
+    options.batch_size = arguments.count("--batch-size", 1);
+  } else if (workload) {
+    options.batch_size = workload->batch_size;
+  }
+  options.shuffle = arguments.is_on("--shuffle").value_or(options.shuffle);
+  if (arguments.has("--seed")) options.seed = arguments.count("--seed");
+  if (arguments.has("--last-batch")) options.last_batch = loader::parse_last_batch(arguments.text("--last-batch"));
+  if (arguments.has("--drop-last")) {
+    if (arguments.has("--last-batch") && options.last_batch != dataset::LastBatch::drop) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("`--drop-last` contradicts `--last-batch {}`", arguments.text("--last-batch")),
+                  "give one of the two");
+    }
+    options.last_batch = dataset::LastBatch::drop;
+  }
+  if (arguments.has("--rank")) options.rank = arguments.count("--rank");
+  if (arguments.has("--world-size")) options.world_size = arguments.count("--world-size", 1);
+  if (arguments.has("--transform")) options.transform = transform::parse_ops(arguments.text("--transform"));
+  for (const std::string& word : arguments.all("--color")) {
+    if (!is_terminal_color(word)) options.color = loader::parse_color(word);
+  }
+  if (arguments.has("--decode")) options.decode = loader::parse_decode(arguments.text("--decode"));
+  if (arguments.has("--dtype")) {
+    options.output.dtype = parse_dtype(arguments.text("--dtype"));
+    if (!options.output.dtype) {
+      throw Error(ErrorKind::usage, fmt::format("there is no dtype `{}`", arguments.text("--dtype")),
+                  "the dtypes of batches are: uint8, float16, bfloat16, float32");
+    }
+  }
+  if (arguments.has("--layout")) options.output.layout = loader::parse_layout(arguments.text("--layout"));
+  options.num_workers = count_or_auto(arguments, "--num-workers");
+  options.io_threads = count_or_auto(arguments, "--io-threads");
+  if (arguments.has("--prefetch-factor")) options.prefetch_factor = arguments.count("--prefetch-factor", 1);
+  if (arguments.has("--memory-limit")) options.memory_limit = arguments.bytes("--memory-limit");
+  if (arguments.has("--storage")) options.storage = storage::parse_storage(arguments.text("--storage"));
+  if (arguments.text("--io-depth") != "auto") options.io_depth = arguments.count("--io-depth", 1);
+  if (arguments.text("--io-batch") != "auto") options.io_batch = arguments.count("--io-batch", 1);
+  if (arguments.text("--read-ahead") != "auto") options.read_ahead = arguments.bytes("--read-ahead");
+  if (arguments.has("--on-error")) options.on_error = loader::parse_on_error(arguments.text("--on-error"));
+  if (arguments.has("--max-errors")) options.max_errors = arguments.number("--max-errors");
+  if (arguments.has("--timeout")) options.timeout = arguments.duration("--timeout");
+  return options;
+}
+
+dataset::OpenOptions open_options(const Arguments& arguments, storage::Storage storage) {
+  dataset::OpenOptions options;
+  options.label = arguments.text("--label");
+  options.storage = storage;
+  if (arguments.has("--subset")) options.subset = arguments.count("--subset", 1);
+  options.subset_seed = arguments.count("--subset-seed");
+  if (arguments.has("--class-subset")) options.class_subset = arguments.count("--class-subset", 1);
+  options.class_subset_seed = arguments.count("--class-subset-seed");
+  options.inflate = arguments.count("--inflate", 1);
+  return options;
+}
+
+std::string state_text(const loader::State& state, const std::string& address) {
+  const nlohmann::ordered_json json = {
+      {"schema", kStateSchema},   {"stoker_version", kVersion}, {"address", address},
+      {"epoch", state.epoch},     {"position", state.position}, {"seed", state.seed},
+      {"shuffle", state.shuffle}, {"size", state.size},         {"fingerprint", state.fingerprint}};
+  return json.dump(2) + "\n";
+}
+
+loader::State read_state(const std::string& path) {
+  const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
+  try {
+    if (json.at("schema").get<std::string>() == kStateSchema) {
+      loader::State state;
+      state.epoch = json.at("epoch").get<std::uint64_t>();
+      state.position = json.at("position").get<std::uint64_t>();
+      state.seed = json.at("seed").get<std::uint64_t>();
+      state.shuffle = json.at("shuffle").get<bool>();
+      state.size = json.at("size").get<std::uint64_t>();
+      state.fingerprint = json.at("fingerprint").get<std::uint64_t>();
+      return state;
+    }
+  } catch (const nlohmann::json::exception&) {
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("cannot resume from `{}`: it is not a state written by `stoker load --state`", path),
+              "name a file that does not exist yet, and it will be written");
+}
+
+std::string output_text(const loader::Loader& loader) {
+  const std::uint64_t batch = loader.options().batch_size;
+  const transform::Plan* plan = loader.plan();
+  if (!plan) return fmt::format("encoded bytes [{}, longest]", batch);
+  std::string out;
+  for (const transform::Output& output : plan->outputs()) {
+    std::string shape = std::to_string(batch);
+    if (output.views > 1) shape += fmt::format(", {}", output.views);
+    for (std::size_t i = 0; i < output.shape.size(); ++i) {
+      const bool open_ended = output.varies && i + 1 == output.shape.size();
+      shape += open_ended ? std::string(", longest") : fmt::format(", {}", output.shape[i]);
+    }
+    out += fmt::format("{}{}{} [{}]", out.empty() ? "" : " + ", plan->outputs().size() > 1 ? output.name + " " : "",
+                       name(output.dtype), shape);
+  }
+  return out;
+}
+
+std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arguments, const Face& face,
+                           std::vector<std::string>& notes) {
+  if (arguments.has("--cold")) {
+    Bar bar(face, "dropping from the page cache", dataset.size());
+    drop_from_page_cache(dataset, [&](std::uint64_t done) {
+      bar.update(done, "files");
+      return !interrupted();
+    });
+    const double left = cached_share(dataset);
+    if (left > 0.02) {
+      notes.push_back(
+          fmt::format("{:.0f} % of the sampled pages stayed in the page cache after --cold: somebody else has "
+                      "them open, or the file system keeps them",
+                      100 * left));
+    }
+    return "cold=data";
+  }
+  const double share = cached_share(dataset);
+  if (share >= 0.98) return "warm";
+  if (share >= 0) {
+    notes.push_back(
+        fmt::format("{:.0f} % of the data was in the page cache at the start, so the first epoch is neither "
+                    "cold nor warm: --cold starts from the disk",
+                    100 * share));
+  }
+  return "unknown";
+}
+
+// Why the figures may mislead, where no flag was given that says otherwise.
+void add_warnings(LoadReport& report, const Arguments& arguments) {
+  const Fed& fed = report.fed;
+  const std::uint64_t queued = report.options.prefetch_factor + 1;
+  if (fed.steps > 0 && fed.steps < 4 * queued && !fed.interrupted) {
+    report.notes.push_back(fmt::format("only {} steps: up to {} of them may have been ready beforehand; {}", fed.steps,
+                                       queued - 1, "more say more: --epochs or --inflate"));
+  }
+  if (is_crowded(report)) {
+    report.notes.push_back(
+        fmt::format("the workers were kept from the cores: {:.2f} of {:.3g} were had while all were wanted; "
+                    "other programs run here, so repeat it on a quiet machine",
+                    fed.cpu_s / fed.wall_s, report.cores));
+  }
+  if (report.cache == "warm" && report.options.storage == storage::Storage::buffered && fed.steps > 0) {
+    report.notes.emplace_back("the data came from the page cache, not from the disk: --cold starts from the disk");
+  }
+  if (fed.epochs.size() > 1 && report.cache == "cold=data" && report.options.storage != storage::Storage::direct) {
+    report.notes.emplace_back("only the first epoch is cold: the later ones find the data in the page cache");
+  }
+  if (!arguments.has("--batch-size") && report.options.batch_size == 1 && !report.workload && fed.steps > 0) {
+    report.notes.emplace_back("batches of one sample, the default: --batch-size 64 is nearer to training");
+  }
+}
+
+int run_load(const Arguments& arguments) {
+  const Face face = make_face(arguments, terminal_color(arguments));
+  LoadReport report;
+  report.address = arguments.operand();
+  if (arguments.has("--workload")) {
+    report.workload = find_workload(arguments.text("--workload"));
+    if (arguments.has("--step-ms")) {
+      throw Error(ErrorKind::usage, "`--step-ms` and `--workload` both set the step", "give one of the two");
+    }
+    report.step_ms = report.workload->step_ms;
+  } else if (arguments.has("--step-ms")) {
+    report.step_ms = arguments.number("--step-ms");
+  }
+  const loader::LoaderOptions wanted = loader_options(arguments, report.workload);
+  dataset::OpenOptions opening = open_options(arguments, wanted.storage);
+  const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
+  if (!errors_file.empty()) require_free(errors_file, arguments.has("--force"), "--save-errors");
+  std::optional<loader::State> resume;
+  if (!state_file.empty() && exists(state_file)) resume = read_state(state_file);
+
+  FeedOptions feeding;
+  feeding.step = std::chrono::nanoseconds(static_cast<std::int64_t>(report.step_ms * 1e6));
+  if (arguments.has("--steps")) feeding.steps = arguments.count("--steps", 1);
+  feeding.end_epoch = arguments.has("--epochs") ? arguments.count("--epochs", 1)
+                      : feeding.steps > 0       ? std::numeric_limits<std::uint64_t>::max()
+                                                : 1;
+
+  dataset::DatasetPtr data;
+  {
+    Bar bar(face, "scanning");
+    opening.progress = [&](std::uint64_t seen) {
+      bar.update(seen, "files");
+      return !interrupted();
+    };
+    data = dataset::open(report.address, opening);
+  }
+  const dataset::Facts& facts = data->facts();
+  report.kind = facts.kind;
+  report.size = data->size();
+  report.total_bytes = facts.total_bytes;
+  report.classes = facts.classes.size();
+  report.decodes_jpeg =
+      data->size() > 0 && data->media(0) == codec::Media::jpeg && wanted.decode != loader::Decode::none;
+  report.cores = os::effective_cores().available;
+  report.transform = arguments.text("--transform");
+
+  loader::Loader loader(data, wanted);
+  report.options = loader.options();
+  report.output = output_text(loader);
+  report.cache = describe_cache(*data, arguments, face, report.notes);
+  if (resume) {
+    loader.load_state(*resume);
+    report.notes.push_back(fmt::format("resumed from `{}`: epoch {}, after {} samples", state_file, resume->epoch,
+                                       format_count(resume->position)));
+  } else {
+    loader.start_epoch(0);
+  }
+  report.first_epoch = loader.epoch();
+  report.nothing_left =
+      loader.epoch() >= feeding.end_epoch || (loader.epoch() + 1 == feeding.end_epoch && loader.steps() == 0);
+
+  const auto save = [&] {
+    report.errors = loader.errors();
+    if (!errors_file.empty()) {
+      const nlohmann::ordered_json json = {{"schema", "stoker.errors/1"},
+                                           {"stoker_version", kVersion},
+                                           {"address", report.address},
+                                           {"errors", to_json(report.errors)}};
+      write_whole(errors_file, json.dump(2) + "\n");
+      report.errors_file = errors_file;
+    }
+    if (!state_file.empty()) {
+      write_whole(state_file, state_text(loader.state(), report.address));
+      report.state_file = state_file;
+    }
+  };
+  if (!report.nothing_left) {
+    std::uint64_t total = feeding.steps;
+    if (total == 0) total = loader.steps() * (feeding.end_epoch - loader.epoch());
+    Bar bar(face, report.step_ms > 0 ? "feeding" : "loading", total * report.options.batch_size);
+    feeding.progress = [&](const Fed& so_far, double per_second) { bar.update(so_far.samples, "samples", per_second); };
+    try {
+      feed(loader, feeding, report.fed);
+    } catch (const Error& error) {
+      bar.clear();
+      save();
+      std::string hint = error.hint();
+      if (!report.errors_file.empty() && !report.errors.empty())
+        hint += fmt::format("{}the bad samples are in `{}`", hint.empty() ? "" : "; ", errors_file);
+      throw Error(error.kind(), error.message(), hint);
+    }
+  }
+  save();
+  for (const std::vector<std::string>& notes : {facts.notes, loader.notes()}) {
+    report.notes.insert(report.notes.end(), notes.begin(), notes.end());
+  }
+  add_warnings(report, arguments);
+  if (face.json) {
+    answer(to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    answer(to_text(report, face.out));
+  }
+  return report.fed.interrupted ? 130 : 0;
+}
+
+std::string more_help() {
+  std::string out = "transforms (--transform, separated by commas):\n" + transform::ops_help();
+  if (out.back() != '\n') out += '\n';
+  out += "\nworkloads (--workload; batch size and step of MLPerf Storage):\n";
+  std::vector<std::vector<std::string>> rows = {{"name", "batch size", "step", "AU at least"}};
+  for (const Workload& workload : workloads()) {
+    rows.push_back({std::string(workload.name), std::to_string(workload.batch_size),
+                    fmt::format("{:.2f} ms", workload.step_ms), fmt::format("{:.0f} %", 100 * workload.au_min)});
+  }
+  out += table(rows, "  ");
+  out +=
+      "\nAU, the accelerator's utilisation: compute time / running time, without the\n"
+      "first step. Waiting is split by what the next batch still lacked: fetch (its\n"
+      "bytes had not arrived), prep (they had: it waited for a worker or was being\n"
+      "decoded), hand-off (it was ready but not yet delivered).\n"
+      "Ctrl-C stops at once and prints what was measured until then.\n";
+  return out;
+}
+
+}  // namespace
+
+const Verb& load_verb() {
+  static const loader::LoaderOptions defaults;
+  static const Verb verb = {
+      "load",
+      "feed from a data set at full speed or at an emulated step: where does time go?",
+      "ADDRESS",
+      "a folder, an index.csv or a .npy",
+      {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, pictures cropped to 224 x 224"},
+       {"stoker load data/train --workload resnet50-h100 --transform rrc:224", "could this machine feed an H100?"},
+       {"stoker load data/train --batch-size 64 --step-ms 20 --epochs 3 --cold",
+        "a step of 20 ms, first epoch from the disk"},
+       {"stoker load data/train --steps 1000 --state run.json",
+        "in pieces: the next call goes on where this one stopped"},
+       {"stoker load data/train --on-error skip --save-errors bad.json", "go on over bad files, and keep the list"}},
+      {{"batches",
+        {{"--batch-size", "N", std::to_string(defaults.batch_size),
+          "samples per batch and rank; --workload brings its own", true},
+         {"--shuffle", "", "no", "a new order every epoch, from --seed", true, true},
+         {"--seed", "N", std::to_string(defaults.seed), "of the order and of the random transforms"},
+         {"--transform", "TEXT", "", "per sample, such as rrc:224,flip,normalize:imagenet; the list is below", true},
+         {"--dtype", "NAME", "",
+          "of the batch: uint8, float16, bfloat16 or float32; without: what the transform gives"},
+         {"--layout", "NAME", "NCHW", "NCHW, NHWC or channels_last"},
+         {"--color", "NAME", "rgb",
+          "pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},
+         {"--decode", "HOW", std::string(name(defaults.decode)), "exact, fast (approximate) or none (encoded bytes)"},
+         {"--drop-last", "", "", "leave out a short last batch; the same as --last-batch drop"},
+         {"--last-batch", "HOW", "keep", "keep it short, drop it or pad it"},
+         {"--rank", "N", std::to_string(defaults.rank), "which of the --world-size equal parts"},
+         {"--world-size", "N", std::to_string(defaults.world_size), "number of ranks that share each epoch"}}},
+       {"which samples",
+        {{"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"},
+         {"--subset", "N", "", "only N samples, chosen by --subset-seed"},
+         {"--subset-seed", "N", "42", "of --subset"},
+         {"--class-subset", "N", "", "only N classes, chosen by --class-subset-seed"},
+         {"--class-subset-seed", "N", "42", "of --class-subset"},
+         {"--inflate", "N", "1", "repeat the data set N times without copying it"}}},
+       {"how long",
+        {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
+         {"--steps", "N", "", "stop after N steps", true},
+         {"--step-ms", "MS", "0", "emulated step of the accelerator; 0 is full speed", true},
+         {"--workload", "NAME", "", "emulated accelerator, such as resnet50-h100; the list is below", true},
+         {"--state", "FILE", "", "resume from FILE if it exists; where this run stopped is written to it"}}},
+       {"resources",
+        {{"--num-workers", "N", "auto", "threads that decode; auto: the cores that this process may use", true},
+         {"--prefetch-factor", "N", std::to_string(defaults.prefetch_factor), "ready batches beyond the one in use"},
+         {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most",
+          "bound on memory, as 4GB; hard, over all that the loader holds", true},
+         {"--storage", "HOW", std::string(storage::name(defaults.storage)), "buffered, direct (O_DIRECT) or mmap",
+          true},
+         {"--io-depth", "N", "auto", "requests in flight per I/O thread"},
+         {"--io-batch", "N", "auto", "requests per submission"},
+         {"--read-ahead", "SIZE", "auto", "bytes fetched beyond the ready batches"},
+         {"--io-threads", "N", "auto", "threads that read"},
+         {"--cold", "", "", "drop the files from the page cache first; needs no root; the report then says cold=data",
+          true}}},
+       {"trouble",
+        {{"--on-error", "HOW", std::string(name(defaults.on_error)), "a bad sample: raise, skip, replace or zero",
+          true},
+         {"--max-errors", "N", "0", "stop after so many; below 1: a share of the samples seen; 0: no limit"},
+         {"--timeout", "TIME", "5m", "without any progress: an error that names the sample; 0: never"},
+         {"--save-errors", "FILE", "", "write the list of bad samples as JSON"},
+         {"--force", "", "", "let --save-errors overwrite FILE"}}},
+       common_flags(true)},
+      more_help,
+      run_load};
+  return verb;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,376 @@
+#include "load_report.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/transform/ops.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string seconds(double s) {
+  return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(s * 1e9)));
+}
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+std::string megabytes(double bytes_per_s) {
+  return format_rate(bytes_per_s / 1e6);
+}
+
+std::string cache_of(const LoadReport& report, std::uint64_t epoch) {
+  if (report.cache == "cold=data" && epoch > report.first_epoch && report.options.storage != storage::Storage::direct) {
+    return "warm";
+  }
+  return report.cache;
+}
+
+std::string_view stage_word(measure::Bound bound) {
+  switch (bound) {
+    case measure::Bound::fetch:
+      return "fetch";
+    case measure::Bound::prep:
+      return "prep";
+    case measure::Bound::handoff:
+      return "hand-off";
+    case measure::Bound::compute:
+      return "compute";
+  }
+  return "compute";
+}
+
+measure::Verdict verdict_of(const Span& span) {
+  return measure::judge(static_cast<std::int64_t>(span.compute_s * 1e9), span.wait);
+}
+
+std::string gain_text(const measure::Verdict& verdict) {
+  if (verdict.gain >= 20) return fmt::format("more than 20x faster if {} were free", stage_word(verdict.bound));
+  return fmt::format("{:.2f}x faster if {} were free", verdict.gain, stage_word(verdict.bound));
+}
+
+// Rows of "  label        text", wrapped by the caller.
+void row(std::string& out, const Terminal& terminal, std::string_view label, std::string_view text) {
+  out += fmt::format("  {}{}\n", terminal.paint(Paint::bold, fmt::format("{:<13}", label)), text);
+}
+
+// Breaks at spaces so that a line of the report stays within the terminal.
+void long_row(std::string& out, const Terminal& terminal, std::string_view label, std::string_view text) {
+  const std::size_t room = static_cast<std::size_t>(std::clamp(terminal.width, 60, 110)) - 15;
+  while (text.size() > room) {
+    std::size_t cut = text.rfind(' ', room);
+    if (cut == std::string_view::npos || cut == 0) cut = text.find(' ', room);
+    if (cut == std::string_view::npos) break;
+    row(out, terminal, label, text.substr(0, cut));
+    text.remove_prefix(cut + 1);
+    label = "";
+  }
+  row(out, terminal, label, text);
+}
+
+std::string per_step(const Span& span) {
+  const double n = static_cast<double>(std::max<std::uint64_t>(1, span.steps));
+  const auto ms = [n](std::int64_t ns) { return static_cast<double>(ns) * 1e-6 / n; };
+  return fmt::format("{:.2f} ms compute + {:.2f} ms wait (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
+                     span.compute_s * 1e3 / n, ms(span.wait.total_ns()), ms(span.wait.fetch_ns), ms(span.wait.prep_ns),
+                     ms(span.wait.handoff_ns));
+}
+
+ordered_json to_json(const Span& span) {
+  const double n = static_cast<double>(std::max<std::uint64_t>(1, span.steps));
+  const auto stage = [&](std::int64_t ns) {
+    return ordered_json{{"share", span.share(ns)}, {"ms_per_step", static_cast<double>(ns) * 1e-6 / n}};
+  };
+  return {{"steps", span.steps},
+          {"samples", span.samples},
+          {"encoded_bytes", span.encoded_bytes},
+          {"decoded_bytes", span.decoded_bytes},
+          {"running_s", span.running_s},
+          {"compute_s", span.compute_s},
+          {"samples_per_s", span.samples_per_s()},
+          {"encoded_mb_per_s", span.encoded_bytes_per_s() / 1e6},
+          {"decoded_mb_per_s", span.decoded_bytes_per_s() / 1e6},
+          {"wait",
+           {{"share", span.share(span.wait.total_ns())},
+            {"ms_per_step", static_cast<double>(span.wait.total_ns()) * 1e-6 / n},
+            {"fetch", stage(span.wait.fetch_ns)},
+            {"prep", stage(span.wait.prep_ns)},
+            {"handoff", stage(span.wait.handoff_ns)}}}};
+}
+
+std::map<std::string, std::uint64_t> by_stage(const std::vector<loader::SampleError>& errors) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const loader::SampleError& error : errors) ++counts[error.stage];
+  return counts;
+}
+
+std::string epoch_table(const LoadReport& report) {
+  const bool emulated = report.step_ms > 0;
+  std::vector<std::vector<std::string>> rows = {{"epoch", "steps", "samples/s", "read MB/s"}};
+  if (emulated) rows[0].emplace_back("AU");
+  for (const char* title : {"fetch", "prep", "hand-off", "cache"}) rows[0].emplace_back(title);
+  for (const Span& span : report.fed.epochs) {
+    std::vector<std::string> cells = {std::to_string(span.epoch), format_count(span.steps),
+                                      format_rate(span.samples_per_s()), megabytes(span.encoded_bytes_per_s())};
+    if (emulated) cells.push_back(percent(span.au()));
+    for (const std::int64_t ns : {span.wait.fetch_ns, span.wait.prep_ns, span.wait.handoff_ns}) {
+      cells.push_back(percent(span.share(ns)));
+    }
+    cells.push_back(cache_of(report, span.epoch));
+    rows.push_back(std::move(cells));
+  }
+  return table(rows, "  ");
+}
+
+}  // namespace
+
+std::vector<Part> time_parts(const Span& span) {
+  std::vector<Part> parts = {{"compute", span.au(), Paint::green, "█", '#'},
+                             {"fetch", span.share(span.wait.fetch_ns), Paint::yellow, "░", '.'},
+                             {"prep", span.share(span.wait.prep_ns), Paint::red, "▒", '='},
+                             {"hand-off", span.share(span.wait.handoff_ns), Paint::magenta, "▓", '-'}};
+  const double rest = 1 - span.au() - span.share(span.wait.total_ns());
+  if (rest >= 0.005) parts.push_back({"other", rest, Paint::dim, "·", ' '});
+  return parts;
+}
+
+std::string verdict_line(const Span& span) {
+  const measure::Verdict verdict = verdict_of(span);
+  if (verdict.bound == measure::Bound::compute) {
+    return fmt::format("compute_bound {}: the loader keeps up", percent(span.au()));
+  }
+  const std::string_view bound = measure::name(verdict.bound), general = measure::general_name(verdict.bound);
+  return fmt::format("{}{} {}, {}: {}", bound, bound == general ? "" : fmt::format(" ({})", general),
+                     percent(verdict.share), verdict.severity, gain_text(verdict));
+}
+
+bool is_crowded(const LoadReport& report) {
+  const measure::Verdict verdict = verdict_of(report.fed.total);
+  const double wanted = std::min(report.cores, static_cast<double>(std::max(1, report.fed.stats.num_workers)));
+  return report.fed.total.steps > 0 && report.fed.wall_s > 0.5 && verdict.bound == measure::Bound::prep &&
+         verdict.share > 0.5 && report.fed.cpu_s / report.fed.wall_s < 0.6 * wanted;
+}
+
+std::string next_step(const LoadReport& report) {
+  const loader::LoaderOptions& options = report.options;
+  const int workers = report.fed.stats.num_workers;
+  const int cores = std::max(1, static_cast<int>(report.cores));
+  switch (verdict_of(report.fed.total).bound) {
+    case measure::Bound::compute:
+      if (options.num_workers > 1) {
+        return fmt::format("see whether fewer workers feed it too: --num-workers {}", options.num_workers / 2);
+      }
+      return "nothing: the loader keeps up; a faster accelerator is --step-ms with a smaller number";
+    case measure::Bound::prep:
+      if (options.num_workers >= 0 && options.num_workers < cores) {
+        return fmt::format("more workers: --num-workers auto (this machine gives {} cores, {} worker{} ran)", cores,
+                           workers, workers == 1 ? "" : "s");
+      }
+      if (is_crowded(report)) return "a quiet machine: other programs take the cores (see the note above)";
+      if (report.decodes_jpeg && options.decode == loader::Decode::exact) {
+        return fmt::format("the workers are busy decoding on {} cores: --decode fast, smaller files, or more cores",
+                           cores);
+      }
+      return fmt::format("the workers are busy on {} cores: a cheaper --transform, or more cores", cores);
+    case measure::Bound::fetch:
+      if (report.cache == "warm") return "more requests at once: --io-threads 2, or --storage mmap";
+      if (options.storage != storage::Storage::direct) {
+        return "more requests in flight past the page cache: --storage direct --io-depth 256";
+      }
+      return fmt::format("the disk is the limit: --io-depth {}, --read-ahead 256MB, or a faster disk",
+                         std::max<std::uint64_t>(256, 2 * options.io_depth));
+    case measure::Bound::handoff:
+      if (options.batch_size < 16) {
+        return fmt::format("batches of {} are handed over one by one: --batch-size 64", options.batch_size);
+      }
+      return fmt::format("more batches ready beforehand: --prefetch-factor {}", 2 * options.prefetch_factor);
+  }
+  return {};
+}
+
+std::string to_text(const LoadReport& report, const Terminal& terminal) {
+  const Span& total = report.fed.total;
+  const loader::Stats& stats = report.fed.stats;
+  std::string out = fmt::format("{}: {} samples{}, {} ({})\n", report.address, format_count(report.size),
+                                report.classes ? fmt::format(" in {} classes", format_count(report.classes)) : "",
+                                format_bytes(report.total_bytes), report.kind);
+  out += fmt::format("batch {}, {} worker{}, {}, page cache {}\n", report.output, stats.num_workers,
+                     stats.num_workers == 1 ? "" : "s", storage::name(report.options.storage), report.cache);
+  if (report.workload) {
+    out += fmt::format("emulated accelerator {}: a step of {:.2f} ms\n", report.workload->name, report.step_ms);
+  } else if (report.step_ms > 0) {
+    out += fmt::format("emulated accelerator: a step of {:.2f} ms\n", report.step_ms);
+  }
+  out += "\n";
+  if (report.nothing_left) {
+    row(out, terminal, "state",
+        fmt::format("`{}` says that every epoch was handed out: nothing to do", report.state_file));
+    return out;
+  }
+  if (report.fed.interrupted) row(out, terminal, "interrupted", "this is what was measured until then");
+  if (total.steps == 0) {
+    row(out, terminal, "steps", "none was finished");
+  } else {
+    if (report.fed.epochs.size() > 1) out += epoch_table(report) + "\n";
+    row(out, terminal, "speed",
+        fmt::format("{} samples/s   {} MB/s read   {} MB/s decoded", format_rate(total.samples_per_s()),
+                    megabytes(total.encoded_bytes_per_s()), megabytes(total.decoded_bytes_per_s())));
+    row(out, terminal, "steps",
+        fmt::format("{} in {}{}", format_count(report.fed.steps), seconds(report.fed.wall_s),
+                    report.fed.first_step_excluded ? " (figures leave out the first step)" : ""));
+    if (report.step_ms > 0) {
+      std::string au = percent(total.au());
+      if (report.workload) {
+        const bool met = total.au() >= report.workload->au_min;
+        au += fmt::format(" of {:.0f} % that MLPerf Storage asks: {}", 100 * report.workload->au_min,
+                          met ? terminal.paint(Paint::green, "met") : terminal.paint(Paint::red, "not met"));
+      }
+      row(out, terminal, "AU", au);
+    }
+    const std::vector<Part> parts = time_parts(total);
+    row(out, terminal, "time", stacked_bar(terminal, parts, std::clamp(terminal.width - 17, 20, 60)));
+    row(out, terminal, "", legend(terminal, parts));
+    row(out, terminal, "per step", per_step(total));
+    long_row(out, terminal, "verdict", verdict_line(total));
+    row(out, terminal, "ready queue",
+        fmt::format("mean {:.2f} batches, least {}, empty {} of the time", stats.ready.mean, stats.ready.least,
+                    percent(stats.ready.empty_share)));
+  }
+  row(out, terminal, "cpu",
+      fmt::format("{} of CPU time, {:.2f} of {:.3g} cores", seconds(report.fed.cpu_s),
+                  report.fed.wall_s > 0 ? report.fed.cpu_s / report.fed.wall_s : 0, report.cores));
+  row(out, terminal, "memory",
+      fmt::format("peak {} of {} allowed; the process {}", format_bytes(stats.memory_peak),
+                  format_bytes(stats.memory_limit), format_bytes(report.fed.process_peak_bytes)));
+  if (report.fed.steps > 0)
+    row(out, terminal, "first batch", fmt::format("after {}", seconds(report.fed.first_batch_s)));
+  if (report.errors.empty()) {
+    row(out, terminal, "errors", "none");
+  } else {
+    std::string kinds;
+    for (const auto& [stage, count] : by_stage(report.errors)) {
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", stage, format_count(count));
+    }
+    row(out, terminal, "errors",
+        fmt::format("{} bad sample{}: {}", format_count(report.errors.size()), report.errors.size() == 1 ? "" : "s",
+                    kinds));
+    constexpr std::size_t kShown = 5;
+    for (std::size_t i = 0; i < std::min(kShown, report.errors.size()); ++i) {
+      row(out, terminal, "", fmt::format("{} ({})", report.errors[i].message(), report.errors[i].action));
+    }
+    if (report.errors.size() > kShown && report.errors_file.empty()) {
+      row(out, terminal, "",
+          fmt::format("and {} more: --save-errors FILE", format_count(report.errors.size() - kShown)));
+    }
+  }
+  if (!report.errors_file.empty()) row(out, terminal, "saved", fmt::format("errors to `{}`", report.errors_file));
+  if (!report.state_file.empty())
+    row(out, terminal, "saved", fmt::format("where it stopped to `{}`", report.state_file));
+  for (const std::string& note : report.notes) long_row(out, terminal, "note", note);
+  if (total.steps > 0) long_row(out, terminal, "try", next_step(report));
+  return out;
+}
+
+ordered_json to_json(const std::vector<loader::SampleError>& errors) {
+  ordered_json list = ordered_json::array();
+  for (const loader::SampleError& error : errors) {
+    ordered_json entry = {{"name", error.name},   {"index", error.index},       {"id", error.id},
+                          {"epoch", error.epoch}, {"position", error.position}, {"stage", error.stage},
+                          {"cause", error.cause}, {"action", error.action},     {"message", error.message()}};
+    entry["offset"] = error.offset >= 0 ? ordered_json(error.offset) : ordered_json(nullptr);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+ordered_json to_json(const LoadReport& report) {
+  const Span& total = report.fed.total;
+  const loader::Stats& stats = report.fed.stats;
+  const measure::Verdict verdict = verdict_of(total);
+  ordered_json json = {{"schema", "stoker.load/1"}, {"stoker_version", kVersion}};
+  json["dataset"] = {{"address", report.address},
+                     {"kind", report.kind},
+                     {"samples", report.size},
+                     {"classes", report.classes},
+                     {"total_bytes", report.total_bytes}};
+  json["options"] = {
+      {"batch_size", report.options.batch_size},
+      {"shuffle", report.options.shuffle},
+      {"seed", report.options.seed},
+      {"transform", report.transform},
+      {"storage", storage::name(report.options.storage)},
+      {"decode", loader::name(report.options.decode)},
+      {"on_error", loader::name(report.options.on_error)},
+      {"num_workers",
+       report.options.num_workers == loader::kAuto ? ordered_json("auto") : ordered_json(report.options.num_workers)},
+      {"prefetch_factor", report.options.prefetch_factor},
+      {"memory_limit", report.options.memory_limit},
+      {"rank", report.options.rank},
+      {"world_size", report.options.world_size},
+      {"step_ms", report.step_ms},
+      {"workload", report.workload ? ordered_json(report.workload->name) : ordered_json(nullptr)}};
+  json["output"] = report.output;
+  json["cache"] = report.cache;
+  json["interrupted"] = report.fed.interrupted;
+  json["first_step_excluded"] = report.fed.first_step_excluded;
+  json["steps"] = report.fed.steps;
+  json["samples"] = report.fed.samples;
+  json["wall_s"] = report.fed.wall_s;
+  json["total"] = to_json(total);
+  if (report.step_ms > 0) {
+    json["au"] = total.au();
+    if (report.workload) {
+      json["au_min"] = report.workload->au_min;
+      json["au_met"] = total.au() >= report.workload->au_min;
+    }
+  }
+  json["epochs"] = ordered_json::array();
+  for (const Span& span : report.fed.epochs) {
+    ordered_json entry = {{"epoch", span.epoch}, {"cache", cache_of(report, span.epoch)}};
+    entry.update(to_json(span));
+    if (report.step_ms > 0) entry["au"] = span.au();
+    json["epochs"].push_back(std::move(entry));
+  }
+  json["verdict"] = {
+      {"bound", total.steps ? ordered_json(measure::name(verdict.bound)) : ordered_json(nullptr)},
+      {"general", total.steps ? ordered_json(measure::general_name(verdict.bound)) : ordered_json(nullptr)},
+      {"share", verdict.share},
+      {"severity", verdict.severity},
+      {"gain", verdict.gain}};
+  json["ready_queue"] = {{"mean", stats.ready.mean},
+                         {"least", stats.ready.least},
+                         {"most", stats.ready.most},
+                         {"empty_share", stats.ready.empty_share}};
+  json["workers"] = stats.num_workers;
+  json["io_threads"] = stats.io_threads;
+  json["cpu"] = {{"seconds", report.fed.cpu_s},
+                 {"cores_used", report.fed.wall_s > 0 ? report.fed.cpu_s / report.fed.wall_s : 0},
+                 {"cores", report.cores}};
+  json["memory"] = {{"peak_bytes", stats.memory_peak},
+                    {"limit_bytes", stats.memory_limit},
+                    {"process_peak_bytes", report.fed.process_peak_bytes}};
+  json["first_batch_s"] = report.fed.first_batch_s;
+  ordered_json kinds = ordered_json::object();
+  for (const auto& [stage, count] : by_stage(report.errors)) kinds[stage] = count;
+  constexpr std::size_t kListed = 100;
+  json["errors"] = {
+      {"count", report.errors.size()},
+      {"by_stage", kinds},
+      {"first", to_json(std::vector<loader::SampleError>(
+                    report.errors.begin(),
+                    report.errors.begin() + static_cast<std::ptrdiff_t>(std::min(kListed, report.errors.size()))))}};
+  const auto file = [](const std::string& path) { return path.empty() ? ordered_json(nullptr) : ordered_json(path); };
+  json["state_file"] = file(report.state_file);
+  json["errors_file"] = file(report.errors_file);
+  json["nothing_left"] = report.nothing_left;
+  json["notes"] = report.notes;
+  json["next_step"] = total.steps > 0 ? ordered_json(next_step(report)) : ordered_json(nullptr);
+  return json;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,49 @@
+// What `stoker load` found out, once, and its two renderings: text for people and JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "feed.h"
+#include "terminal.h"
+
+namespace stoker::cli {
+
+struct LoadReport {
+  // what was asked
+  std::string address, kind, output;  // output: "uint8 [64, 3, 224, 224]"
+  std::uint64_t size = 0, total_bytes = 0, classes = 0;
+  loader::LoaderOptions options;
+  std::string transform;
+  double step_ms = 0;  // 0: full speed
+  std::optional<Workload> workload;
+  bool decodes_jpeg = false;
+  double cores = 0;
+  // what happened
+  std::string cache;  // "warm", "cold=data", "unknown", with a reason where there is one
+  std::uint64_t first_epoch = 0;
+  Fed fed;
+  std::vector<loader::SampleError> errors;
+  std::vector<std::string> notes;       // why the figures may mislead, what was chosen
+  std::string state_file, errors_file;  // written, or empty
+  bool nothing_left = false;            // the state file said that everything was handed out
+};
+
+// The workers had work all the time and yet far from all their cores: the host is busy with something else.
+bool is_crowded(const LoadReport& report);
+// One sentence: what to try, given what limits the run.
+std::string next_step(const LoadReport& report);
+// The shares of the running time as parts of a bar: compute, fetch, prep, hand-off;
+// and what is left (late wake-ups on a busy host), where it is seen.
+std::vector<Part> time_parts(const Span& span);
+std::string verdict_line(const Span& span);
+
+std::string to_text(const LoadReport& report, const Terminal& terminal);
+nlohmann::ordered_json to_json(const LoadReport& report);
+nlohmann::ordered_json to_json(const std::vector<loader::SampleError>& errors);
+
+}  // namespace stoker::cli

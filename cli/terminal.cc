@@ -1,0 +1,214 @@
+#include "terminal.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/measure/counters.h"
+
+namespace stoker::cli {
+namespace {
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool speaks_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value(environment(name));
+    if (value.empty()) continue;
+    for (char& c : value) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+Terminal look_at(int fd, const std::string& color) {
+  Terminal terminal;
+  terminal.is_terminal = isatty(fd) == 1;
+  const bool is_dumb = environment("TERM") == "dumb";
+  terminal.color =
+      color == "always" || (color == "auto" && terminal.is_terminal && environment("NO_COLOR").empty() && !is_dumb);
+  terminal.unicode = speaks_utf8() && !is_dumb;
+  winsize size{};
+  if (terminal.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) {
+    terminal.width = std::min<int>(size.ws_col, 200);
+  }
+  return terminal;
+}
+
+}  // namespace
+
+Face make_face(const Arguments& arguments, const std::string& color) {
+  if (color != "auto" && color != "always" && color != "never") {
+    throw Error(ErrorKind::usage, fmt::format("`--color` takes auto, always or never, not `{}`", color));
+  }
+  Face face;
+  face.out = look_at(STDOUT_FILENO, color);
+  face.err = look_at(STDERR_FILENO, color);
+  face.json = arguments.has("--json");
+  face.bars = face.err.is_terminal && !face.json && !arguments.has("--quiet") &&
+              environment("STOKER_NO_PROGRESS").empty() && environment("TERM") != "dumb";
+  return face;
+}
+
+std::string Terminal::paint(Paint paint, std::string_view text) const {
+  constexpr std::array<std::string_view, 9> codes = {"", "1", "2", "31", "32", "33", "34", "35", "36"};
+  if (!color || paint == Paint::plain) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(paint)], text);
+}
+
+std::string Terminal::gauge(double share, int cells) const {
+  constexpr std::array<std::string_view, 8> eighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  share = std::clamp(share, 0.0, 1.0);
+  std::string out;
+  if (!unicode) {
+    const int full = static_cast<int>(std::lround(share * cells));
+    out.assign(static_cast<std::size_t>(full), '#');
+    if (full == 0 && share > 0) out = ".";
+    return out;
+  }
+  int parts = static_cast<int>(std::lround(share * cells * 8));
+  if (parts == 0 && share > 0) parts = 1;
+  for (int i = 0; i < parts / 8; ++i) out += "█";
+  out += eighths[static_cast<std::size_t>(parts % 8)];
+  return out;
+}
+
+std::string stacked_bar(const Terminal& terminal, std::span<const Part> parts, int cells) {
+  // Largest remainder: the cells add up, and a part of at least half a cell is seen.
+  std::vector<int> count(parts.size());
+  std::vector<std::pair<double, std::size_t>> rest;
+  int used = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double exact = std::max(0.0, parts[i].share) * cells;
+    count[i] = static_cast<int>(exact);
+    used += count[i];
+    rest.emplace_back(exact - count[i], i);
+  }
+  std::sort(rest.rbegin(), rest.rend());
+  for (const auto& [remainder, i] : rest) {
+    if (used >= cells || remainder <= 0) break;
+    ++count[i], ++used;
+  }
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::string run;
+    for (int c = 0; c < count[i]; ++c) {
+      if (terminal.unicode) {
+        run += parts[i].block;
+      } else {
+        run += parts[i].ascii;
+      }
+    }
+    if (!run.empty()) out += terminal.paint(parts[i].paint, run);
+  }
+  out.append(static_cast<std::size_t>(std::max(0, cells - used)), ' ');
+  return out;
+}
+
+std::string legend(const Terminal& terminal, std::span<const Part> parts) {
+  std::string out;
+  for (const Part& part : parts) {
+    const std::string mark = terminal.unicode ? std::string(part.block) : std::string(1, part.ascii);
+    if (!out.empty()) out += "  ";
+    out += fmt::format("{} {} {:.1f} %", terminal.paint(part.paint, mark), part.name, 100 * part.share);
+  }
+  return out;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    out += indent;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i == 0) {
+        out += fmt::format("{:<{}}", row[i], widths[i]);
+      } else {
+        out += fmt::format("  {:>{}}", row[i], widths[i]);
+      }
+    }
+    while (!out.empty() && out.back() == ' ') out.pop_back();
+    out += '\n';
+  }
+  return out;
+}
+
+void answer(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EPIPE) {
+      throw ReaderLeft{};
+    } else if (errno != EINTR) {
+      throw system_error(errno, "write", "stdout");
+    }
+  }
+}
+
+void say(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+Bar::Bar(const Face& face, std::string label, std::uint64_t total)
+    : face_(face), label_(std::move(label)), total_(total), started_ns_(measure::now_ns()) {}
+
+void Bar::update(std::uint64_t done, std::string_view unit, double per_second) {
+  if (!face_.bars) return;
+  const std::int64_t now = measure::now_ns();
+  std::int64_t drawn = drawn_ns_.load(std::memory_order_relaxed);
+  if (now - drawn < 100'000'000 || !drawn_ns_.compare_exchange_strong(drawn, now)) return;
+  const std::lock_guard lock(mutex_);
+  const double seconds = std::max(1e-9, static_cast<double>(now - started_ns_) * 1e-9);
+  if (per_second < 0) per_second = static_cast<double>(done) / seconds;
+  std::string tail = fmt::format("{} {}", format_count(done), unit);
+  if (per_second > 0) tail += fmt::format("  {}/s", format_rate(per_second));
+  std::string line = "  " + label_ + "  ";
+  if (total_ > 0) {
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+    if (share > 0 && seconds > 1) {
+      const double left = seconds * (1 - share) / share;
+      tail +=
+          fmt::format("  {} left", format_duration(std::chrono::nanoseconds(std::llround(std::min(left, 1e8) * 1e9))));
+    }
+    const int cells = std::clamp(face_.err.width - static_cast<int>(line.size() + tail.size()) - 12, 0, 30);
+    std::string filled;
+    const int full = static_cast<int>(share * cells);
+    for (int i = 0; i < cells; ++i) filled += face_.err.unicode ? (i < full ? "█" : "░") : (i < full ? "#" : ".");
+    line += fmt::format("{} {:3.0f} %  ", face_.err.paint(Paint::cyan, filled), 100 * share);
+    line += tail;
+  } else {
+    line += tail;
+    line.resize(std::min(line.size(), static_cast<std::size_t>(face_.err.width - 1)));
+  }
+  say("\r" + line + "\x1b[K");
+  visible_ = true;
+}
+
+void Bar::clear() {
+  const std::lock_guard lock(mutex_);
+  if (visible_) say("\r\x1b[K");
+  visible_ = false;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,12 @@
+// The verbs of the program: one file each, each with its table of flags.
+#pragma once
+
+#include "flags.h"
+
+namespace stoker::cli {
+
+const Verb& demo_verb();
+const Verb& inspect_verb();
+const Verb& load_verb();
+
+}  // namespace stoker::cli

@@ -1,0 +1,62 @@
+"""stoker demo: it needs nothing, it looks the part, it leaves nothing behind unless asked."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def kept(binary, tmp_path_factory):
+    """One demo with a folder that is kept."""
+    where = tmp_path_factory.mktemp("demo")
+    env = {**os.environ, "LANG": "C.UTF-8", "XDG_CACHE_HOME": str(where / "cache"), "TMPDIR": str(where)}
+    done = subprocess.run([binary, "demo", "--dir", "data"], cwd=where, env=env, capture_output=True, text=True, timeout=120)
+    return where, done
+
+
+def test_the_demo_runs_three_times_and_says_what_to_type_next(kept):
+    where, done = kept
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"made 320 JPEG pictures \(.*\) and 240 WAV sounds \(.*\) in .* s,\nkept in `data`\n", done.stdout)
+    assert re.findall(r"^(\d)\. ", done.stdout, re.M) == ["1", "2", "3"]
+    assert len(re.findall(r"AU +\d+ %", done.stdout)) == 3
+    assert "What to type next:\n  stoker inspect data/pictures\n  stoker load data/pictures " in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_what_it_made_is_a_sound_data_set(kept, binary, environment):
+    where, _ = kept
+    done = subprocess.run([binary, "inspect", "data/pictures", "--decode", "--json"], cwd=where, env=environment,
+                          capture_output=True, text=True, timeout=60)
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and found["samples"] == 320 and len(found["classes"]) == 8
+    assert found["media"] == {"jpeg": 320} and found["examined"]["bad_files"] == []
+    width = found["examined"]["pictures"]["width"]
+    assert width[1] > 2 * width[0]
+    sounds = subprocess.run([binary, "inspect", "data/sounds", "--json"], cwd=where, env=environment,
+                            capture_output=True, text=True, timeout=60)
+    assert sounds.returncode == 0 and json.loads(sounds.stdout)["examined"]["sounds"]["rates_hz"] == {"16000": 240}
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(stoker, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("chapter one")
+    done = stoker("demo", "--dir", "mine")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot make the demo data in `mine`: the folder is not empty" in done.stderr
+    assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+
+
+def test_ctrl_c_leaves_no_temporary_folder(binary, environment, tmp_path):
+    process = subprocess.Popen([binary, "demo"], cwd=tmp_path, env={**environment, "TMPDIR": str(tmp_path)},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("made 320 JPEG pictures")  # the folder is there now
+    assert [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]

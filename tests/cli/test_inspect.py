@@ -1,0 +1,139 @@
+"""stoker inspect: the facts, in text and JSON, and the exit code for bad files."""
+
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+from conftest import write_png, write_wav
+
+
+def facts(done):
+    return json.loads(done.stdout)
+
+
+def test_counts_classes_media_and_sizes_are_those_of_the_files(stoker, sounds):
+    done = stoker("inspect", "data", "--json")
+    found = facts(done)
+    sizes = sorted(os.path.getsize(path) for path in sounds.rglob("*.wav"))
+    assert done.returncode == 0
+    assert found["samples"] == 40 and found["total_bytes"] == sum(sizes)
+    assert found["classes"] == [{"name": "cat", "count": 30}, {"name": "dog", "count": 10}]
+    assert found["media"] == {"wav": 40}
+    assert (found["sizes"]["min"], found["sizes"]["max"]) == (sizes[0], sizes[-1])
+    assert found["sizes"]["median"] == sizes[20] and found["sizes"]["p99"] == sizes[39]
+    assert found["sizes"]["mean"] == pytest.approx(np.mean(sizes))
+    assert sum(bucket["count"] for bucket in found["size_histogram"]) == 40
+
+
+def test_sound_is_described(stoker, sounds):
+    write_wav(sounds / "dog" / "stereo.wav", frames=4410, rate=44100, channels=2)
+    sound = facts(stoker("inspect", "data", "--json"))["examined"]["sounds"]
+    assert sound["count"] == 41
+    assert sound["rates_hz"] == {"16000": 40, "44100": 1} and sound["channels"] == {"1": 40, "2": 1}
+    assert sound["seconds"] == [pytest.approx(400 / 16000), pytest.approx(0.1)]
+
+
+def test_pictures_are_described(stoker, pictures):
+    write_png(pictures / "a" / "deep.png", width=20, height=30, bits=16)
+    picture = facts(stoker("inspect", "pictures", "--json"))["examined"]["pictures"]
+    assert picture["width"] == [8, 20] and picture["height"] == [6, 30]
+    assert picture["channels"] == {"1": 1, "3": 12} and picture["bits"] == {"16": 1, "8": 12}
+
+
+def test_a_bare_array_is_described(stoker, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((50, 3, 4), np.float32))
+    found = facts(stoker("inspect", "x.npy", "--json"))
+    assert found["samples"] == 50 and found["total_bytes"] == 50 * 3 * 4 * 4
+    assert found["array"] == "float32 [50, 3, 4]"
+
+
+def test_text_has_the_same_facts_and_a_picture_of_the_sizes(stoker, sounds):
+    done = stoker("inspect", "data")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = done.stdout
+    assert text.startswith("data: 40 samples, ")
+    assert "2; least 10 (dog), most 30 (cat)" in text and "cat 30, dog 10" in text
+    assert re.search(r"media +wav", text) and re.search(r"bad files +none", text)
+    drawn = re.findall(r"^ +[\d.]+ \w+ - [\d.]+ \w+ +#+ (\d+)$", text, re.M)
+    assert sum(map(int, drawn)) == 40
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_bad_files_are_named_with_the_cause_and_the_exit_code_is_1(stoker, sounds):
+    whole = (sounds / "cat" / "000.wav").read_bytes()
+    (sounds / "cat" / "zero.wav").write_bytes(b"")
+    (sounds / "cat" / "cut.wav").write_bytes(whole[:30])
+    (sounds / "dog" / "garbage.wav").write_bytes(b"this is no sound at all, whatever its name says")
+    done = stoker("inspect", "data")
+    assert done.returncode == 1
+    assert re.search(r"bad files +3\n", done.stdout)
+    for name in ("cat/zero.wav: the file is empty", "cat/cut.wav: ", "dog/garbage.wav: the content is none of"):
+        assert f"    {name}" in done.stdout
+    found = stoker("inspect", "data", "--json")
+    assert found.returncode == 1
+    bad = facts(found)["examined"]["bad_files"]
+    assert [entry["name"] for entry in bad] == ["cat/cut.wav", "cat/zero.wav", "dog/garbage.wav"]
+    assert all(entry["cause"] for entry in bad)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file_is_bad_and_named(stoker, sounds):
+    (sounds / "cat" / "000.wav").chmod(0)
+    done = stoker("inspect", "data")
+    assert done.returncode == 1
+    assert "cat/000.wav: cannot open: Permission denied" in done.stdout
+
+
+def test_a_mislabelled_file_is_decoded_by_content_and_mentioned(stoker, pictures):
+    (pictures / "a" / "00.png").rename(pictures / "a" / "00.jpg")
+    done = stoker("inspect", "pictures")
+    assert done.returncode == 0
+    assert "1 file: png inside, named as jpeg" in done.stdout
+
+
+def test_a_sample_of_1000_is_read_unless_everything_is_asked_for(stoker, tmp_path):
+    write_wav(tmp_path / "one.wav", frames=10)
+    (tmp_path / "many").mkdir()
+    for i in range(1100):
+        os.link(tmp_path / "one.wav", tmp_path / "many" / f"{i:04}.wav")
+    some, everything = facts(stoker("inspect", "many", "--json")), facts(stoker("inspect", "many", "--decode", "--json"))
+    assert some["examined"]["samples"] == 1000 and some["examined"]["all"] is False
+    assert everything["examined"]["samples"] == 1100 and everything["examined"]["all"] is True
+
+
+def test_an_empty_file_outside_the_sample_is_found_all_the_same(stoker, tmp_path):
+    write_wav(tmp_path / "one.wav", frames=10)
+    (tmp_path / "many").mkdir()
+    for i in range(2500):
+        os.link(tmp_path / "one.wav", tmp_path / "many" / f"{i:04}.wav")
+    (tmp_path / "many" / "0001.wav").unlink()  # every 2.5th is read: 0, 2, 5, ...
+    (tmp_path / "many" / "0001.wav").write_bytes(b"")
+    done = stoker("inspect", "many", "--json")
+    assert done.returncode == 1
+    assert [bad["name"] for bad in facts(done)["examined"]["bad_files"]] == ["0001.wav"]
+
+
+def test_a_subset_is_the_same_for_the_same_seed(stoker, sounds):
+    first, again, other = (facts(stoker("inspect", "data", "--subset", "7", "--subset-seed", seed, "--json"))
+                           for seed in (1, 1, 2))
+    assert first["samples"] == 7
+    assert first["total_bytes"] == again["total_bytes"] and first["classes"] == again["classes"]
+    assert first["total_bytes"] != other["total_bytes"]
+
+
+def test_labels_come_from_the_named_column(stoker, sounds, tmp_path):
+    rows = "".join(f"cat/{i:03}.wav,{'ab'[i % 2]},{i / 2}\n" for i in range(10))
+    (sounds / "index.csv").write_text("path,group,score\n" + rows)
+    grouped = facts(stoker("inspect", "data/index.csv", "--label", "group", "--json"))
+    assert [entry["name"] for entry in grouped["classes"]] == ["a", "b"]
+    scored = facts(stoker("inspect", "data/index.csv", "--label", "score", "--json"))
+    assert scored["labels"] == "real numbers"
+    missing = stoker("inspect", "data/index.csv", "--label", "grup")
+    assert missing.returncode == 2 and "grup" in missing.stderr
+
+
+def test_the_number_of_classes_listed_is_chosen(stoker, pictures):
+    assert "a 4, b 4, c 4" in stoker("inspect", "pictures").stdout
+    assert "a 4, ... (--classes N shows more)" in stoker("inspect", "pictures", "--classes", "1").stdout

@@ -1,0 +1,185 @@
+"""Help, wrong use, streams and exit codes: what every verb promises."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+
+import pytest
+
+VERBS = ["demo", "inspect", "load"]
+
+
+def test_stoker_alone_prints_help_on_stderr_and_exits_2(stoker):
+    done = stoker()
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("examples:\n  stoker demo\n")
+
+
+def test_help_lists_exactly_the_verbs_that_exist(stoker):
+    done = stoker("-h")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = re.findall(r"^  ([a-z]+) {2,}", done.stdout.split("verbs:")[1].split("flags:")[0], re.M)
+    assert listed == VERBS
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_short_help_fits_one_screen_and_long_help_shows_more(stoker, verb):
+    brief, full = stoker(verb, "-h"), stoker(verb, "--help")
+    for done in (brief, full):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("examples:\n")
+    lines = brief.stdout.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert len(full.stdout.splitlines()) > len(lines)
+    flags = set(re.findall(r"--[a-z][a-z-]+", brief.stdout))
+    assert flags <= set(re.findall(r"--[a-z][a-z-]+", full.stdout)) | {"--help"}
+
+
+def test_long_help_of_load_names_every_option_of_the_loader(stoker):
+    text = stoker("load", "--help").stdout
+    for flag in """batch-size [no-]shuffle seed transform epochs num-workers prefetch-factor memory-limit storage io-depth io-batch
+                   read-ahead io-threads dtype layout color decode on-error max-errors timeout drop-last last-batch rank
+                   world-size label subset subset-seed class-subset inflate step-ms workload steps save-errors state cold
+                   json quiet force""".split():
+        assert re.search(rf"^  (-q, )?--{re.escape(flag)}\b", text, re.M), flag
+    assert "resnet50-h100" in text and "rrc:224" in text
+
+
+def test_version_is_the_one_of_the_project(stoker):
+    done = stoker("--version")
+    assert done.returncode == 0
+    assert re.match(r"stoker \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_an_unknown_verb_offers_the_nearest(stoker):
+    done = stoker("lod", "data")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: there is no verb `lod`\n\nhint: did you mean `stoker load`?\n"
+
+
+def test_a_verb_that_is_not_there_yet_is_refused(stoker):
+    done = stoker("tune", "data")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: there is no verb `tune`\n")
+
+
+@pytest.mark.parametrize("words, message, hint", [
+    (["load", "x", "--bach-size", "3"], "`stoker load` has no flag `--bach-size`", "did you mean `--batch-size`?"),
+    (["load", "x", "--batch-size"], "`--batch-size` needs a value", "--batch-size N"),
+    (["load", "x", "--batch-size", "0"], "`--batch-size` takes a whole number from 1, not `0`", "samples per batch"),
+    (["load", "x", "--batch-size=ten"], "`--batch-size` takes a whole number from 1, not `ten`", "samples per batch"),
+    (["load", "x", "--json=yes"], "`--json` takes no value", "--help"),
+    (["load", "x", "--num-workers", "many"], "`--num-workers` takes auto or a number up to 4096, not `many`", ""),
+    (["load", "x", "--memory-limit", "lots"], "`--memory-limit`: `lots` is not a size in bytes", "4GB"),
+    (["load", "x", "--workload", "resnet50-h10"], "there is no workload `resnet50-h10`", "`resnet50-h100`"),
+    (["load", "x", "--workload", "unet3d-a100", "--step-ms", "3"], "both set the step", "one of the two"),
+    (["load", "x", "--drop-last", "--last-batch", "pad"], "`--drop-last` contradicts `--last-batch pad`", "one of the two"),
+    (["load", "x", "--dtype", "float12"], "there is no dtype `float12`", "float16"),
+    (["load", "x", "--on-error", "skp"], "skp", "skip"),
+    (["load", "x", "--transform", "rcc:224"], "rcc", "rrc"),
+    (["load"], "`stoker load` needs ADDRESS", "stoker load data/train"),
+    (["load", "a", "b"], "got a further `b`", "--help"),
+    (["inspect", "x", "--color", "sometimes"], "`--color` takes auto, always or never, not `sometimes`", ""),
+    (["demo", "x"], "`stoker demo` takes no operand", "--help"),
+])
+def test_wrong_use_is_one_sentence_with_the_remedy(stoker, words, message, hint):
+    done = stoker(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *rest = done.stderr.split("\n\nhint: ")
+    assert first.startswith("error: ") and message in first and "\n" not in first.rstrip("\n")
+    assert hint in "".join(rest)
+
+
+@pytest.mark.parametrize("verb", ["inspect", "load"])
+def test_a_missing_folder_is_named(stoker, verb):
+    done = stoker(verb, "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ") and "`nowhere`" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["inspect", "load"])
+def test_an_empty_folder_is_an_error_that_names_it(stoker, tmp_path, verb):
+    (tmp_path / "empty").mkdir()
+    done = stoker(verb, "empty")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ") and "empty" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["load", "--help"], ["inspect", "data"], ["load", "data"]])
+def test_a_broken_pipe_is_quiet_and_0(binary, environment, tmp_path, sounds, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([binary, *words], stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk_under_stdout_is_an_error(binary, environment, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([binary, "-h"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 2
+    assert "cannot write `stdout`: No space left on device" in done.stderr
+
+
+def on_a_terminal(binary, words, env, cwd):
+    """Runs with stdout and stderr on a terminal of its own; returns (exit code, everything it drew)."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([binary, *words], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=cwd)
+    os.close(slave)
+    drawn = b""
+    while True:
+        try:
+            ready, _, _ = select.select([master], [], [], 60)
+            assert ready, "nothing was drawn for a minute"
+            block = os.read(master, 65536)
+        except OSError:  # the other end is closed
+            block = b""
+        if not block:
+            break
+        drawn += block
+    os.close(master)
+    return process.wait(timeout=60), drawn.decode()
+
+
+LOAD = ["load", "data", "--batch-size", "4", "--step-ms", "40", "--transform", "pad:800"]
+
+
+def test_a_terminal_gets_colour_and_a_bar_that_is_gone_at_the_end(binary, environment, tmp_path, sounds):
+    code, drawn = on_a_terminal(binary, LOAD, {**environment, "TERM": "xterm", "LANG": "C.UTF-8"}, tmp_path)
+    assert code == 0
+    assert "feeding" in drawn and "\r\x1b[K" in drawn
+    after_the_bar = drawn.rsplit("\r\x1b[K", 1)[1]
+    assert "feeding  " not in after_the_bar and "AU" in after_the_bar
+    assert "\x1b[1m" in after_the_bar and "█" in after_the_bar
+
+
+@pytest.mark.parametrize("words, env", [
+    (["--quiet"], {}), (["--json"], {}), ([], {"STOKER_NO_PROGRESS": "1"}), ([], {"TERM": "dumb"}),
+])
+def test_the_bar_can_be_switched_off(binary, environment, tmp_path, sounds, words, env):
+    _, drawn = on_a_terminal(binary, LOAD + words, {**environment, "TERM": "xterm", **env}, tmp_path)
+    assert "feeding  " not in drawn and "\r\x1b[K" not in drawn
+
+
+@pytest.mark.parametrize("words, env", [(["--color", "never"], {}), ([], {"NO_COLOR": "1"})])
+def test_colour_can_be_switched_off(binary, environment, tmp_path, sounds, words, env):
+    _, drawn = on_a_terminal(binary, LOAD + ["-q"] + words, {**environment, "TERM": "xterm", **env}, tmp_path)
+    assert "AU" in drawn and "\x1b[" not in drawn
+
+
+def test_a_plain_locale_gets_ascii(stoker, sounds):
+    assert stoker(*LOAD).stdout.isascii()
+    assert "█" in stoker(*LOAD, env={"LANG": "en_US.UTF-8"}).stdout
+
+
+@pytest.mark.parametrize("words", [["inspect", "data"], ["load", "data"]])
+def test_json_is_one_object_with_schema_and_version(stoker, sounds, words):
+    done = stoker(*words, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == f"stoker.{words[0]}/1"
+    assert stoker("--version").stdout.split()[1] == answer["stoker_version"]
