@@ -78,6 +78,7 @@ struct OpenOptions {
   bool use_cache = true;
   int threads = 0;                         // of the scan; 0: effective cores
   Progress progress;
+  std::function<std::int64_t()> now_ns;    // since 1970; empty: the system's clock (tests pass their own)
   // Narrowing and widening, in this order.
   std::uint64_t class_subset = 0;          // 0: all classes
   std::uint64_t class_subset_seed = 42;

@@ -1,0 +1,454 @@
+// An index.csv: one row per sample, with a path, perhaps a label, and any further columns.
+//
+// The text stays where it is (copied when small, mapped when large); a sample is the offset of its row, its size and
+// its label. Paths and further columns are read from the row when asked for.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/dataset/csv_text.h"
+#include "stoker/dataset/files.h"
+#include "stoker/dataset/kinds.h"
+#include "stoker/dataset/lookup.h"
+#include "stoker/dataset/scan.h"
+#include "stoker/os/fd.h"
+#include "stoker/os/mapping.h"
+
+namespace stoker::dataset {
+namespace {
+
+// Below this the text is copied: a file that is rewritten in place while mapped would end the process.
+constexpr std::uint64_t kCopyBelow = 256 * kMiB;
+constexpr std::uint64_t kCountEvery = 65536;
+constexpr std::string_view kIndexFolder = "_index";
+
+// Columns that hold paths, by preference. Names are compared without regard to case.
+constexpr std::array<std::string_view, 20> kPathColumns = {
+    "path",      "file",     "filename",   "file_name", "filepath", "file_path", "relative_path",
+    "rel_path",  "image",    "image_path", "img_path",  "img",      "png_path",  "jpg_path",
+    "jpeg_path", "wav_path", "audio_path", "audio",     "npy_path", "npz_path"};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+template <typename Number>
+bool parse_number(std::string_view text, Number& value) {
+  text = trimmed(text);
+  if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += fmt::format("{}`{}`", text.empty() ? "" : ", ", name);
+  return text;
+}
+
+class CsvDataset final : public Dataset {
+ public:
+  CsvDataset(const std::string& address, const OpenOptions& options) : options_(options) {
+    facts_.address = address;
+    facts_.kind = "index.csv";
+    const std::size_t slash = address.rfind('/');
+    file_name_ = slash == std::string::npos ? address : address.substr(slash + 1);
+    open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));
+
+    const os::Fd file = os::open_file(address, O_RDONLY);
+    const std::uint64_t bytes = os::file_size(file.get(), address);
+    if (bytes < kCopyBelow) {
+      copy_.resize(bytes);
+      copy_.resize(os::read_up_to(file.get(), copy_, 0, address));
+      text_ = {reinterpret_cast<const char*>(copy_.data()), copy_.size()};
+    } else {
+      mapping_ = os::Mapping(file.get(), bytes, address);
+      text_ = {reinterpret_cast<const char*>(mapping_.bytes().data()), mapping_.bytes().size()};
+    }
+
+    read_header();
+    read_rows();
+    read_labels();
+    look_up_files();
+    repeats_ = find_repeats(rows_.size(), [this](std::uint64_t index) { return id_of_row(index); });
+    summarize();
+    options_ = {};
+  }
+
+  const Facts& facts() const noexcept override { return facts_; }
+  std::uint64_t size() const noexcept override { return rows_.size(); }
+  std::uint64_t id(std::uint64_t index) const noexcept override {
+    const std::uint64_t id = id_of_row(index);
+    const std::uint64_t earlier = occurrence(repeats_, index);
+    return earlier == 0 ? id : mix(id, earlier) & kIdMask;
+  }
+  Extent extent(std::uint64_t index) const noexcept override { return {nullptr, 0, sizes_[index] & kSizeMask}; }
+  Label label(std::uint64_t index) const noexcept override {
+    switch (facts_.label_kind) {
+      case LabelKind::none:
+        break;
+      case LabelKind::integer:
+        return {facts_.classes.empty() ? integers_[index] : static_cast<std::int64_t>(classes_[index]), 0};
+      case LabelKind::real:
+        return {-1, reals_[index]};
+    }
+    return {};
+  }
+  codec::Media media(std::uint64_t index) const noexcept override { return codec::media_of_name(raw_path(index)); }
+  std::string name(std::uint64_t index) const override {
+    const auto field = field_of_row(text_, rows_[index], path_column_);
+    return field ? field->text() : std::string();
+  }
+  double column(std::size_t column, std::uint64_t index) const noexcept override {
+    double value = 0;
+    if (column < further_.size()) {
+      const auto field = field_of_row(text_, rows_[index], further_[column]);
+      if (field && parse_number(field->raw, value)) return value;
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
+    return write_path(index, (sizes_[index] & kBesideTheIndex) != 0, out);
+  }
+  int directory() const noexcept override { return base_.get(); }
+
+ private:
+  static constexpr std::uint64_t kBesideTheIndex = std::uint64_t{1} << 63;  // the file lies below the csv's own folder
+  static constexpr std::uint64_t kSizeMask = kBesideTheIndex - 1;
+
+  std::size_t line_of(std::size_t offset) const {
+    return 1 + static_cast<std::size_t>(
+                   std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+  }
+  Error error_at(ErrorKind kind, std::size_t offset, std::string_view cause, std::string hint = {}) const {
+    return Error(kind, fmt::format("{} line {}: {}", file_name_, line_of(offset), cause), std::move(hint));
+  }
+
+  // Paths are below the csv's folder, or below the one above if that folder is `_index`. One descriptor serves both:
+  // that of the folder above, with `_index/` before the path.
+  void open_folders(const std::string& folder) {
+    os::Fd own = os::open_file(folder, O_RDONLY | O_DIRECTORY);
+    const std::unique_ptr<char, decltype(&std::free)> real(::realpath(folder.c_str(), nullptr), &std::free);
+    has_parent_ = real && std::string_view(real.get()).ends_with(fmt::format("/{}", kIndexFolder));
+    base_ = has_parent_ ? os::open_file(folder + "/..", O_RDONLY | O_DIRECTORY) : std::move(own);
+  }
+
+  std::string_view raw_path(std::uint64_t index) const noexcept {
+    const auto field = field_of_row(text_, rows_[index], path_column_);
+    return field ? field->raw : std::string_view();
+  }
+
+  std::uint64_t id_of_row(std::uint64_t index) const noexcept {
+    char buffer[kMaxPath + 1];
+    const std::size_t length = write_path(index, false, buffer);
+    return id_of_path({buffer, length});
+  }
+
+  std::size_t write_path(std::uint64_t index, bool beside_the_index, std::span<char> out) const noexcept {
+    const auto field = field_of_row(text_, rows_[index], path_column_);
+    return field ? write_path(*field, beside_the_index, out) : 0;
+  }
+  static std::size_t write_path(const CsvField& field, bool beside_the_index, std::span<char> out) noexcept {
+    const bool prefixed = beside_the_index && !field.raw.starts_with('/');
+    std::size_t at = prefixed ? join(out, kIndexFolder, "/") : 0;
+    if (prefixed && at == 0) return 0;
+    if (!field.has_doubled_quotes) {
+      const std::size_t length = join(out.subspan(at), field.raw);
+      return length == 0 ? 0 : at + length;
+    }
+    for (std::size_t i = 0; i < field.raw.size(); ++i) {
+      if (at + 1 >= out.size()) return 0;
+      out[at++] = field.raw[i];
+      if (field.raw[i] == '"') ++i;
+    }
+    out[at] = '\0';
+    return at;
+  }
+
+  void read_header() {
+    std::size_t begin = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+    if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF")) {
+      throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: it is UTF-16 text", facts_.address),
+                  "save it as UTF-8");
+    }
+    std::vector<CsvField> fields;
+    CsvRow row{.end = begin, .is_blank = true};
+    while (row.is_blank) {
+      if (row.end >= text_.size()) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("cannot read `{}`: it is empty, without a header line", facts_.address),
+                    "the first line names the columns, such as `path,label`");
+      }
+      row = read_row(text_, row.end, fields);
+      check(row);
+    }
+    for (const CsvField& field : fields) header_.emplace_back(trimmed(field.text()));
+    if (header_.size() == 1 && header_[0].find_first_of(";\t") != std::string::npos) {
+      throw error_at(ErrorKind::unsupported, row.begin, "the columns are not separated by commas");
+    }
+    first_row_ = row.end;
+
+    choose_path_column();
+    choose_label_column();
+    for (std::size_t c = 0; c < header_.size(); ++c) {
+      if (c == path_column_ || (label_column_ && c == *label_column_)) continue;
+      further_.push_back(c);
+      facts_.columns.push_back(header_[c]);
+    }
+  }
+
+  void choose_path_column() {
+    for (const std::string_view wanted : kPathColumns) {
+      for (std::size_t c = 0; c < header_.size(); ++c) {
+        if (lower(header_[c]) == wanted) {
+          path_column_ = c;
+          return;
+        }
+      }
+    }
+    std::vector<CsvField> fields;
+    for (std::size_t at = first_row_; at < text_.size();) {
+      const CsvRow row = read_row(text_, at, fields);
+      check(row);
+      at = row.end;
+      if (row.is_blank) continue;
+      for (std::size_t c = 0; c < fields.size() && c < header_.size(); ++c) {
+        if (size_of_path(fields[c]) != kNoFile) {
+          path_column_ = c;
+          facts_.notes.push_back(
+              fmt::format("paths are taken from column `{}`: its first value is a file", header_[c]));
+          return;
+        }
+      }
+      break;
+    }
+    throw Error(
+        ErrorKind::not_found,
+        fmt::format("cannot find the path column of `{}`: no column is named `path`, `file`, `filename`, `filepath`, "
+                    "`image`, `image_path`, `png_path` or the like, and no value of the first row is a file; the "
+                    "columns are {}",
+                    facts_.address, listed(header_)),
+        "the first line must name the columns; name the one with the paths `path`");
+  }
+
+  void choose_label_column() {
+    const std::string& wanted = options_.label;
+    const auto at = std::find(header_.begin(), header_.end(), wanted.empty() ? std::string("label") : wanted);
+    if (at != header_.end()) {
+      label_column_ = static_cast<std::size_t>(at - header_.begin());
+      return;
+    }
+    if (wanted.empty()) return;
+    const std::vector<std::string_view> names(header_.begin(), header_.end());
+    const std::string near = nearest(wanted, names.data(), names.size());
+    throw Error(ErrorKind::not_found,
+                fmt::format("cannot find the label column `{}` in `{}`: the columns are {}", wanted, facts_.address,
+                            listed(header_)),
+                near.empty() ? "" : fmt::format("did you mean `{}`?", near));
+  }
+
+  void check(const CsvRow& row) const {
+    if (row.problem == CsvProblem::unclosed_quote) {
+      throw error_at(ErrorKind::corrupt, row.begin, "a quote is opened and never closed");
+    }
+    if (row.problem == CsvProblem::text_after_quote) {
+      throw error_at(ErrorKind::corrupt, row.begin, "there is text between a closing quote and the next comma",
+                     "a quote inside a quoted field is written twice: \"\"");
+    }
+  }
+
+  void read_rows() {
+    std::vector<CsvField> fields;
+    for (std::size_t at = first_row_; at < text_.size();) {
+      const CsvRow row = read_row(text_, at, fields);
+      check(row);
+      at = row.end;
+      if (row.is_blank) continue;
+      if (fields.size() != header_.size()) {
+        throw error_at(
+            ErrorKind::corrupt, row.begin,
+            fmt::format("{} where the header names {}",
+                        fields.size() == 1 ? "1 field" : fmt::format("{} fields", fields.size()), header_.size()),
+            "a field with a comma in it needs quotes");
+      }
+      const std::string_view path = fields[path_column_].raw;
+      if (path.empty())
+        throw error_at(ErrorKind::corrupt, row.begin, fmt::format("`{}` is empty", header_[path_column_]));
+      if (path.find('\0') != std::string_view::npos)
+        throw error_at(ErrorKind::corrupt, row.begin, "the path has a NUL byte in it");
+      if (path.size() + kIndexFolder.size() + 1 > kMaxPath) {
+        throw error_at(ErrorKind::unsupported, row.begin, fmt::format("the path is longer than {} bytes", kMaxPath));
+      }
+      rows_.push_back(row.begin);
+      if (rows_.size() % kCountEvery == 0 && options_.progress && !due_progress(rows_.size())) {
+        throw Error(ErrorKind::unavailable, "interrupted");
+      }
+    }
+    if (rows_.empty()) {
+      throw Error(ErrorKind::not_found,
+                  fmt::format("cannot find samples in `{}`: it has a header and no rows", facts_.address));
+    }
+    rows_.shrink_to_fit();
+  }
+
+  bool due_progress(std::uint64_t seen) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_report_) return true;
+    next_report_ = now + std::chrono::milliseconds(100);
+    return options_.progress(seen);
+  }
+
+  CsvField label_field(std::uint64_t index) const {
+    return field_of_row(text_, rows_[index], *label_column_).value_or(CsvField{});
+  }
+
+  void read_labels() {
+    if (!label_column_) return;
+    const std::string& column = header_[*label_column_];
+    bool all_integers = true, all_reals = true;
+    std::uint64_t empty = 0;
+    std::size_t first_empty = 0;
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      const std::string_view text = label_field(i).raw;
+      if (trimmed(text).empty()) {
+        if (empty++ == 0) first_empty = rows_[i];
+        continue;
+      }
+      std::int64_t integer;
+      float real;
+      all_integers = all_integers && parse_number(text, integer);
+      all_reals = all_reals && (all_integers || parse_number(text, real));
+      if (!all_reals && empty > 0) break;
+    }
+    if (empty == rows_.size()) {
+      facts_.notes.push_back(fmt::format("column `{}` is empty: the samples have no labels", column));
+      return;
+    }
+    if (empty > 0) {
+      throw error_at(ErrorKind::corrupt, first_empty, fmt::format("the label (`{}`) is empty", column),
+                     "every row needs a label, or none; label= names another column");
+    }
+    facts_.label_kind = all_integers || !all_reals ? LabelKind::integer : LabelKind::real;
+    if (all_integers) {
+      integers_.resize(rows_.size());
+      for (std::uint64_t i = 0; i < rows_.size(); ++i) parse_number(label_field(i).raw, integers_[i]);
+    } else if (all_reals) {
+      reals_.resize(rows_.size());
+      for (std::uint64_t i = 0; i < rows_.size(); ++i) parse_number(label_field(i).raw, reals_[i]);
+    } else {
+      number_classes();
+    }
+  }
+
+  void number_classes() {
+    std::unordered_map<std::string_view, std::uint32_t> numbers;  // by the field as it stands in the text
+    std::vector<CsvField> distinct;
+    classes_.resize(rows_.size());
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      const CsvField field = label_field(i);
+      const auto [at, is_new] = numbers.try_emplace(field.raw, static_cast<std::uint32_t>(distinct.size()));
+      if (is_new) distinct.push_back(field);
+      classes_[i] = at->second;
+    }
+    std::vector<std::string> names;
+    for (const CsvField& field : distinct) names.push_back(field.text());
+    facts_.classes = names;
+    std::sort(facts_.classes.begin(), facts_.classes.end());
+    facts_.classes.erase(std::unique(facts_.classes.begin(), facts_.classes.end()), facts_.classes.end());
+    std::vector<std::uint32_t> sorted(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto at = std::lower_bound(facts_.classes.begin(), facts_.classes.end(), names[i]);
+      sorted[i] = static_cast<std::uint32_t>(at - facts_.classes.begin());
+    }
+    for (std::uint32_t& c : classes_) c = sorted[c];
+  }
+
+  // With kBesideTheIndex where the file was found below the csv's own folder and that is not the base.
+  std::uint64_t size_of_path(const CsvField& field) const {
+    char buffer[kMaxPath + 1];
+    if (has_parent_ && !field.raw.starts_with('/') && write_path(field, true, buffer) != 0) {
+      const std::uint64_t bytes = size_of_file(base_.get(), buffer);
+      if (bytes != kNoFile) return bytes | kBesideTheIndex;
+    }
+    return write_path(field, false, buffer) == 0 ? kNoFile : size_of_file(base_.get(), buffer);
+  }
+
+  void look_up_files() {
+    sizes_.resize(rows_.size());
+    look_up(
+        sizes_, [this](std::uint64_t i) { return size_of_path(*field_of_row(text_, rows_[i], path_column_)); },
+        options_.threads, options_.progress);
+    const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
+    if (missing == 0) return;
+    const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
+    std::string cause = fmt::format("no such file: `{}`", name(first));
+    if (missing > 1)
+      cause += fmt::format(", and {} more of {} are missing", format_count(missing - 1), format_count(rows_.size()));
+    throw error_at(ErrorKind::not_found, rows_[first], cause,
+                   has_parent_ ? "paths are looked up below the csv's folder and the one above it"
+                               : "paths are looked up below the csv's folder");
+  }
+
+  void summarize() {
+    Fingerprint fingerprint;
+    char buffer[kMaxPath + 1];
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      const std::uint64_t bytes = sizes_[i] & kSizeMask;
+      facts_.total_bytes += bytes;
+      facts_.largest_bytes = std::max(facts_.largest_bytes, bytes);
+      fingerprint.add({buffer, write_path(i, false, buffer)}, bytes, label(i));
+    }
+    facts_.fingerprint = fingerprint.value();
+  }
+
+  OpenOptions options_;  // while it is being made
+  std::chrono::steady_clock::time_point next_report_{};
+  Facts facts_;
+  std::string file_name_;
+  os::Fd base_;
+  bool has_parent_ = false;
+  std::vector<std::byte> copy_;
+  os::Mapping mapping_;
+  std::string_view text_;
+  std::vector<std::string> header_;
+  std::size_t first_row_ = 0;
+  std::size_t path_column_ = 0;
+  std::optional<std::size_t> label_column_;
+  std::vector<std::size_t> further_;  // columns of the file, by our own numbers
+  std::vector<std::uint64_t> rows_;   // offsets
+  std::vector<std::uint64_t> sizes_;
+  std::vector<std::int64_t> integers_;
+  std::vector<float> reals_;
+  std::vector<std::uint32_t> classes_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> repeats_;
+};
+
+}  // namespace
+
+DatasetPtr open_csv(const std::string& address, const OpenOptions& options) {
+  return std::make_shared<CsvDataset>(address, options);
+}
+
+}  // namespace stoker::dataset

@@ -1,0 +1,250 @@
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stoker/dataset/csv_text.h"
+#include "stoker/dataset/test_tree.h"
+
+namespace stoker::dataset {
+namespace {
+
+using Names = std::vector<std::string>;
+using Labels = std::vector<std::int64_t>;
+
+// A folder with a.png (1 byte), b.png (2), `c, "d".png` (3), and an index.csv of the given text.
+class Index {
+ public:
+  explicit Index(std::string_view text, std::string_view csv = "index.csv") : csv_(tree.at(csv)) {
+    tree.write("a.png", "1");
+    tree.write("b.png", "12");
+    tree.write("c, \"d\".png", "123");
+    tree.write(csv, text);
+  }
+  DatasetPtr open(std::string label = "") const {
+    OpenOptions options;
+    options.label = std::move(label);
+    return dataset::open(csv_, options);
+  }
+  std::optional<Error> error(std::string label = "") const {
+    return error_of([&] { open(std::move(label)); });
+  }
+  Tree tree;
+
+ private:
+  std::string csv_;
+};
+
+std::vector<Names> rows_of(std::string_view text) {
+  std::vector<Names> rows;
+  std::vector<CsvField> fields;
+  for (std::size_t at = 0; at < text.size();) {
+    const CsvRow row = read_row(text, at, fields);
+    if (row.problem != CsvProblem::none) break;
+    at = row.end;
+    rows.emplace_back();
+    for (std::size_t c = 0; c < fields.size(); ++c) {
+      rows.back().push_back(fields[c].text());
+      EXPECT_EQ(field_of_row(text, row.begin, c)->text(), fields[c].text());
+    }
+    EXPECT_FALSE(field_of_row(text, row.begin, fields.size()));
+  }
+  return rows;
+}
+
+TEST(CsvText, ReadsQuotesLineBreaksAndBothLineEnds) {
+  EXPECT_EQ(rows_of("a,b\n1,2\n"), (std::vector<Names>{{"a", "b"}, {"1", "2"}}));
+  EXPECT_EQ(rows_of("a,b\r\n1,2\r\n"), (std::vector<Names>{{"a", "b"}, {"1", "2"}}));
+  EXPECT_EQ(rows_of("a,\"b\"\r\n1,\"2\""), (std::vector<Names>{{"a", "b"}, {"1", "2"}}));
+  EXPECT_EQ(rows_of("\"x\ny\",\"say \"\"hi\"\"\",\"\"\n"), (std::vector<Names>{{"x\ny", "say \"hi\"", ""}}));
+  EXPECT_EQ(rows_of("\"\"\"\"\n,\n"), (std::vector<Names>{{"\""}, {"", ""}}));
+  EXPECT_EQ(rows_of("a"), (std::vector<Names>{{"a"}}));
+  EXPECT_EQ(rows_of("a,\"b\"\r"), (std::vector<Names>{{"a", "b"}}));
+}
+
+TEST(CsvText, FindsQuotesThatAreNotClosedOrFollowedByText) {
+  std::vector<CsvField> fields;
+  EXPECT_EQ(read_row("a,\"b", 0, fields).problem, CsvProblem::unclosed_quote);
+  EXPECT_EQ(read_row("a,\"b\"\"", 0, fields).problem, CsvProblem::unclosed_quote);
+  EXPECT_EQ(read_row("a,\"b\"c\n", 0, fields).problem, CsvProblem::text_after_quote);
+  EXPECT_EQ(read_row("\"", 0, fields).problem, CsvProblem::unclosed_quote);
+}
+
+TEST(Csv, ReadsPathsLabelsAndFurtherColumns) {
+  const Index index("hu_offset,path,label,series\n32768,a.png,cat,x\n-1.5e3,b.png,ant,\n,\"c, \"\"d\"\".png\",cat,7\n");
+  const DatasetPtr data = index.open();
+  EXPECT_EQ(names_of(*data), (Names{"a.png", "b.png", "c, \"d\".png"}));
+  EXPECT_EQ(labels_of(*data), (Labels{1, 0, 1}));
+  EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(data->facts().classes, (Names{"ant", "cat"}));
+  EXPECT_EQ(data->facts().columns, (Names{"hu_offset", "series"}));
+  EXPECT_EQ(data->facts().kind, "index.csv");
+  EXPECT_EQ(data->facts().total_bytes, 6u);
+  EXPECT_EQ(data->facts().largest_bytes, 3u);
+  EXPECT_EQ(data->column(0, 0), 32768);
+  EXPECT_EQ(data->column(0, 1), -1500);
+  EXPECT_TRUE(std::isnan(data->column(0, 2)));
+  EXPECT_TRUE(std::isnan(data->column(1, 0)));
+  EXPECT_EQ(data->column(1, 2), 7);
+  EXPECT_TRUE(std::isnan(data->column(2, 0)));
+  EXPECT_EQ(data->media(2), codec::Media::png);
+  char path[4096];
+  ASSERT_GT(data->path(2, path), 0u);
+  EXPECT_EQ(::faccessat(data->directory(), path, R_OK, 0), 0);
+}
+
+TEST(Csv, ReadsWhatSpreadsheetsWrite) {
+  const Index index("\xEF\xBB\xBFPath,Size\r\n\"a.png\",1\r\n\r\nb.png,2");
+  const DatasetPtr data = index.open();
+  EXPECT_EQ(names_of(*data), (Names{"a.png", "b.png"}));
+  EXPECT_EQ(data->column(0, 1), 2);
+  EXPECT_EQ(data->facts().label_kind, LabelKind::none);
+  EXPECT_EQ(labels_of(*data), (Labels{-1, -1}));
+}
+
+TEST(Csv, TakesWholeNumbersAsTheyAreAndRealsAsFloats) {
+  const Index index("file,y,z,label\na.png,7,1,3\nb.png,-2,0.5,900000000000\n");
+  EXPECT_EQ(labels_of(*index.open("y")), (Labels{7, -2}));
+  EXPECT_TRUE(index.open("y")->facts().classes.empty());
+  EXPECT_EQ(labels_of(*index.open()), (Labels{3, 900000000000}));
+  const DatasetPtr real = index.open("z");
+  EXPECT_EQ(real->facts().label_kind, LabelKind::real);
+  EXPECT_EQ(real->label(1).real, 0.5f);
+  EXPECT_EQ(real->facts().columns, (Names{"y", "label"}));
+}
+
+TEST(Csv, SortsClassesByTheirTextWhateverTheirQuotes) {
+  const Index index("path,label\na.png,\"b\"\nb.png,b\n\"c, \"\"d\"\".png\",\"a \"\"x\"\"\"\n");
+  const DatasetPtr data = index.open();
+  EXPECT_EQ(data->facts().classes, (Names{"a \"x\"", "b"}));
+  EXPECT_EQ(labels_of(*data), (Labels{1, 1, 0}));
+}
+
+TEST(Csv, FindsThePathColumnByItsFirstValueWhereNoNameFits) {
+  const Index index("what,where\n1,a.png\n2,b.png\n");
+  const DatasetPtr data = index.open();
+  EXPECT_EQ(names_of(*data), (Names{"a.png", "b.png"}));
+  EXPECT_EQ(data->facts().columns, (Names{"what"}));
+  EXPECT_TRUE(has_note(*data, "`where`"));
+}
+
+TEST(Csv, PrefersTheUsualNamesForThePathColumn) {
+  const Index index("image,png_path,id\nx,y,a.png\n");
+  EXPECT_TRUE(mentions(index.error(), "no such file: `x`"));
+  const Index usual("id,png_path\n1,a.png\n");
+  EXPECT_EQ(names_of(*usual.open()), (Names{"a.png"}));
+}
+
+TEST(Csv, LooksInTheFolderAboveOneNamedIndex) {
+  const Index index("png_path\nseries/1.png\nlocal.png\n", "processed/_index/index.csv");
+  index.tree.write("processed/series/1.png", "12345");
+  index.tree.write("processed/_index/local.png", "1234567");
+  const DatasetPtr data = index.open();
+  EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{5, 7}));
+  EXPECT_EQ(names_of(*data), (Names{"series/1.png", "local.png"}));
+  char path[4096];
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    ASSERT_GT(data->path(i, path), 0u);
+    EXPECT_EQ(::faccessat(data->directory(), path, R_OK, 0), 0) << path;
+  }
+  const Index elsewhere("png_path\nseries/1.png\n", "processed/index/index.csv");
+  elsewhere.tree.write("processed/series/1.png", "12345");
+  EXPECT_TRUE(mentions(elsewhere.error(), "no such file"));
+}
+
+TEST(Csv, TakesAbsolutePathsAsTheyAre) {
+  Tree elsewhere;
+  const std::string path = elsewhere.write("x.png", "1234");
+  const Index index("path\n" + path + "\n", "_index/index.csv");
+  const DatasetPtr data = index.open();
+  EXPECT_EQ(data->extent(0).bytes, 4u);
+  char out[4096];
+  ASSERT_EQ(data->path(0, out), path.size());
+  EXPECT_EQ(out, path);
+}
+
+TEST(Csv, GivesRepeatedPathsIdsOfTheirOwn) {
+  const Index index("path\na.png\nb.png\na.png\na.png\n");
+  const DatasetPtr data = index.open();
+  const std::vector<std::uint64_t> ids = ids_of(*data);
+  EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), 4u);
+  EXPECT_EQ(ids[0], Index("path\na.png\n").open()->id(0));
+  for (const std::uint64_t id : ids) EXPECT_LT(id, std::uint64_t{1} << 63);
+}
+
+TEST(Csv, NamesTheLineOfEveryProblem) {
+  EXPECT_TRUE(
+      mentions(Index("path,label\na.png,1\nb.png\n").error(), "index.csv line 3: 1 field where the header names 2"));
+  EXPECT_TRUE(mentions(Index("path\na.png\n\n\"b.png\n").error(), "index.csv line 4: a quote is opened"));
+  EXPECT_TRUE(mentions(Index("path\n\"a\"x\n").error(), "index.csv line 2: there is text"));
+  EXPECT_TRUE(mentions(Index("path,label\na.png,1\n,2\n").error(), "index.csv line 3: `path` is empty"));
+  EXPECT_TRUE(mentions(Index("path,label\n\"a.png\",\"x\ny\"\nb.png,\n").error(),
+                       "index.csv line 4: the label (`label`) is empty"));
+  EXPECT_TRUE(mentions(Index(std::string_view("path\na\0.png\n", 12)).error(), "index.csv line 2: the path has a NUL"));
+  EXPECT_TRUE(
+      mentions(Index("path\n" + std::string(5000, 'x') + "\n").error(), "index.csv line 2: the path is longer"));
+}
+
+TEST(Csv, NamesTheFirstMissingFileAndCountsTheRest) {
+  const auto one = Index("path\na.png\nx.png\n").error();
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->kind(), ErrorKind::not_found);
+  EXPECT_EQ(one->message(), "index.csv line 3: no such file: `x.png`");
+  EXPECT_TRUE(mentions(Index("path\nx.png\na.png\ny.png\n").error(),
+                       "line 2: no such file: `x.png`, and 1 more of 3 are missing"));
+  const Index folder("path\nfolder\n");
+  folder.tree.make_folder("folder");
+  EXPECT_TRUE(mentions(folder.error(), "no such file: `folder`"));
+}
+
+TEST(Csv, ListsTheColumnsWhenTheLabelIsNotAmongThem) {
+  const auto error = Index("path,malignancy,age\na.png,1,2\n").error("malignacy");
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::not_found);
+  EXPECT_TRUE(mentions(error, "`path`, `malignancy`, `age`"));
+  EXPECT_EQ(error->hint(), "did you mean `malignancy`?");
+}
+
+TEST(Csv, RefusesWhatHasNoHeaderNoRowsOrNoPaths) {
+  EXPECT_TRUE(mentions(Index("").error(), "it is empty"));
+  EXPECT_TRUE(mentions(Index("\n\n").error(), "it is empty"));
+  EXPECT_TRUE(mentions(Index("path,label\n").error(), "no rows"));
+  EXPECT_TRUE(mentions(Index("x,y\n1,2\n").error(), "cannot find the path column"));
+  EXPECT_TRUE(mentions(Index("path;label\na.png;1\n").error(), "not separated by commas"));
+  EXPECT_TRUE(mentions(Index("\xFF\xFEp").error(), "UTF-16"));
+}
+
+TEST(Csv, WithAnEmptyLabelColumnHasNoLabelsAndSaysSo) {
+  const Index index("path,label\na.png,\nb.png,\n");
+  EXPECT_EQ(index.open()->facts().label_kind, LabelKind::none);
+  EXPECT_TRUE(has_note(*index.open(), "column `label` is empty"));
+}
+
+TEST(Csv, IsTheSameForAnyNumberOfThreads) {
+  std::string text = "path,label\n";
+  const Index index("");
+  for (int i = 0; i < 3000; ++i) {
+    text += fmt::format("{}/{}.png,{}\n", i % 7, i, i % 5);
+    index.tree.write(fmt::format("{}/{}.png", i % 7, i), std::string(static_cast<std::size_t>(i % 11), 'x'));
+  }
+  const std::string csv = index.tree.write("index.csv", text);
+  OpenOptions options;
+  options.threads = 1;
+  const DatasetPtr one = open(csv, options);
+  options.threads = 6;
+  const DatasetPtr six = open(csv, options);
+  EXPECT_EQ(one->size(), 3000u);
+  EXPECT_EQ(sizes_of(*one), sizes_of(*six));
+  EXPECT_EQ(one->facts().fingerprint, six->facts().fingerprint);
+}
+
+TEST(Csv, StaysAsItWasReadWhenTheFileIsRewritten) {
+  const Index index("path,label\na.png,1\nb.png,2\n");
+  const DatasetPtr data = index.open();
+  index.tree.write("index.csv", "");
+  EXPECT_EQ(names_of(*data), (Names{"a.png", "b.png"}));
+}
+
+}  // namespace
+}  // namespace stoker::dataset

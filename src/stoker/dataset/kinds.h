@@ -1,0 +1,17 @@
+// The kinds of data sets that open() tells apart, one function each. All throw Error.
+#pragma once
+
+#include <string>
+
+#include "stoker/dataset/dataset.h"
+
+namespace stoker::dataset {
+
+DatasetPtr open_folder(const std::string& address, const OpenOptions& options);
+DatasetPtr open_csv(const std::string& address, const OpenOptions& options);
+DatasetPtr open_npy(const std::string& address, const OpenOptions& options);
+
+// Narrows and widens as the options ask: classes, then samples, then copies.
+DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options);
+
+}  // namespace stoker::dataset

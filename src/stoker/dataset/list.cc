@@ -1,0 +1,116 @@
+// A list of files, given one by one.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/dataset/files.h"
+#include "stoker/dataset/kinds.h"
+#include "stoker/dataset/lookup.h"
+#include "stoker/dataset/scan.h"
+#include "stoker/os/fd.h"
+
+namespace stoker::dataset {
+namespace {
+
+class ListDataset final : public Dataset {
+ public:
+  ListDataset(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind, const OpenOptions& options)
+      : working_folder_(os::open_file(".", O_RDONLY | O_DIRECTORY)) {
+    if (samples.empty()) throw Error(ErrorKind::not_found, "cannot make a data set of an empty list");
+    facts_.address = fmt::format("list of {} files", format_count(samples.size()));
+    facts_.kind = "list";
+    facts_.label_kind = label_kind;
+    ends_.reserve(samples.size());
+    if (label_kind != LabelKind::none) labels_.reserve(samples.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::string& path = samples[i].first;
+      if (path.empty() || path.size() > kMaxPath || path.find('\0') != std::string::npos) {
+        throw Error(ErrorKind::usage, fmt::format("cannot take sample {} of the list: its path is {}", i,
+                                                  path.empty()             ? "empty"
+                                                  : path.size() > kMaxPath ? "longer than 4095 bytes"
+                                                                           : "broken by a NUL byte"));
+      }
+      names_ += path;
+      ends_.push_back(names_.size());
+      if (label_kind == LabelKind::integer) labels_.push_back({samples[i].second.integer, 0});
+      if (label_kind == LabelKind::real) labels_.push_back({-1, samples[i].second.real});
+    }
+    samples = {};
+
+    sizes_.resize(ends_.size());
+    look_up(
+        sizes_,
+        [this](std::uint64_t i) {
+          char buffer[kMaxPath + 1];
+          path(i, buffer);
+          return size_of_file(directory(), buffer);
+        },
+        options.threads, options.progress);
+    const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
+    if (missing > 0) {
+      const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
+      throw Error(ErrorKind::not_found,
+                  fmt::format("cannot find sample {} of the list: no such file: `{}`{}", first, name(first),
+                              missing > 1 ? fmt::format(", and {} more of {} are missing", format_count(missing - 1),
+                                                        format_count(size()))
+                                          : ""));
+    }
+
+    repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
+    Fingerprint fingerprint;
+    for (std::uint64_t i = 0; i < size(); ++i) {
+      facts_.total_bytes += sizes_[i];
+      facts_.largest_bytes = std::max(facts_.largest_bytes, sizes_[i]);
+      fingerprint.add(name_of(i), sizes_[i], label(i));
+    }
+    facts_.fingerprint = fingerprint.value();
+  }
+
+  const Facts& facts() const noexcept override { return facts_; }
+  std::uint64_t size() const noexcept override { return ends_.size(); }
+  std::uint64_t id(std::uint64_t index) const noexcept override {
+    const std::uint64_t id = id_of_path(name_of(index));
+    const std::uint64_t earlier = occurrence(repeats_, index);
+    return earlier == 0 ? id : mix(id, earlier) & kIdMask;
+  }
+  Extent extent(std::uint64_t index) const noexcept override { return {nullptr, 0, sizes_[index]}; }
+  Label label(std::uint64_t index) const noexcept override { return labels_.empty() ? Label{} : labels_[index]; }
+  codec::Media media(std::uint64_t index) const noexcept override { return codec::media_of_name(name_of(index)); }
+  std::string name(std::uint64_t index) const override { return std::string(name_of(index)); }
+  double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
+  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
+    return join(out, name_of(index));
+  }
+  // The working folder as it was when the list was opened: a later chdir changes nothing.
+  int directory() const noexcept override { return working_folder_.get(); }
+
+ private:
+  std::string_view name_of(std::uint64_t index) const noexcept {
+    const std::uint64_t begin = index == 0 ? 0 : ends_[index - 1];
+    return std::string_view(names_).substr(begin, ends_[index] - begin);
+  }
+
+  os::Fd working_folder_;
+  Facts facts_;
+  std::string names_;
+  std::vector<std::uint64_t> ends_;  // in names_
+  std::vector<std::uint64_t> sizes_;
+  std::vector<Label> labels_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> repeats_;
+};
+
+}  // namespace
+
+DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
+                     const OpenOptions& options) {
+  return narrow_and_widen(std::make_shared<ListDataset>(std::move(samples), label_kind, options), options);
+}
+
+}  // namespace stoker::dataset

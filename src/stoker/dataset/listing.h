@@ -1,0 +1,25 @@
+// The cached listing of a folder tree: one file per tree in the cache folder, checksummed, read like hostile input.
+// A listing that is damaged, of another tree or of another version counts as none.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "stoker/dataset/scan.h"
+
+namespace stoker::dataset {
+
+// `cache_dir`, or $XDG_CACHE_HOME/stoker, or ~/.cache/stoker; empty when none of them is known.
+std::string listing_folder(const std::string& cache_dir);
+std::string listing_path(const std::string& folder, std::string_view real_path);
+
+std::string to_listing(const ScannedFolder& tree, std::string_view real_path);
+// Null unless `bytes` is a whole and sound listing of `real_path`.
+std::unique_ptr<ScannedFolder> from_listing(std::string_view bytes, std::string_view real_path);
+
+std::unique_ptr<ScannedFolder> load_listing(const std::string& path, std::string_view real_path);
+// Makes the cache folder if needed, and the file whole or not at all. Throws Error.
+void save_listing(const std::string& path, std::string_view listing);
+
+}  // namespace stoker::dataset

@@ -1,0 +1,73 @@
+#include "stoker/dataset/lookup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "stoker/base/error.h"
+#include "stoker/dataset/crew.h"
+#include "stoker/os/fault.h"
+
+namespace stoker::dataset {
+namespace {
+
+constexpr std::uint64_t kGrain = 256;
+
+}  // namespace
+
+std::uint64_t size_of_file(int directory, const char* path) {
+  struct stat facts {};
+  os::Fault fault;
+  int error_number = 0;
+  if (os::fault_now(os::Call::stat, fault)) {
+    error_number = fault.error_number;
+  } else if (::fstatat(directory, path, &facts, 0) != 0) {
+    error_number = errno;
+  }
+  if (error_number == ENOENT || error_number == ENOTDIR || error_number == ELOOP || error_number == ENAMETOOLONG) {
+    return kNoFile;
+  }
+  if (error_number != 0) throw system_error(error_number, "look up", path);
+  return S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : kNoFile;
+}
+
+void look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_t(std::uint64_t)>& size_of, int threads,
+             const Progress& progress) {
+  Crew crew(sizes.size() <= kGrain ? 1 : threads, progress);
+  crew.run_in_parts(sizes.size(), kGrain, [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t i = begin; i < end; ++i) sizes[i] = size_of(i);
+    crew.count(end - begin);
+  });
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> find_repeats(
+    std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& id_of) {
+  std::vector<std::uint64_t> ids(count);
+  for (std::uint64_t i = 0; i < count; ++i) ids[i] = id_of(i);
+  std::sort(ids.begin(), ids.end());
+  std::unordered_map<std::uint64_t, std::uint64_t> seen;  // only ids that repeat
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (ids[i] == ids[i - 1]) seen.try_emplace(ids[i], 0);
+  }
+  ids = {};
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> repeats;
+  if (seen.empty()) return repeats;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto at = seen.find(id_of(i));
+    if (at == seen.end()) continue;
+    if (at->second > 0) repeats.emplace_back(i, at->second);
+    ++at->second;
+  }
+  return repeats;
+}
+
+std::uint64_t occurrence(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& repeats,
+                         std::uint64_t sample) noexcept {
+  const auto at = std::lower_bound(repeats.begin(), repeats.end(), std::pair<std::uint64_t, std::uint64_t>(sample, 0));
+  return at != repeats.end() && at->first == sample ? at->second : 0;
+}
+
+}  // namespace stoker::dataset

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "stoker/base/error.h"
+#include "stoker/dataset/dataset.h"
+#include "stoker/dataset/kinds.h"
+
+namespace stoker::dataset {
+namespace {
+
+constexpr std::string_view kAccepted = "a data set is a folder of files, an index .csv or a .npy array";
+
+// Whether the last component ends so, in any case; slashes behind it do not count.
+bool ends_with(std::string_view address, std::string_view extension) {
+  while (address.size() > 1 && address.ends_with('/')) address.remove_suffix(1);
+  if (address.size() <= extension.size()) return false;
+  const std::string_view end = address.substr(address.size() - extension.size());
+  return std::equal(end.begin(), end.end(), extension.begin(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; });
+}
+
+void refuse_what_is_not_read_yet(const std::string& address) {
+  const auto refuse = [&](std::string_view what, std::string hint) {
+    throw Error(ErrorKind::unsupported, fmt::format("cannot open `{}`: this version does not read {}", address, what),
+                std::move(hint));
+  };
+  if (const std::size_t scheme = address.find("://"); scheme != std::string::npos && scheme > 0 && scheme < 16) {
+    refuse(fmt::format("{} addresses", address.substr(0, scheme + 3)), "copy the data to a local folder first");
+  }
+  if (ends_with(address, ".pack")) refuse("packs", "open the folder or the index.csv that the pack was made from");
+  for (const std::string_view archive : {".tar", ".tar.gz", ".tgz", ".zip", ".tar.zst"}) {
+    if (ends_with(address, archive)) refuse(fmt::format("{} archives", archive), "unpack it into a folder first");
+  }
+}
+
+// The name beside `address` that is spelled most like it.
+std::string nearest_beside(const std::string& address) {
+  namespace fs = std::filesystem;
+  std::string trimmed = address;
+  while (trimmed.size() > 1 && trimmed.ends_with('/')) trimmed.pop_back();
+  const fs::path path(trimmed);
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(parent, error), end; !error && at != end && names.size() < 10'000;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string near = nearest(path.filename().string(), candidates.data(), candidates.size());
+  return near.empty() ? near : (path.has_parent_path() ? (path.parent_path() / near).string() : near);
+}
+
+DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
+  if (address.empty())
+    throw Error(ErrorKind::usage, fmt::format("cannot open a data set: the address is empty; {}", kAccepted));
+  if (address.find('\0') != std::string::npos)
+    throw Error(ErrorKind::usage, "cannot open a data set: the address has a NUL byte in it");
+  struct stat facts {};
+  const int error_number = ::stat(address.c_str(), &facts) == 0 ? 0 : errno;
+  if (error_number != 0) {
+    refuse_what_is_not_read_yet(address);
+    Error error = system_error(error_number, "open", address);
+    if (error_number != ENOENT) throw error;
+    const std::string near = nearest_beside(address);
+    throw Error(error.kind(), error.message(), near.empty() ? error.hint() : fmt::format("did you mean `{}`?", near));
+  }
+  if (S_ISDIR(facts.st_mode)) {
+    if (ends_with(address, ".pack")) refuse_what_is_not_read_yet(address);
+    return open_folder(address, options);
+  }
+  refuse_what_is_not_read_yet(address);
+  if (!S_ISREG(facts.st_mode)) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("cannot open `{}` as a data set: it is not a file; {}", address, kAccepted));
+  }
+  if (ends_with(address, ".csv")) return open_csv(address, options);
+  if (ends_with(address, ".npy")) return open_npy(address, options);
+  const bool is_sample = codec::media_of_name(address) != codec::Media::unknown;
+  throw Error(ErrorKind::unsupported, fmt::format("cannot open `{}` as a data set: {}", address, kAccepted),
+              is_sample ? "to load single files, give the folder that holds them, or a list" : "");
+}
+
+}  // namespace
+
+DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options) {
+  if (options.class_subset != 0)
+    dataset = take_classes(std::move(dataset), options.class_subset, options.class_subset_seed);
+  if (options.subset != 0) dataset = take_subset(std::move(dataset), options.subset, options.subset_seed);
+  return inflate(std::move(dataset), options.inflate);
+}
+
+DatasetPtr open(const std::string& address, const OpenOptions& options) {
+  return narrow_and_widen(open_any(address, options), options);
+}
+
+}  // namespace stoker::dataset

@@ -1,0 +1,249 @@
+#include "stoker/dataset/order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/random.h"
+
+namespace stoker::dataset {
+namespace {
+
+struct Draw {
+  std::uint64_t size, batch, ranks, start, seed, epoch;
+  bool shuffle;
+  LastBatch last;
+};
+
+Draw draw(std::uint64_t trial) {
+  Random random(7, 0, trial);
+  Draw d{};
+  d.size = random.below(4) == 0 ? random.below(12) : random.below(3000);
+  d.batch = 1 + random.below(40);
+  d.ranks = 1 + random.below(9);
+  d.start = d.size == 0 || random.below(2) == 0 ? 0 : random.below(static_cast<std::uint32_t>(d.size + 1));
+  d.seed = random.next();
+  d.epoch = random.below(100);
+  d.shuffle = random.below(4) != 0;
+  d.last = static_cast<LastBatch>(random.below(3));
+  return d;
+}
+
+OrderOptions options_of(const Draw& d, std::uint64_t rank) {
+  return {.size = d.size,
+          .shuffle = d.shuffle,
+          .seed = d.seed,
+          .batch_size = d.batch,
+          .rank = rank,
+          .world_size = d.ranks,
+          .last_batch = d.last};
+}
+
+std::vector<Order> all_ranks(const Draw& d) {
+  std::vector<Order> orders;
+  for (std::uint64_t rank = 0; rank < d.ranks; ++rank) orders.emplace_back(options_of(d, rank), d.epoch, d.start);
+  return orders;
+}
+
+// The valid samples of one step, over all ranks, in rank order.
+std::vector<std::uint64_t> samples_of_step(const std::vector<Order>& orders, std::uint64_t step) {
+  std::vector<std::uint64_t> samples;
+  for (const Order& order : orders) {
+    const BatchRange range = order.batch(step);
+    for (std::uint64_t i = 0; i < range.valid; ++i) samples.push_back(order.sample(range.first + i));
+  }
+  return samples;
+}
+
+std::vector<std::uint64_t> samples_of_epoch(const std::vector<Order>& orders) {
+  std::vector<std::uint64_t> samples;
+  for (std::uint64_t step = 0; step < orders[0].steps(); ++step) {
+    const auto part = samples_of_step(orders, step);
+    samples.insert(samples.end(), part.begin(), part.end());
+  }
+  return samples;
+}
+
+constexpr std::uint64_t kTrials = 400;
+
+TEST(Order, GivesEverySampleOncePerEpochOverAllRanks) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    Draw d = draw(trial);
+    d.start = 0;
+    std::vector<std::uint64_t> samples = samples_of_epoch(all_ranks(d));
+    if (d.last == LastBatch::drop) {
+      EXPECT_EQ(samples.size(), d.size / (d.batch * d.ranks) * (d.batch * d.ranks));
+      EXPECT_EQ(std::set(samples.begin(), samples.end()).size(), samples.size());
+      continue;
+    }
+    std::sort(samples.begin(), samples.end());
+    std::vector<std::uint64_t> all(d.size);
+    std::iota(all.begin(), all.end(), 0);
+    ASSERT_EQ(samples, all) << "trial " << trial;
+  }
+}
+
+TEST(Order, EnteredInTheMiddleGivesExactlyTheRest) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    Draw d = draw(trial);
+    d.last = LastBatch::keep;
+    const std::vector<Order> orders = all_ranks(d);
+    std::vector<std::uint64_t> rest;
+    for (std::uint64_t p = d.start; p < d.size; ++p) rest.push_back(orders[0].sample(p));
+    ASSERT_EQ(samples_of_epoch(orders), rest) << "trial " << trial;
+  }
+}
+
+TEST(Order, GivesEveryRankTheSameNumberOfSteps) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    const Draw d = draw(trial);
+    const std::vector<Order> orders = all_ranks(d);
+    for (const Order& order : orders) {
+      ASSERT_EQ(order.steps(), orders[0].steps());
+      for (std::uint64_t step = 0; step < order.steps(); ++step) {
+        const BatchRange range = order.batch(step);
+        ASSERT_LE(range.count, d.batch);
+        ASSERT_LE(range.valid, range.count);
+        ASSERT_EQ(order.position_after(step), orders[0].position_after(step));
+      }
+    }
+  }
+}
+
+TEST(Order, GivesTheSameStepsForAnyRankCountWhenTheGlobalBatchIsEqual) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    Draw one = draw(trial);
+    Draw many = one;
+    one.batch = one.batch * one.ranks, one.ranks = 1;
+    const std::vector<Order> a = all_ranks(one), b = all_ranks(many);
+    ASSERT_EQ(a[0].steps(), b[0].steps());
+    for (std::uint64_t step = 0; step < a[0].steps(); ++step) {
+      ASSERT_EQ(samples_of_step(a, step), samples_of_step(b, step)) << "trial " << trial << " step " << step;
+    }
+  }
+}
+
+TEST(Order, ResumedAnyNumberOfTimesWithOtherRanksAndBatchesGivesTheSequenceOfNoResume) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    Draw d = draw(trial);
+    d.start = 0;
+    d.last = trial % 2 == 0 ? LastBatch::keep : LastBatch::pad;
+    const std::vector<std::uint64_t> whole = samples_of_epoch(all_ranks(d));
+    Random random(11, 0, trial);
+    std::vector<std::uint64_t> pieces;
+    while (d.start < d.size) {
+      const std::vector<Order> orders = all_ranks(d);
+      const std::uint64_t stop = 1 + random.below(static_cast<std::uint32_t>(orders[0].steps()));
+      for (std::uint64_t step = 0; step < stop; ++step) {
+        const auto part = samples_of_step(orders, step);
+        pieces.insert(pieces.end(), part.begin(), part.end());
+      }
+      d.start = orders[0].position_after(stop - 1);
+      ASSERT_EQ(d.start, pieces.size());
+      d.batch = 1 + random.below(40);
+      d.ranks = 1 + random.below(9);
+    }
+    ASSERT_EQ(pieces, whole) << "trial " << trial;
+  }
+}
+
+TEST(Order, PadsTheLastStepToEqualSlicesFromTheStartOfTheEpoch) {
+  const Draw d{
+      .size = 10, .batch = 3, .ranks = 2, .start = 0, .seed = 5, .epoch = 1, .shuffle = true, .last = LastBatch::pad};
+  const std::vector<Order> orders = all_ranks(d);
+  ASSERT_EQ(orders[0].steps(), 2u);
+  EXPECT_EQ(orders[0].batch(1).count, 2u);
+  EXPECT_EQ(orders[0].batch(1).valid, 2u);
+  EXPECT_EQ(orders[1].batch(1).count, 2u);
+  EXPECT_EQ(orders[1].batch(1).valid, 2u);
+
+  const Draw odd{
+      .size = 9, .batch = 3, .ranks = 2, .start = 0, .seed = 5, .epoch = 1, .shuffle = true, .last = LastBatch::pad};
+  const std::vector<Order> padded = all_ranks(odd);
+  const BatchRange last = padded[1].batch(1);
+  EXPECT_EQ(last.count, 2u);
+  EXPECT_EQ(last.valid, 1u);
+  EXPECT_EQ(padded[1].sample(last.first + 1), padded[1].sample(0));
+}
+
+TEST(Order, KeepsContiguousSlicesThatDifferOnlyAtTheEnd) {
+  const Draw d{
+      .size = 5, .batch = 4, .ranks = 4, .start = 0, .seed = 0, .epoch = 0, .shuffle = false, .last = LastBatch::keep};
+  std::vector<std::uint64_t> counts;
+  for (const Order& order : all_ranks(d)) counts.push_back(order.batch(0).count);
+  EXPECT_EQ(counts, (std::vector<std::uint64_t>{2, 2, 1, 0}));
+}
+
+TEST(Order, ShufflesEachEpochAndSeedInItsOwnWay) {
+  const OrderOptions options{.size = 1000, .shuffle = true, .seed = 1};
+  OrderOptions other = options;
+  other.seed = 2;
+  std::uint64_t same_epoch = 0, same_seed = 0;
+  for (std::uint64_t p = 0; p < 1000; ++p) {
+    same_epoch += Order(options, 0).sample(p) == Order(options, 1).sample(p);
+    same_seed += Order(options, 0).sample(p) == Order(other, 0).sample(p);
+  }
+  EXPECT_LT(same_epoch, 20u);
+  EXPECT_LT(same_seed, 20u);
+}
+
+TEST(Order, NamesAStandInThatIsAnotherSampleAndTheSameForEveryRankCount) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    Draw d = draw(trial);
+    if (d.size < 2) continue;
+    const std::vector<Order> orders = all_ranks(d);
+    Random random(13, 0, trial);
+    const std::uint64_t position = random.below(static_cast<std::uint32_t>(d.size));
+    std::set<std::uint64_t> tried;
+    const auto attempts = static_cast<std::uint32_t>(std::min<std::uint64_t>(20, d.size - 1));
+    for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
+      const std::uint64_t other = orders[0].replacement(position, attempt);
+      ASSERT_LT(other, d.size);
+      ASSERT_NE(other, orders[0].sample(position));
+      ASSERT_EQ(other, orders.back().replacement(position, attempt));
+      tried.insert(other);
+    }
+    EXPECT_EQ(tried.size(), attempts) << "a try repeats a sample";
+  }
+}
+
+TEST(Order, HasNoOtherSampleToOfferInASetOfOne) {
+  EXPECT_EQ(Order({.size = 1}, 0).replacement(0, 3), 0u);
+}
+
+TEST(Order, OfNothingHasNoSteps) {
+  for (const LastBatch last : {LastBatch::keep, LastBatch::drop, LastBatch::pad}) {
+    EXPECT_EQ(Order({.size = 0, .batch_size = 4, .last_batch = last}, 0).steps(), 0u);
+    EXPECT_EQ(Order({.size = 8, .batch_size = 4, .last_batch = last}, 0, 8).steps(), 0u);
+  }
+}
+
+TEST(Order, SeeksInABillionSamplesAtOnce) {
+  const OrderOptions options{.size = 1'000'000'000, .shuffle = true, .seed = 3, .batch_size = 256, .world_size = 8};
+  const Order order(options, 5, 999'999'000);
+  EXPECT_EQ(order.steps(), 1u);
+  EXPECT_LT(order.sample(order.batch(0).first), options.size);
+}
+
+TEST(Order, RefusesImpossibleOptionsInOneSentence) {
+  const auto refuses = [](const OrderOptions& options, std::uint64_t start) {
+    try {
+      Order order(options, 0, start);
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::usage;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refuses({.size = 4, .batch_size = 0}, 0));
+  EXPECT_TRUE(refuses({.size = 4, .world_size = 0}, 0));
+  EXPECT_TRUE(refuses({.size = 4, .rank = 2, .world_size = 2}, 0));
+  EXPECT_TRUE(refuses({.size = 4, .batch_size = std::uint64_t{1} << 60, .world_size = 32}, 0));
+  EXPECT_TRUE(refuses({.size = 4}, 5));
+}
+
+}  // namespace
+}  // namespace stoker::dataset

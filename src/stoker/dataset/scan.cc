@@ -1,0 +1,339 @@
+#include "stoker/dataset/scan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <optional>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/dataset/crew.h"
+#include "stoker/os/fault.h"
+#include "stoker/os/fd.h"
+
+namespace stoker::dataset {
+namespace {
+
+constexpr std::uint64_t kGone = ~std::uint64_t{0};  // size of a file that went away between listing and stat
+constexpr std::size_t kGrain = 1024;                // files stat'ed per task, when a folder is shared out
+constexpr std::size_t kCountEvery = 256;
+constexpr std::int64_t kRacyNs = 2'000'000'000;  // coarsest clock of a file system in use: FAT's
+constexpr std::size_t kMaxExtensions = 8;        // named per folder
+constexpr std::size_t kEntryBuffer = 128 * 1024;
+
+struct DirectoryEntry {  // linux_dirent64: what getdents64 fills in
+  std::uint64_t inode;
+  std::int64_t next;
+  unsigned short record_bytes;
+  unsigned char type;
+  char name[];
+};
+
+std::int64_t nanoseconds(const timespec& t) {
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+Stamp stamp_of(const struct stat& facts) {
+  return {facts.st_dev, facts.st_ino, nanoseconds(facts.st_mtim), nanoseconds(facts.st_ctim)};
+}
+
+std::int64_t system_now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(now);
+}
+
+// 0, or the error number.
+int stat_at(int directory, const char* name, struct stat& facts) {
+  os::Fault fault;
+  if (os::fault_now(os::Call::stat, fault)) return fault.error_number;
+  return ::fstatat(directory, name, &facts, 0) == 0 ? 0 : errno;
+}
+
+bool is_hidden(std::string_view name) {
+  return name.front() == '.' || name == "lost+found";
+}
+
+void count_extension(LeftOut& left_out, std::string_view name) {
+  ++left_out.unknown;
+  const std::size_t dot = name.rfind('.');
+  std::string extension(dot == std::string_view::npos || name.size() - dot > 16 ? "no extension" : name.substr(dot));
+  if (extension.front() == '.') {
+    for (char& c : extension) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+  for (auto& [known, count] : left_out.extensions) {
+    if (known == extension) {
+      ++count;
+      return;
+    }
+  }
+  if (left_out.extensions.size() < kMaxExtensions) left_out.extensions.emplace_back(std::move(extension), 1);
+}
+
+// Eight bytes of `name` from `skip` on, so that comparing numbers compares text.
+std::uint64_t sort_key(std::string_view name, std::size_t skip) {
+  unsigned char bytes[8] = {};
+  name.remove_prefix(std::min(skip, name.size()));
+  std::memcpy(bytes, name.data(), std::min<std::size_t>(8, name.size()));
+  std::uint64_t key;
+  std::memcpy(&key, bytes, 8);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(key) : key;
+}
+
+// Names in one folder tend to begin alike: the common beginning is skipped, and the next 8 bytes decide most
+// comparisons.
+void sort_files(ScannedFolder& folder) {
+  std::vector<ScannedFile>& files = folder.files;
+  std::erase_if(files, [](const ScannedFile& file) { return file.bytes == kGone; });
+  if (files.size() < 2) return;
+  const std::string_view first = folder.name_of(files[0]);
+  std::size_t common = first.size();
+  for (const ScannedFile& file : files) {
+    const std::string_view name = folder.name_of(file).substr(0, common);
+    common = static_cast<std::size_t>(std::mismatch(name.begin(), name.end(), first.begin()).first - name.begin());
+  }
+  struct Keyed {
+    std::uint64_t key;
+    ScannedFile file;
+  };
+  std::vector<Keyed> keyed(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) keyed[i] = {sort_key(folder.name_of(files[i]), common), files[i]};
+  std::sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
+    return a.key != b.key ? a.key < b.key : folder.name_of(a.file) < folder.name_of(b.file);
+  });
+  for (std::size_t i = 0; i < files.size(); ++i) files[i] = keyed[i].file;
+}
+
+class Scan {
+ public:
+  Scan(int root, const std::string& address, const OpenOptions& options)
+      : root_(root), address_(address), options_(options), crew_(options.threads, options.progress) {}
+
+  std::unique_ptr<ScannedFolder> run(std::unique_ptr<ScannedFolder> known) {
+    auto folder = std::make_unique<ScannedFolder>();
+    enter(*folder, std::move(known));
+    crew_.run();
+    return folder;
+  }
+
+ private:
+  void enter(ScannedFolder& folder, std::unique_ptr<ScannedFolder> known) {
+    // std::function must be copyable; the listing travels as a shared_ptr.
+    crew_.add([this, &folder, shared = std::make_shared<std::unique_ptr<ScannedFolder>>(std::move(known))] {
+      read(folder, std::move(*shared));
+    });
+  }
+
+  std::string shown(const ScannedFolder& folder) const {
+    if (folder.path.empty()) return address_;
+    return address_ + (address_.ends_with('/') ? "" : "/") + folder.path.substr(0, folder.path.size() - 1);
+  }
+
+  static bool repeats_an_ancestor(const ScannedFolder& folder) {
+    for (const ScannedFolder* above = folder.parent; above != nullptr; above = above->parent) {
+      if (above->stamp.device == folder.stamp.device && above->stamp.inode == folder.stamp.inode) return true;
+    }
+    return false;
+  }
+
+  void read(ScannedFolder& folder, std::unique_ptr<ScannedFolder> known) {
+    const char* path = folder.path.empty() ? "." : folder.path.c_str();
+    if (known && known->can_be_trusted) {
+      struct stat facts {};
+      if (stat_at(root_, path, facts) == 0 && stamp_of(facts) == known->stamp) {
+        take_over(folder, *known);
+        return;
+      }
+    }
+    int error_number = 0;
+    auto fd = std::make_shared<os::Fd>(os::try_open(root_, path, O_RDONLY | O_DIRECTORY, error_number));
+    if (error_number != 0) {
+      if (folder.parent != nullptr && (error_number == ENOENT || error_number == ENOTDIR)) {
+        folder.is_missing = true;
+        return;
+      }
+      if (error_number == ELOOP) {  // more links in a row than the kernel follows
+        folder.is_loop = true;
+        return;
+      }
+      throw system_error(error_number, "read folder", shown(folder));
+    }
+    struct stat facts {};
+    const std::int64_t read_at = options_.now_ns ? options_.now_ns() : system_now_ns();
+    if (::fstat(fd->get(), &facts) != 0) throw system_error(errno, "look up", shown(folder));
+    folder.stamp = stamp_of(facts);
+    if (repeats_an_ancestor(folder)) {
+      folder.is_loop = true;
+      return;
+    }
+    folder.can_be_trusted = std::max(folder.stamp.modified_ns, folder.stamp.changed_ns) < read_at - kRacyNs;
+    list_entries(folder, fd->get());
+    if (!folder.broken_links.empty()) folder.can_be_trusted = false;
+    enter_folders(folder, known.get());
+    look_up_sizes(folder, std::move(fd));
+  }
+
+  void take_over(ScannedFolder& folder, ScannedFolder& known) {
+    folder.stamp = known.stamp;
+    if (repeats_an_ancestor(folder)) {
+      folder.is_loop = true;
+      return;
+    }
+    folder.can_be_trusted = true;
+    folder.from_cache = true;
+    folder.left_out = std::move(known.left_out);
+    folder.names = std::move(known.names);
+    folder.files = std::move(known.files);
+    for (const auto& child : known.folders) add_folder(folder, child->name);
+    enter_folders(folder, &known);
+    crew_.count(folder.files.size());
+  }
+
+  void add_folder(ScannedFolder& folder, std::string_view name) {
+    if (folder.path.size() + name.size() + 1 > kMaxPath) {
+      ++folder.left_out.too_long;
+      return;
+    }
+    auto child = std::make_unique<ScannedFolder>();
+    child->parent = &folder;
+    child->name = name;
+    child->path = fmt::format("{}{}/", folder.path, name);
+    folder.folders.push_back(std::move(child));
+  }
+
+  void enter_folders(ScannedFolder& folder, ScannedFolder* known) {
+    const auto path_order = [](const auto& a, const auto& b) { return a->path < b->path; };
+    std::sort(folder.folders.begin(), folder.folders.end(), path_order);
+    std::size_t at = 0;  // in known->folders, which is sorted the same way
+    for (const auto& child : folder.folders) {
+      std::unique_ptr<ScannedFolder> before;
+      if (known != nullptr) {
+        while (at < known->folders.size() && known->folders[at] && known->folders[at]->path < child->path) ++at;
+        if (at < known->folders.size() && known->folders[at]->path == child->path)
+          before = std::move(known->folders[at++]);
+      }
+      enter(*child, std::move(before));
+    }
+  }
+
+  void list_entries(ScannedFolder& folder, int fd) {
+    static thread_local std::vector<std::byte> buffer;
+    buffer.resize(kEntryBuffer);
+    for (;;) {
+      os::Fault fault;
+      const bool failed = os::fault_now(os::Call::read, fault) && fault.error_number != 0;
+      if (failed) errno = fault.error_number;
+      const long got = failed ? -1 : ::syscall(SYS_getdents64, fd, buffer.data(), buffer.size());
+      if (got == 0) break;
+      if (got < 0) {
+        if (errno == EINTR) continue;
+        if (errno == ENOENT) return;  // removed while open: nothing in it any more
+        throw system_error(errno, "read folder", shown(folder));
+      }
+      for (long at = 0; at < got;) {
+        const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer.data() + at);
+        at += entry->record_bytes;
+        add_entry(folder, fd, entry->name, entry->type);
+      }
+    }
+  }
+
+  void add_entry(ScannedFolder& folder, int fd, const char* c_name, unsigned char type) {
+    const std::string_view name(c_name);
+    if (name == "." || name == "..") return;
+    if (is_hidden(name)) {
+      ++folder.left_out.hidden;
+      return;
+    }
+    if (type == DT_LNK || type == DT_UNKNOWN) {
+      struct stat facts {};
+      const int error_number = stat_at(fd, c_name, facts);
+      if (error_number == ENOENT || error_number == ELOOP || error_number == ENOTDIR) {
+        folder.broken_links.emplace_back(name);
+        return;
+      }
+      if (error_number != 0) throw system_error(error_number, "look up", shown(folder) + "/" + std::string(name));
+      type = S_ISREG(facts.st_mode) ? DT_REG : S_ISDIR(facts.st_mode) ? DT_DIR : DT_FIFO;
+    }
+    if (type == DT_DIR) {
+      add_folder(folder, name);
+    } else if (type != DT_REG) {
+      ++folder.left_out.special;
+    } else if (const codec::Media media = codec::media_of_name(name); media == codec::Media::unknown) {
+      count_extension(folder.left_out, name);
+    } else if (folder.path.size() + name.size() > kMaxPath) {
+      ++folder.left_out.too_long;
+    } else {
+      if (folder.names.size() > std::numeric_limits<std::uint32_t>::max() - name.size() - 1) {
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("cannot list `{}`: its names take more than 4 GiB", shown(folder)),
+                    "spread the files over several folders");
+      }
+      folder.files.push_back({.bytes = 0,
+                              .name_at = static_cast<std::uint32_t>(folder.names.size()),
+                              .name_bytes = static_cast<std::uint16_t>(name.size()),
+                              .media = media});
+      folder.names.append(name).push_back('\0');
+    }
+  }
+
+  void look_up_sizes(ScannedFolder& folder, std::shared_ptr<os::Fd> fd) {
+    const std::size_t count = folder.files.size();
+    if (count <= 2 * kGrain) {
+      look_up_sizes(folder, fd->get(), 0, count);
+      sort_files(folder);
+      return;
+    }
+    auto left = std::make_shared<std::atomic<std::size_t>>((count + kGrain - 1) / kGrain);
+    for (std::size_t begin = 0; begin < count; begin += kGrain) {
+      crew_.add([this, &folder, fd, left, begin, end = std::min(count, begin + kGrain)] {
+        look_up_sizes(folder, fd->get(), begin, end);
+        if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) sort_files(folder);
+      });
+    }
+  }
+
+  void look_up_sizes(ScannedFolder& folder, int fd, std::size_t begin, std::size_t end) {
+    std::size_t uncounted = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      ScannedFile& file = folder.files[i];
+      struct stat facts {};
+      const int error_number = stat_at(fd, folder.names.c_str() + file.name_at, facts);
+      if (error_number == 0 && S_ISREG(facts.st_mode)) {
+        file.bytes = static_cast<std::uint64_t>(facts.st_size);
+      } else if (error_number == 0 || error_number == ENOENT) {
+        file.bytes = kGone;
+      } else {
+        throw system_error(error_number, "look up", shown(folder) + "/" + std::string(folder.name_of(file)));
+      }
+      if (++uncounted == kCountEvery) crew_.count(std::exchange(uncounted, 0));
+    }
+    crew_.count(uncounted);
+  }
+
+  const int root_;
+  const std::string& address_;
+  const OpenOptions& options_;
+  Crew crew_;
+};
+
+}  // namespace
+
+std::unique_ptr<ScannedFolder> scan(int root, const std::string& address, std::unique_ptr<ScannedFolder> known,
+                                    const OpenOptions& options) {
+  return Scan(root, address, options).run(std::move(known));
+}
+
+}  // namespace stoker::dataset
