@@ -251,6 +251,33 @@ TEST(Ops, AnyListComesBackFromItsText) {
   }
 }
 
+TEST(Ops, DamagedTextIsReadOrRefusedAndNothingElse) {
+  const std::string lists[] = {"views(big=2[rrc:224x160:scale=0.2..1:filter=box,flip:0.5],small=8[resize:96])",
+                               "rrc:64,normalize:0.5+1e-3/0.2+1,window:-7..1:3,pad:8,resample:16000,flip:p=0.25"};
+  const std::string_view letters = ",:=.()[]x+/-e059 abn";
+  std::uint32_t read = 0;
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    Random random(9, 0, i);
+    std::string text = lists[i % 2];
+    for (std::uint32_t n = random.below(4); n > 0 && !text.empty(); --n) {
+      const std::uint32_t at = random.below(static_cast<std::uint32_t>(text.size()));
+      if (random.below(2) == 0) {
+        text.erase(at, 1 + random.below(5));
+      } else {
+        text[at] = letters[random.below(static_cast<std::uint32_t>(letters.size()))];
+      }
+    }
+    try {
+      const Ops ops = parse_ops(text);
+      ASSERT_TRUE(same(parse_ops(to_text(ops)), ops)) << text;
+      ++read;
+    } catch (const Error& error) {
+      ASSERT_EQ(error.kind(), ErrorKind::usage) << text;
+    }
+  }
+  EXPECT_GT(read, 100u);
+}
+
 TEST(Ops, TheHelpShowsExamplesThatAreRead) {
   const std::string help = ops_help();
   std::size_t from = 0, examples = 0;

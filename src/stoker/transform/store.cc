@@ -25,21 +25,20 @@ struct Same {
   float operator()(std::uint32_t, float value) const noexcept { return value; }
 };
 
+// Bytes alias everything: the pointers say that they do not, and all else is in locals.
 template <std::uint32_t kChannels, bool kFlip, typename E, typename T, typename Map>
-void store(const StoreShape& shape, const T* row, std::uint32_t y, Map map, E* slot) noexcept {
-  const std::size_t width = shape.width;
+void store(const StoreShape& shape, const T* __restrict row, std::uint32_t y, const Map map, E* slot) noexcept {
+  const std::size_t width = shape.width, plane = std::size_t{shape.height} * width;
   if (shape.planar) {
-    E* planes[kChannels];
-    for (std::uint32_t c = 0; c < kChannels; ++c) planes[c] = slot + (std::size_t{c} * shape.height + y) * width;
-    for (std::size_t x = 0; x < width; ++x) {
-      for (std::uint32_t c = 0; c < kChannels; ++c) {
-        planes[c][kFlip ? width - 1 - x : x] = map(c, row[x * kChannels + c]);
-      }
+    E* __restrict line = slot + y * width;
+    for (std::uint32_t c = 0; c < kChannels; ++c, line += plane) {
+      const T* __restrict from = row + c;
+      for (std::size_t x = 0; x < width; ++x) line[kFlip ? width - 1 - x : x] = map(c, from[x * kChannels]);
     }
   } else {
-    E* const line = slot + std::size_t{y} * width * kChannels;
+    E* __restrict line = slot + y * width * kChannels;
     for (std::size_t x = 0; x < width; ++x) {
-      E* const pixel = line + (kFlip ? width - 1 - x : x) * kChannels;
+      E* __restrict pixel = line + (kFlip ? width - 1 - x : x) * kChannels;
       for (std::uint32_t c = 0; c < kChannels; ++c) pixel[c] = map(c, row[x * kChannels + c]);
     }
   }
