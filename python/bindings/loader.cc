@@ -1,0 +1,347 @@
+// loader::Loader as stoker._engine.Loader. Arguments are checked for meaning by the engine, for form in stoker/loader.py.
+#include "stoker/loader/loader.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <memory>
+
+#include "bindings/batch.h"
+#include "bindings/dataset.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/dataset/order.h"
+#include "stoker/loader/device.h"
+#include "stoker/os/memory.h"
+#include "stoker/transform/ops.h"
+
+namespace stoker::bindings {
+namespace {
+
+using loader::LoaderOptions;
+
+class LoaderHandle {
+ public:
+  LoaderHandle(const DatasetHandle& dataset, LoaderOptions options) {
+    wait_for([&](const std::function<bool()>&) {
+      loader_ = std::make_unique<loader::Loader>(dataset.dataset, std::move(options));
+    });
+  }
+  LoaderHandle(const LoaderHandle&) = delete;
+  LoaderHandle& operator=(const LoaderHandle&) = delete;
+  // Joins the threads without the GIL. In a forked child there are none to join: the memory is left alone.
+  ~LoaderHandle() {
+    if (origin_.is_forked()) {
+      static_cast<void>(loader_.release());
+    } else {
+      nb::gil_scoped_release no_gil;
+      loader_.reset();
+    }
+  }
+
+  loader::Loader& get() const {
+    origin_.check("this loader");
+    return *loader_;
+  }
+  bool is_forked() const noexcept { return origin_.is_forked(); }
+
+  // The engine serves one consumer; a second thread is told so instead of racing it.
+  template <class Call>
+  auto consume(Call&& call) {
+    loader::Loader& loader = get();
+    if (consuming_.exchange(true, std::memory_order_acquire)) {
+      throw Error(ErrorKind::usage, "cannot take a batch: another thread is taking one from this loader",
+                  "take batches from one thread, or guard the loader with a lock");
+    }
+    struct Done {
+      std::atomic<bool>& flag;
+      ~Done() { flag.store(false, std::memory_order_release); }
+    } done{consuming_};
+    return wait_for([&](const std::function<bool()>& interrupted) { return call(loader, interrupted); });
+  }
+
+ private:
+  std::unique_ptr<loader::Loader> loader_;
+  Origin origin_;
+  std::atomic<bool> consuming_{false};
+};
+
+std::optional<DType> dtype_option(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  const std::optional<DType> type = parse_dtype(*text);
+  if (!type) throw Error(ErrorKind::usage, "unknown dtype `" + *text + "`", "one of uint8, float16, bfloat16, float32");
+  return type;
+}
+
+// A JSON list, or the short text of the command line.
+transform::Ops parse_transform(const std::string& text) {
+  return text.starts_with('[') ? transform::ops_from_json(text) : transform::parse_ops(text);
+}
+
+double seconds(std::int64_t ns) noexcept { return static_cast<double>(ns) * 1e-9; }
+
+nb::dict stage_dict(const measure::StageTotals& totals) {
+  nb::dict out;
+  out["busy_s"] = totals.busy_s;
+  out["input_wait_s"] = totals.input_wait_s;
+  out["room_wait_s"] = totals.room_wait_s;
+  out["items"] = totals.items;
+  out["bytes"] = totals.bytes;
+  return out;
+}
+
+nb::dict depth_dict(const measure::DepthMeter::Depth& depth) {
+  nb::dict out;
+  out["mean"] = depth.mean;
+  out["least"] = depth.least;
+  out["most"] = depth.most;
+  out["empty_share"] = depth.empty_share;
+  return out;
+}
+
+nb::dict stats_dict(const loader::Stats& stats) {
+  nb::dict wait;
+  wait["fetch_s"] = seconds(stats.wait.fetch_ns);
+  wait["prep_s"] = seconds(stats.wait.prep_ns);
+  wait["handoff_s"] = seconds(stats.wait.handoff_ns);
+  nb::dict out;
+  out["samples"] = stats.samples;
+  out["batches"] = stats.batches;
+  out["steps"] = stats.steps;
+  out["encoded_bytes"] = stats.encoded_bytes;
+  out["decoded_bytes"] = stats.decoded_bytes;
+  out["running_s"] = stats.running_s;
+  out["compute_s"] = stats.compute_s;
+  out["wait_s"] = seconds(stats.wait.total_ns());
+  out["wait"] = wait;
+  out["first_batch_s"] = stats.first_batch_s;
+  out["fetch"] = stage_dict(stats.fetch);
+  out["prep"] = stage_dict(stats.prep);
+  out["ready_batches"] = depth_dict(stats.ready);
+  out["ready_samples"] = depth_dict(stats.bytes_ready);
+  out["num_workers"] = stats.num_workers;
+  out["io_threads"] = stats.io_threads;
+  out["memory_used"] = stats.memory_used;
+  out["memory_peak"] = stats.memory_peak;
+  out["memory_limit"] = stats.memory_limit;
+  out["errors"] = stats.errors;
+  out["slabs"] = stats.slabs;
+  out["slab_bytes"] = stats.slab_bytes;
+  out["slabs_held"] = stats.slabs_held;
+  return out;
+}
+
+nb::dict options_dict(const LoaderOptions& options) {
+  nb::dict out;
+  out["batch_size"] = options.batch_size;
+  out["shuffle"] = options.shuffle;
+  out["seed"] = options.seed;
+  out["rank"] = options.rank;
+  out["world_size"] = options.world_size;
+  out["num_workers"] = options.num_workers;
+  out["prefetch_factor"] = options.prefetch_factor;
+  out["memory_limit"] = options.memory_limit;
+  out["storage"] = std::string(name(options.storage));
+  out["io_depth"] = options.io_depth;
+  out["io_batch"] = options.io_batch;
+  out["read_ahead"] = options.read_ahead;
+  out["io_threads"] = options.io_threads;
+  out["on_error"] = std::string(name(options.on_error));
+  out["max_errors"] = options.max_errors;
+  out["pin_memory"] = options.pin_memory;
+  return out;
+}
+
+nb::dict state_dict(const loader::State& state) {
+  nb::dict out;
+  out["epoch"] = state.epoch;
+  out["position"] = state.position;
+  out["seed"] = state.seed;
+  out["shuffle"] = state.shuffle;
+  out["size"] = state.size;
+  out["fingerprint"] = state.fingerprint;
+  return out;
+}
+
+nb::dict error_dict(const loader::SampleError& error) {
+  nb::dict out;
+  out["name"] = error.name;
+  out["index"] = error.index;
+  out["id"] = error.id;
+  out["epoch"] = error.epoch;
+  out["position"] = error.position;
+  out["stage"] = error.stage;
+  out["cause"] = error.cause;
+  out["offset"] = error.offset;
+  out["action"] = error.action;
+  out["message"] = error.message();
+  return out;
+}
+
+// Steps of a whole epoch, wherever the loader stands now.
+std::uint64_t epoch_steps(const loader::Loader& loader) {
+  const LoaderOptions& options = loader.options();
+  dataset::OrderOptions order;
+  order.size = loader.dataset().size();
+  order.shuffle = options.shuffle;
+  order.seed = options.seed;
+  order.batch_size = options.batch_size;
+  order.rank = options.rank;
+  order.world_size = options.world_size;
+  order.last_batch = options.last_batch;
+  return dataset::Order(order, 0).steps();
+}
+
+// `provider` (a Python callable, or None) gives the consumer's current stream as a number. Asked when a pinned slab is
+// dropped, from whichever thread drops it. The callable is never freed: a batch may be dropped while Python shuts down.
+void set_stream_provider(const nb::object& provider) {
+  if (provider.is_none()) return loader::DeviceRuntime::set_stream_provider({});
+  PyObject* const callable = nb::object(provider).release().ptr();
+  loader::DeviceRuntime::set_stream_provider([callable]() -> void* {
+    if (Py_IsInitialized() == 0) return nullptr;
+    nb::gil_scoped_acquire gil;
+    try {
+      return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(nb::handle(callable)()));
+    } catch (const std::exception&) {
+      return nullptr;  // the default stream, which waits for the others
+    }
+  });
+}
+
+void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t batch_size, bool shuffle,
+               std::uint64_t seed, const std::string& last_batch, std::uint64_t rank, std::uint64_t world_size,
+               const std::string& transform, const std::string& color, const std::string& decode,
+               const std::optional<std::string>& dtype, const std::string& layout, int num_workers,
+               std::uint64_t prefetch_factor, std::uint64_t memory_limit, const std::string& storage,
+               std::uint64_t io_depth, std::uint64_t io_batch, std::uint64_t read_ahead, int io_threads,
+               const std::string& on_error, double max_errors, double timeout, bool pin_memory) {
+  LoaderOptions options;
+  options.batch_size = batch_size;
+  options.shuffle = shuffle;
+  options.seed = seed;
+  options.last_batch = loader::parse_last_batch(last_batch);
+  options.rank = rank;
+  options.world_size = world_size;
+  options.transform = parse_transform(transform);
+  options.color = loader::parse_color(color);
+  options.decode = loader::parse_decode(decode);
+  options.output.dtype = dtype_option(dtype);
+  options.output.layout = loader::parse_layout(layout);
+  options.num_workers = num_workers;
+  options.prefetch_factor = prefetch_factor;
+  options.memory_limit = memory_limit;
+  options.storage = storage::parse_storage(storage);
+  options.io_depth = io_depth;
+  options.io_batch = io_batch;
+  options.read_ahead = read_ahead;
+  options.io_threads = io_threads;
+  options.on_error = loader::parse_on_error(on_error);
+  options.max_errors = max_errors;
+  options.timeout = std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9));
+  options.pin_memory = pin_memory;
+  new (self) LoaderHandle(dataset, std::move(options));
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& module) {
+  nb::class_<LoaderHandle>(module, "Loader", nb::is_weak_referenceable(), "The engine's loader.")
+      .def("__init__", &construct, nb::arg("dataset"), nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
+           nb::arg("seed"), nb::arg("last_batch"), nb::arg("rank"), nb::arg("world_size"), nb::arg("transform"),
+           nb::arg("color"), nb::arg("decode"), nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"),
+           nb::arg("prefetch_factor"), nb::arg("memory_limit"), nb::arg("storage"), nb::arg("io_depth"),
+           nb::arg("io_batch"), nb::arg("read_ahead"), nb::arg("io_threads"), nb::arg("on_error"),
+           nb::arg("max_errors"), nb::arg("timeout"), nb::arg("pin_memory"))
+      .def_prop_ro("epoch_steps", [](const LoaderHandle& self) { return epoch_steps(self.get()); })
+      .def_prop_ro("steps", [](const LoaderHandle& self) { return self.get().steps(); })
+      .def_prop_ro("epoch", [](const LoaderHandle& self) { return self.get().epoch(); })
+      .def_prop_ro("is_forked", &LoaderHandle::is_forked)
+      .def_prop_ro("notes", [](const LoaderHandle& self) { return self.get().notes(); })
+      .def_prop_ro("plan",
+                   [](const LoaderHandle& self) {
+                     const transform::Plan* plan = self.get().plan();
+                     return plan ? plan->describe() : std::string("encoded bytes, decoded in Python");
+                   })
+      .def("options", [](const LoaderHandle& self) { return options_dict(self.get().options()); })
+      .def(
+          "start_epoch",
+          [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position) {
+            self.consume([&](loader::Loader& loader, const std::function<bool()>&) { loader.start_epoch(epoch, position); });
+          },
+          nb::arg("epoch"), nb::arg("position") = 0)
+      .def(
+          "next",
+          [](LoaderHandle& self) -> std::optional<BatchHandle> {
+            loader::BatchPtr batch = self.consume([](loader::Loader& loader, const std::function<bool()>& interrupted) {
+              return loader.next(interrupted);
+            });
+            if (!batch) return std::nullopt;
+            return BatchHandle(std::move(batch));
+          },
+          "The next batch, or None at the end of the epoch.")
+      .def("state", [](const LoaderHandle& self) { return state_dict(self.get().state()); })
+      .def(
+          "load_state",
+          [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed, bool shuffle,
+             std::uint64_t size, std::uint64_t fingerprint) {
+            self.consume([&](loader::Loader& loader, const std::function<bool()>&) {
+              loader.load_state({epoch, position, seed, shuffle, size, fingerprint});
+            });
+          },
+          nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),
+          nb::arg("fingerprint"))
+      .def(
+          "set_num_workers",
+          [](LoaderHandle& self, int workers) {
+            wait_for([&, &loader = self.get()](const std::function<bool()>&) { loader.set_num_workers(workers); });
+          },
+          nb::arg("workers"))
+      .def("stats", [](const LoaderHandle& self) { return stats_dict(self.get().stats()); })
+      .def("reset_stats", [](LoaderHandle& self) { self.get().reset_stats(); })
+      .def("errors",
+           [](const LoaderHandle& self) {
+             nb::list out;
+             for (const loader::SampleError& error : self.get().errors()) out.append(error_dict(error));
+             return out;
+           })
+      .def("close", [](LoaderHandle& self) {
+        if (self.is_forked()) return;
+        wait_for([&loader = self.get()](const std::function<bool()>&) { loader.close(); });
+      });
+
+  module.def(
+      "judge",
+      [](double compute_s, double fetch_s, double prep_s, double handoff_s) {
+        const auto ns = [](double s) { return static_cast<std::int64_t>(s * 1e9); };
+        const measure::Verdict verdict = measure::judge(ns(compute_s), {ns(fetch_s), ns(prep_s), ns(handoff_s)});
+        nb::dict out;
+        out["bound"] = std::string(measure::name(verdict.bound));
+        out["general"] = std::string(measure::general_name(verdict.bound));
+        out["share"] = verdict.share;
+        out["gain"] = verdict.gain;
+        out["severity"] = std::string(verdict.severity);
+        return out;
+      },
+      nb::kw_only(), nb::arg("compute_s"), nb::arg("fetch_s"), nb::arg("prep_s"), nb::arg("handoff_s"));
+  module.def(
+      "transform_text", [](const std::string& transform) { return transform::to_text(parse_transform(transform)); },
+      nb::arg("transform"), "Checks a transform (JSON or short text) and gives its short text.");
+  module.def(
+      "parse_bytes", [](const std::string& text) { return parse_bytes(text); }, nb::arg("text"));
+  module.def("format_bytes", &format_bytes, nb::arg("bytes"));
+  module.def("set_stream_provider", &set_stream_provider, nb::arg("provider").none());
+  module.def("process_memory", [] {
+    const os::ProcessMemory memory = os::process_memory();
+    nb::dict out;
+    out["anonymous_bytes"] = memory.anonymous_bytes;
+    out["shared_bytes"] = memory.shared_bytes;
+    out["file_bytes"] = memory.file_bytes;
+    out["peak_bytes"] = memory.peak_bytes;
+    return out;
+  });
+  module.attr("version") = kVersion;
+}
+
+}  // namespace stoker::bindings

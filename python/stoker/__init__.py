@@ -1,0 +1,26 @@
+"""Stoker keeps accelerators fed.
+
+::
+
+    import stoker
+    loader = stoker.Loader("data/train", batch_size=256, shuffle=True, seed=42,
+                           transform=[stoker.RandomResizedCrop(224), stoker.HorizontalFlip(), stoker.Normalize("imagenet")])
+    for images, labels in loader:
+        train_step(images, labels)
+    print(loader.summary())
+
+Importing this package loads numpy and the engine, no framework, and starts no thread.
+"""
+
+from ._engine import version as __version__
+from .batch import Batch
+from .errors import Error, NotFoundError, Note, PermissionDeniedError, UsageError
+from .loader import ErrorList, Loader, SampleError
+from .transforms import (CenterCrop, HorizontalFlip, Mono, Normalize, PadOrTrim, RandomResizedCrop, Resample, Resize,
+                         ToFloat, Transform, Views, Window)
+
+__all__ = [
+    "Batch", "CenterCrop", "Error", "ErrorList", "HorizontalFlip", "Loader", "Mono", "Normalize", "NotFoundError",
+    "Note", "PadOrTrim", "PermissionDeniedError", "RandomResizedCrop", "Resample", "Resize", "SampleError", "ToFloat",
+    "Transform", "UsageError", "Views", "Window", "__version__",
+]

@@ -1,0 +1,133 @@
+"""A batch as the training loop sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from .errors import UsageError
+
+__all__ = ["Batch"]
+
+_ROW_VALUES = ("ids", "indices", "valid", "lengths")
+
+
+class Batch:
+    """One batch: unpacks to ``(data, labels)``, and is indexed like that pair.
+
+    ``data`` is one array; with ``Views`` a dict of arrays by group name. Arrays lie in the loader's memory and keep it:
+    the slab is used again when the last of them (and this object) is gone. ``Loader(copy=True)`` gives arrays of their own.
+
+    ``ids`` (stable sample ids), ``indices`` (into the data set), ``valid`` (False: padding or a zeroed bad sample),
+    ``lengths`` (true frames of sounds, else None) have one entry per row; ``names`` lists the files.
+    ``coords`` is None except for volumes. ``epoch`` and ``step`` say where the batch belongs.
+    """
+
+    __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "__weakref__")
+
+    def __init__(self, slab: Any, framework: Any, names_of: Callable[[Any], list[str]]) -> None:
+        names = slab.tensor_names
+        self._slab = slab
+        self._framework = framework
+        self._names_of = names_of
+        self._rows: dict[str, numpy.ndarray] = {}
+        self._data = (framework.tensor(slab, 0) if len(names) == 1 and names[0] == "data"
+                      else {name: framework.tensor(slab, index) for index, name in enumerate(names)})
+        self._labels = framework.from_numpy(slab.labels())
+        self.epoch: int = slab.epoch
+        self.step: int = slab.step
+        self.size: int = slab.size
+        self.coords: Any = None
+
+    @property
+    def data(self) -> Any:
+        return self._data
+
+    @property
+    def labels(self) -> Any:
+        return self._labels
+
+    @property
+    def ids(self) -> Any:
+        return self._framework.from_numpy(self._row_values("ids"))
+
+    @property
+    def indices(self) -> Any:
+        return self._framework.from_numpy(self._row_values("indices"))
+
+    @property
+    def valid(self) -> Any:
+        return self._framework.from_numpy(self._row_values("valid"))
+
+    @property
+    def lengths(self) -> Any:
+        lengths = self._row_values("lengths")
+        return None if len(lengths) == 0 and self.size else self._framework.from_numpy(lengths)
+
+    @property
+    def names(self) -> list[str]:
+        return self._names_of(self._row_values("indices"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self._data, self._labels))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return (self._data, self._labels)[index]
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self._only_tensor().__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._only_tensor().__dlpack_device__()
+
+    def __reduce__(self) -> Any:
+        raise UsageError("cannot pickle a Batch: its arrays lie in the loader's memory",
+                         "pickle copies: numpy.array(batch.data), or use Loader(copy=True) and pickle batch.data")
+
+    def __repr__(self) -> str:
+        if isinstance(self._data, dict):
+            data = ", ".join(f"{name}: {_shape(array)}" for name, array in self._data.items())
+        else:
+            data = _shape(self._data)
+        return f"<stoker.Batch of {self.size}: {data}; epoch {self.epoch}, step {self.step}>"
+
+    def _only_tensor(self) -> Any:
+        if isinstance(self._data, dict):
+            raise UsageError(f"cannot export {len(self._data)} tensors as one", "take one group: batch.data[name]")
+        return self._data
+
+    def _row_values(self, word: str) -> numpy.ndarray:
+        values = self._rows.get(word)
+        if values is None:
+            values = getattr(self._slab, word)()
+            if word == "valid":
+                values = values.view(numpy.bool_)
+            self._rows[word] = values
+        return values
+
+    def _replace(self, data: Any, labels: Any) -> None:
+        self._data, self._labels = data, labels
+
+    def _copy_out(self) -> None:
+        """Arrays of their own; the slab is free at once."""
+        copied, data = self._framework.copied, self._data
+        self._leave_slab({name: copied(array) for name, array in data.items()} if isinstance(data, dict) else copied(data),
+                         copied(self._labels))
+
+    def _leave_slab(self, data: Any, labels: Any, keep: Any = slice(None)) -> None:
+        """Takes new data and labels, and copies of the values of the rows in ``keep``."""
+        for word in _ROW_VALUES:
+            values = self._row_values(word)
+            self._rows[word] = values[keep].copy() if len(values) else values.copy()
+        self.size = len(self._rows["ids"])
+        self._data, self._labels = data, labels
+        self._slab = None
+
+
+def _shape(array: Any) -> str:
+    return f"{getattr(array, 'dtype', type(array).__name__)} {list(getattr(array, 'shape', []))}"

@@ -1,0 +1,61 @@
+"""Exceptions and warnings. Everything Stoker raises on purpose is a :class:`Error`.
+
+Kinds that Python has a word for are also that builtin: ``except FileNotFoundError`` and ``except ValueError`` work.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Error", "UsageError", "NotFoundError", "PermissionDeniedError", "Note"]
+
+
+class Error(Exception):
+    """A run cannot go on. ``kind`` says why in one word, ``hint`` is the remedy (or empty)."""
+
+    kind: str = "internal"
+
+    def __init__(self, message: str = "", hint: str = "", kind: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        if kind is not None:
+            self.kind = kind
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self):
+        return type(self), (self.message, self.hint, self.kind)
+
+
+class UsageError(Error, ValueError):
+    """Something impossible was asked for; nothing was tried."""
+
+    kind = "usage"
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """A file, folder, column or name does not exist."""
+
+    kind = "not_found"
+
+
+class PermissionDeniedError(Error, PermissionError):
+    """It exists, but this process may not use it."""
+
+    kind = "permission"
+
+
+class UnknownOptionError(UsageError, TypeError):
+    """A keyword that does not exist."""
+
+
+class Note(UserWarning):
+    """Something worth saying once: an option without meaning here, a default taken from the surroundings."""
+
+
+_BY_KIND = {"usage": UsageError, "not_found": NotFoundError, "permission": PermissionDeniedError}
+
+
+def from_engine(kind: str, message: str, hint: str) -> Error:
+    """The exception for an error of the engine. Called by the bindings."""
+    return _BY_KIND.get(kind, Error)(message, hint, kind)

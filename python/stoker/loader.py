@@ -1,0 +1,757 @@
+"""The loader: arguments checked, epochs counted, batches converted. The work is done by ``stoker._engine``."""
+
+from __future__ import annotations
+
+import atexit
+import csv
+import difflib
+import io
+import json
+import math
+import numbers
+import os
+import sys
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy
+
+from . import _engine
+from . import numpy as numpy_framework
+from .batch import Batch
+from .errors import Error, Note, UnknownOptionError, UsageError
+from .transforms import compile_transform
+
+__all__ = ["Loader", "SampleError", "ErrorList"]
+
+_AUTO = -1
+_OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
+
+
+@dataclass(frozen=True)
+class SampleError:
+    """One bad sample: which file, where, in which stage, why, and what was done about it."""
+
+    name: str
+    index: int
+    id: int
+    epoch: int
+    position: int
+    stage: str
+    cause: str
+    offset: int | None
+    action: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ErrorList(list):
+    """The bad samples of a run, as a list that can be written to a file."""
+
+    def to_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """One row per error. An existing file is replaced only with ``force=True``."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, [field.name for field in fields(SampleError)])
+        writer.writeheader()
+        writer.writerows(asdict(error) for error in self)
+        _write_whole(path, text.getvalue(), force)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """As csv or as JSON, by the ending of ``path``."""
+        if os.fspath(path).endswith(".json"):
+            _write_whole(path, json.dumps([asdict(error) for error in self], indent=1) + "\n", force)
+        elif os.fspath(path).endswith(".csv"):
+            self.to_csv(path, force=force)
+        else:
+            raise UsageError(f"cannot save errors as `{os.fspath(path)}`", "give a name that ends in .csv or .json")
+
+
+class Loader:
+    """Batches, in order, from a data set: a folder of classes, an index.csv, an .npy.
+
+    ::
+
+        loader = stoker.Loader("data/train", batch_size=256, shuffle=True, seed=42,
+                               transform=[stoker.RandomResizedCrop(224), stoker.HorizontalFlip(), stoker.Normalize("imagenet")])
+        for epoch in range(loader.epoch, 90):
+            for images, labels in loader:
+                train_step(images, labels)
+
+    Which samples:
+      source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
+      label: the label column of an index.csv. subset, subset_seed: so many samples, drawn once.
+      class_subset, class_subset_seed: so many classes. inflate: the data set repeated so many times, without copying.
+      cache_dir: where folder listings are kept (False: nowhere).
+    Which order:
+      batch_size (per rank), shuffle, seed, drop_last or last_batch="keep|drop|pad".
+      rank, world_size: default from torch.distributed where it is initialised.
+    What comes out:
+      transform: a list of operations (a Python callable ``f(data) -> data`` may be the last), a short text, or a torchvision Compose.
+      batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
+      decode: "exact", "fast", or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
+      Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
+      color="rgb|gray|keep", dtype="uint8|float16|bfloat16|float32", layout="NCHW|NHWC|channels_last".
+      output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
+      copy: arrays of their own instead of views of the loader's memory, so that ``list(loader)`` works.
+      device: "cuda" copies each batch there on a side stream; pin_memory: page-lock the slabs where a device runtime is
+      found (both were never run on a GPU by us; ``loader.notes`` says what was found).
+    How hard it works:
+      num_workers: threads that decode; "auto" follows the cores, 0 decodes in the calling thread.
+      prefetch_factor: ready batches beyond the one in use, in total. memory_limit: hard, bytes or "4GB".
+      storage="buffered|direct|mmap", io_depth, io_batch, io_threads, read_ahead: "auto" or a number.
+      timeout: seconds without any progress before an error; 0 waits for ever.
+    What happens to bad samples:
+      on_error="raise|skip|replace|zero", max_errors: a count, or a share below 1; ``loader.errors`` lists them.
+
+    Each ``iter(loader)`` starts the next epoch, also after a ``break``; the first one after :meth:`load_state_dict`
+    continues where the state was taken. One iterator is live at a time.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        samples: Sequence[Any] | None = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        seed: int = 0,
+        num_workers: int | str = "auto",
+        prefetch_factor: int = 2,
+        memory_limit: int | str | None = None,
+        transform: Any = None,
+        batch_transform: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        decode: str | Callable[[memoryview], Any] = "exact",
+        color: str = "rgb",
+        dtype: str | None = None,
+        layout: str = "NCHW",
+        output: str = "auto",
+        copy: bool = False,
+        storage: str = "buffered",
+        io_depth: int | str = "auto",
+        io_batch: int | str = "auto",
+        read_ahead: int | str = "auto",
+        io_threads: int | str = "auto",
+        on_error: str = "raise",
+        max_errors: int | float | None = None,
+        drop_last: bool = False,
+        last_batch: str | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        timeout: float | None = None,
+        pin_memory: bool | None = None,
+        device: Any = None,
+        persistent_workers: bool | None = None,
+        label: str | None = None,
+        subset: int | None = None,
+        subset_seed: int = 42,
+        class_subset: int | None = None,
+        class_subset_seed: int = 42,
+        inflate: int = 1,
+        cache_dir: str | os.PathLike[str] | bool | None = None,
+        **other: Any,
+    ) -> None:
+        self._engine: _engine.Loader | None = None
+        self._notes: list[str] = []
+        self._check_other(other)
+        if persistent_workers is False:
+            self._say("persistent_workers=False changes nothing: workers are threads that live until close()")
+
+        self._batch_transform = _callable_or_none("batch_transform", batch_transform)
+        transform_text, self._transform = compile_transform(transform)
+        self._decode = decode if callable(decode) else None
+        self._on_error = _choice("on_error", on_error, ("raise", "skip", "replace", "zero"))
+        if self._decode is None:
+            decode = _choice("decode", decode, ("exact", "fast"))
+        elif transform_text != "[]":
+            raise UsageError("transform: the engine cannot transform what a Python decode= returns",
+                             "do it inside decode, or give a callable on the batch as the only transform")
+        elif self._on_error == "replace":
+            raise UsageError("on_error=\"replace\" does not work with a Python decode=: the batch is already chosen",
+                             "on_error=\"raise\", \"skip\" or \"zero\"")
+        if dtype is not None:
+            _choice("dtype", dtype, ("uint8", "float16", "bfloat16", "float32"))
+        layout = _choice("layout", layout, ("NCHW", "NHWC", "channels_last"))
+        color = _choice("color", color, ("rgb", "gray", "keep"))
+        storage = _choice("storage", storage, ("buffered", "direct", "mmap"))
+        last_batch = _last_batch(drop_last, last_batch)
+
+        self._framework = _framework(output, device)
+        self._framework.check_dtype(dtype)
+        self._copier = _copier(device, self._framework)
+        if pin_memory is None:
+            pin_memory = self._copier is not None
+        rank, world_size = self._place(rank, world_size)
+
+        self._copy = bool(copy)
+        self._dataset, self._classes = _open(
+            source, samples, label=label, storage=storage, cache_dir=cache_dir,
+            narrowing=dict(class_subset=_count("class_subset", class_subset, none=0), class_subset_seed=_seed("class_subset_seed", class_subset_seed),
+                           subset=_count("subset", subset, none=0), subset_seed=_seed("subset_seed", subset_seed),
+                           inflate=_count("inflate", inflate)))
+        self._engine = _engine.Loader(
+            self._dataset,
+            batch_size=_count("batch_size", batch_size), shuffle=bool(shuffle), seed=_seed("seed", seed),
+            last_batch=last_batch, rank=rank, world_size=world_size, transform=transform_text, color=color,
+            decode="none" if self._decode else decode, dtype=dtype, layout=layout,
+            num_workers=_workers("num_workers", num_workers),
+            prefetch_factor=_count("prefetch_factor", prefetch_factor, none=2, least=0),
+            memory_limit=_bytes("memory_limit", memory_limit), storage=storage,
+            io_depth=_auto_count("io_depth", io_depth), io_batch=_auto_count("io_batch", io_batch),
+            read_ahead=0 if read_ahead == "auto" else _bytes("read_ahead", read_ahead),
+            io_threads=_workers("io_threads", io_threads), on_error=self._on_error,
+            max_errors=_max_errors(max_errors), timeout=_timeout(timeout), pin_memory=bool(pin_memory))
+
+        if self._framework.NAME == "torch" and _is_pinned(self._engine):
+            _engine.set_stream_provider(self._framework.current_stream)
+
+        self._start = (0, 0)          # epoch and position that the next iter() enters
+        self._start_is_news = True    # set_epoch or load_state_dict came after the last batch
+        self._iteration = 0           # number of the live iterator
+        self._epoch = 0               # under way
+        self._steps_left = 0          # of it
+        self._closed = False
+        self._python_s = 0.0
+        self._python_errors: list[SampleError] = []
+        _live.add(self)
+        for note in self._notes:
+            warnings.warn(note, Note, stacklevel=2)
+
+    # ---- iteration
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Starts the next epoch (or continues a loaded one); an older iterator of this loader ends with an error."""
+        engine = self._usable()
+        epoch, position = self._start
+        engine.start_epoch(epoch, position)
+        self._epoch = epoch
+        self._start = (epoch + 1, 0)
+        self._start_is_news = False
+        self._steps_left = engine.steps
+        self._iteration += 1
+        return _Iteration(self, self._iteration)
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch on this rank."""
+        return self._usable().epoch_steps
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under way, also after a ``break``; between epochs, the one that the next ``iter()`` starts."""
+        if self._start_is_news or self._steps_left == 0:
+            return self._start[0]
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next ``iter()`` starts this epoch. A loaded state that stands inside the same epoch keeps its place."""
+        epoch = _count("epoch", epoch, least=0)
+        if not (self._start_is_news and self._start[0] == epoch):
+            self._start = (epoch, 0)
+        self._start_is_news = True
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on elsewhere, with any number of ranks and workers. Small, and JSON-able.
+
+        It counts the batches that were handed out; after the last one of an epoch it stands at the start of the next.
+        """
+        state = self._usable(closed=True).state()
+        if self._start_is_news or self._steps_left == 0:
+            state["epoch"], state["position"] = self._start
+        return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}"}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes a state of :meth:`state_dict`: the next ``iter()`` gives the batch after the last one handed out then.
+
+        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ.
+        """
+        engine = self._usable()
+        if not isinstance(state, dict) or state.get("version") != 1:
+            raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {_short(state)}")
+        try:
+            values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
+            values["shuffle"] = bool(state["shuffle"])
+            values["fingerprint"] = int(state["fingerprint"], 16)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {_short(state)}") from None
+        engine.load_state(**values)
+        self._start = (values["epoch"], values["position"])
+        self._start_is_news = True
+        self._iteration += 1
+
+    # ---- what is known
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, in the order of their label; empty where labels are numbers or missing."""
+        return self._classes or self._dataset.classes
+
+    @property
+    def num_samples(self) -> int:
+        """Samples of the data set, over all ranks."""
+        return len(self._dataset)
+
+    @property
+    def notes(self) -> list[str]:
+        """Things worth saying once: fallbacks, defaults that were chosen, files that were passed over."""
+        return [*self._notes, *self._usable(closed=True).notes]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options in force, with every "auto" resolved."""
+        engine = self._usable(closed=True)
+        return {**engine.options(), "pin_memory": _is_pinned(engine), "output": self._framework.NAME}
+
+    @property
+    def errors(self) -> ErrorList:
+        """The bad samples so far, in the order of their place."""
+        listed = []
+        for error in self._usable(closed=True).errors():
+            offset = error["offset"]
+            listed.append(SampleError(**{**error, "offset": offset if offset >= 0 else None}))
+        return ErrorList(sorted([*listed, *self._python_errors], key=lambda error: (error.epoch, error.position)))
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the start (or :meth:`reset_stats`): rates, where the time went, queues, memory.
+
+        ``wait`` splits the time the loop was blocked: fetch (bytes had not arrived), prep (decoding and transforming),
+        handoff (ready, not yet delivered). ``python_s`` is the time in Python callables; ``compute_s`` is the rest, the step.
+        """
+        stats = self._usable(closed=True).stats()
+        stats["python_s"] = self._python_s
+        stats["compute_s"] = max(0.0, stats["compute_s"] - self._python_s)
+        stats["errors"] += len(self._python_errors)
+        stats["samples_per_s"] = stats["samples"] / stats["running_s"] if stats["running_s"] > 0 else 0.0
+        stats["verdict"] = _judge(stats)
+        return stats
+
+    def reset_stats(self) -> None:
+        """Counts anew from now."""
+        self._usable().reset_stats()
+        self._python_s = 0.0
+
+    def summary(self) -> str:
+        """Two lines: what the loop waited for, and how fast it ran."""
+        stats = self.stats()
+        if not stats["batches"]:
+            return "no batch was taken yet"
+        verdict, wait = stats["verdict"], stats["wait"]
+        total = max(1e-9, stats["compute_s"] + stats["python_s"] + stats["wait_s"])
+        shares = [("fetch", wait["fetch_s"]), ("prep", wait["prep_s"]), ("hand-off", wait["handoff_s"])]
+        if self._has_callables():
+            shares.append(("python", stats["python_s"]))
+        shares.append(("compute", stats["compute_s"]))
+        words = ", ".join(f"{word} {_percent(part / total)}" for word, part in shares)
+        general = "" if verdict["general"] == verdict["bound"] else f" ({verdict['general']})"
+        ready = stats["ready_batches"]
+        return (f"{verdict['bound']} {_percent(verdict['share'])}{general}: {words}\n"
+                f"{stats['samples_per_s']:,.0f} samples/s, {stats['encoded_bytes'] / max(stats['running_s'], 1e-9) / 1e6:,.1f} MB/s read; "
+                f"{stats['num_workers']} workers; ready batches {ready['mean']:.1f} (empty {_percent(ready['empty_share'])}); "
+                f"memory peak {_engine.format_bytes(stats['memory_peak'])} of {_engine.format_bytes(stats['memory_limit'])}; "
+                f"{stats['errors']} errors")
+
+    def set_num_workers(self, workers: int | str) -> None:
+        """Changes the number of worker threads at once; never what the batches hold."""
+        self._usable().set_num_workers(_workers("num_workers", workers))
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Stops and joins every thread. Batches that are still held stay valid. May be called again."""
+        if self._closed or self._engine is None or self._engine.is_forked:
+            return
+        self._closed = True
+        if self._copier is not None:
+            self._copier.release_finished(wait=True)
+        self._engine.close()
+        _live.discard(self)
+
+    def __enter__(self) -> Loader:
+        self._usable()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise UsageError("cannot pickle a Loader: its workers are threads of this process",
+                         "make the loader in the process that uses it; torch's DataLoader around it is not needed: iterate over it directly")
+
+    def __repr__(self) -> str:
+        if self._engine is None or self._engine.is_forked:
+            return "<stoker.Loader>"
+        options = self._engine.options()
+        words = ", ".join(f"{word}={options[word]!r}" for word in ("batch_size", "shuffle", "seed", "num_workers"))
+        ranks = f", rank={options['rank']} of {options['world_size']}" if options["world_size"] > 1 else ""
+        return f"<stoker.Loader {self._dataset.address!r} ({self._dataset.kind}): {len(self._dataset):,} samples, {words}{ranks}, output={self._framework.NAME!r}{', closed' if self._closed else ''}>"
+
+    # ---- inside
+
+    def _next(self, iteration: int) -> Batch:
+        engine = self._usable()
+        if iteration != self._iteration:
+            raise Error("cannot go on with this iterator: the loader has started another one since",
+                        "one iterator is live at a time; make a second Loader for a second pass at the same time", "usage")
+        slab = engine.next()
+        if slab is None:
+            self._steps_left = 0
+            raise StopIteration
+        batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names)
+        self._steps_left -= 1
+        self._start_is_news = False
+        if self._has_callables():
+            started = time.perf_counter()
+            try:
+                self._call_python(batch)
+            finally:
+                self._python_s += time.perf_counter() - started
+        if self._copy and self._decode is None:
+            batch._copy_out()
+        if self._copier is not None:
+            self._copier.move(batch)
+        return batch
+
+    def _has_callables(self) -> bool:
+        return not (self._decode is None and self._transform is None and self._batch_transform is None)
+
+    def _call_python(self, batch: Batch) -> None:
+        if self._decode is not None:
+            self._decode_rows(batch)
+        if self._transform is not None:
+            batch._replace(self._transform(batch.data), batch.labels)
+        if self._batch_transform is not None:
+            result = self._batch_transform(batch.data, batch.labels)
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise UsageError(f"batch_transform returned {type(result).__name__}, not (data, labels)",
+                                 "return both; for the data alone, make it the last item of transform=")
+            batch._replace(*result)
+
+    def _decode_rows(self, batch: Batch) -> None:
+        encoded, lengths, known_good = batch.data, batch._row_values("lengths"), batch._row_values("valid")
+        rows: list[numpy.ndarray | None] = []
+        for row in range(batch.size):
+            if lengths[row] == 0 and not known_good[row]:  # could not be read; the engine has listed it
+                rows.append(None)
+                continue
+            try:
+                rows.append(numpy.asarray(self._decode(memoryview(encoded[row, : lengths[row]]))))  # type: ignore[misc]
+            except Exception as error:
+                self._note_bad_row(batch, row, error)
+                rows.append(None)
+        good = [row for row in rows if row is not None]
+        shapes = {row.shape for row in good}
+        if len(shapes) > 1:
+            raise UsageError(f"decode= returned arrays of different shapes in one batch: {sorted(shapes)[:3]}",
+                             "return one shape, for example by cropping or padding inside decode")
+        if not good:
+            raise Error(f"decode= gave nothing for step {batch.step}: every sample failed", "loader.errors lists them", "corrupt")
+        decoded = numpy.array([row is not None for row in rows])
+        keep: Any = slice(None)
+        if self._on_error == "zero":
+            good = [numpy.zeros_like(good[0]) if row is None else row for row in rows]
+            batch._rows["valid"] = known_good & decoded
+        else:
+            keep = decoded
+        batch._framework = self._framework
+        batch._leave_slab(self._framework.from_numpy(numpy.stack(good)), self._framework.from_numpy(batch.labels[keep].copy()), keep)
+
+    def _note_bad_row(self, batch: Batch, row: int, error: Exception) -> None:
+        index = int(batch._row_values("indices")[row])
+        name = self._dataset.name(index)
+        message = f"cannot decode `{name}`: {type(error).__name__}: {error}"
+        self._python_errors.append(SampleError(
+            name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch,
+            position=batch.step * self._engine.options()["batch_size"] + row, stage="decode",  # type: ignore[union-attr]
+            cause=f"{type(error).__name__}: {error}", offset=None, action=self._on_error, message=message))
+        if self._on_error == "raise":
+            raise Error(message, "on_error=\"skip\" or \"zero\" goes on without it", "corrupt") from error
+
+    def _usable(self, closed: bool = False) -> _engine.Loader:
+        engine = self._engine
+        if engine is None:
+            raise Error("this loader was not made: its constructor failed", kind="usage")
+        if self._closed and not closed:
+            raise Error("cannot use this loader: it is closed", "make a new one", "usage")
+        return engine
+
+    def _place(self, rank: int | None, world_size: int | None) -> tuple[int, int]:
+        if (rank is None) != (world_size is None):
+            raise UsageError("rank and world_size go together", "give both, or neither")
+        if rank is not None and world_size is not None:
+            rank, world_size = _count("rank", rank, least=0), _count("world_size", world_size)
+            if rank >= world_size:
+                raise UsageError(f"rank is from 0 to world_size - 1 ({world_size - 1}), not {rank}")
+            return rank, world_size
+        if "torch" in sys.modules:
+            from . import torch as torch_framework
+
+            place = torch_framework.distributed_rank()
+            if place is not None:
+                self._say(f"rank={place[0]}, world_size={place[1]} were taken from torch.distributed")
+                return place
+        if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+            self._say(f"WORLD_SIZE={os.environ['WORLD_SIZE']} is set but torch.distributed is not initialised: this loader gives "
+                      "every sample to this process; give rank= and world_size=, or initialise first")
+        return 0, 1
+
+    def _say(self, text: str) -> None:
+        self._notes.append(text)
+
+    def _check_other(self, other: dict[str, Any]) -> None:
+        for word, value in other.items():
+            if word in _REFUSED:
+                if value is not None:
+                    reason, remedy = _REFUSED[word]
+                    raise UsageError(f"{word}= has no meaning here: {reason}", remedy)
+            elif word in _NOTED:
+                if value not in (None, "", True):
+                    self._say(f"{word}= changes nothing here: {_NOTED[word]}")
+            else:
+                near = difflib.get_close_matches(word, [*_option_names(), *_REFUSED, *_NOTED], 1)
+                raise UnknownOptionError(f"Loader has no option {word!r}", f"did you mean {near[0]}=?" if near else "help(stoker.Loader) lists them")
+
+
+class _Iteration(Iterator[Batch]):
+    """One pass. Holds the loader, so that ``for batch in stoker.Loader(...)`` works."""
+
+    def __init__(self, loader: Loader, number: int) -> None:
+        self._loader = loader
+        self._number = number
+        self._done = False
+
+    def __next__(self) -> Batch:
+        if self._done:
+            raise StopIteration
+        try:
+            return self._loader._next(self._number)
+        except StopIteration:
+            self._done = True
+            raise
+
+    def __length_hint__(self) -> int:
+        return 0 if self._done else self._loader._steps_left
+
+
+_REFUSED = {
+    "sampler": ("the order is a pure function of seed, epoch and position", "shuffle=, seed=, subset=, rank= and world_size= say what a sampler would"),
+    "batch_sampler": ("the order is a pure function of seed, epoch and position", "batch_size=, shuffle=, drop_last="),
+    "collate_fn": ("samples are written straight into their batch", "batch_transform=f(data, labels) sees each batch"),
+    "generator": ("randomness is keyed by seed, epoch and sample", "seed="),
+}
+_NOTED = {
+    "worker_init_fn": "workers are threads of the engine, no Python runs in them",
+    "multiprocessing_context": "workers are threads, no process is started",
+    "in_order": "batches always leave in order",
+    "pin_memory_device": "device= says where batches go",
+}
+
+
+def _is_pinned(engine: _engine.Loader) -> bool:
+    """Whether slabs are page-locked: it was asked for, and the engine found a device runtime (otherwise it left a note)."""
+    return engine.options()["pin_memory"] and not any(note.startswith("pin_memory is off") for note in engine.notes)
+
+
+def _option_names() -> list[str]:
+    return list(Loader.__init__.__kwdefaults__)
+
+
+def _framework(output: str, device: Any) -> Any:
+    output = _choice("output", output, _OUTPUTS)
+    if device is not None and output == "auto":
+        output = "torch"
+    if output == "auto":
+        output = "torch" if "torch" in sys.modules else "numpy"
+    try:
+        if output == "torch":
+            from . import torch as framework
+        elif output == "jax":
+            from . import jax as framework
+        elif output == "dlpack":
+            from . import dlpack as framework
+        else:
+            framework = numpy_framework
+    except ImportError as error:
+        raise UsageError(f"output={output!r}: {error}", f"pip install {output}, or output=\"numpy\"") from error
+    return framework
+
+
+def _copier(device: Any, framework: Any) -> Any:
+    if device is None or str(device) == "cpu":
+        return None
+    if framework.NAME != "torch":
+        raise UsageError(f"device= works with torch tensors, not with output={framework.NAME!r}", "output=\"torch\", or jax.device_put in the loop")
+    return framework.DeviceCopier(device)
+
+
+def _open(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any,
+          narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+    if (source is None) == (samples is None):
+        raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
+                         "stoker.Loader(\"data/train\"), or stoker.Loader(samples=[(path, label), ...])")
+    if samples is not None:
+        if label is not None:
+            raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
+        return _from_samples(samples, storage, narrowing)
+    if not isinstance(source, (str, os.PathLike)):
+        raise UsageError(f"source is a path, not a {type(source).__name__}",
+                         "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
+    dataset = _engine.open_dataset(
+        os.fsdecode(source), label=label or "", storage=storage, use_cache=cache_dir is not False,
+        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else os.fsdecode(cache_dir), **narrowing)
+    return dataset, []
+
+
+def _from_samples(samples: Any, storage: str, narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+    paths: list[str] = []
+    labels: list[Any] = []
+    for entry in samples:
+        path, label = entry if isinstance(entry, (tuple, list)) and len(entry) == 2 else (entry, None)
+        if not isinstance(path, (str, os.PathLike)):
+            raise UsageError(f"samples= takes (path, label) or path, not {_short(entry)}")
+        paths.append(os.fsdecode(path))
+        labels.append(label)
+    kinds = {"none" if label is None else "text" if isinstance(label, str) else "integer" if isinstance(label, numbers.Integral)
+             else "real" if isinstance(label, numbers.Real) else type(label).__name__ for label in labels}
+    if kinds == {"integer", "real"}:
+        kinds = {"real"}
+    kind = kinds.pop() if len(kinds) == 1 else "none" if not kinds else "mixed"
+    if kind not in ("none", "text", "integer", "real"):
+        raise UsageError(f"samples= has labels of different kinds: {', '.join(sorted(kinds)) or kind}" if kind == "mixed" else f"samples= has labels of type {kind}",
+                         "all whole numbers, all reals, all texts, or none")
+    classes: list[str] = []
+    if kind == "text":
+        classes = sorted(set(labels))
+        places = {name: place for place, name in enumerate(classes)}
+        labels, kind = [places[label] for label in labels], "integer"
+    dataset = _engine.dataset_from_list(
+        paths, integers=[int(label) for label in labels] if kind == "integer" else [],
+        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, storage=storage, **narrowing)
+    return dataset, classes
+
+
+def _judge(stats: dict[str, Any]) -> dict[str, Any]:
+    """The engine's verdict; Python callables are a stage of their own when they cost most."""
+    wait, python_s = stats["wait"], stats["python_s"]
+    if python_s > 0 and python_s > max(wait.values()) and python_s > 0.05 * (stats["compute_s"] + python_s + stats["wait_s"]):
+        total = stats["compute_s"] + python_s + stats["wait_s"]
+        share = python_s / total
+        return {"bound": "python_bound", "general": "python_bound", "share": share,
+                "gain": total / (total - python_s) if total > python_s else math.inf,
+                "severity": "severe" if share > 0.2 else "moderate"}
+    return _engine.judge(compute_s=stats["compute_s"] + python_s, **wait)
+
+
+def _write_whole(path: str | os.PathLike[str], text: str, force: bool) -> None:
+    path = os.fspath(path)
+    if os.path.exists(path) and not force:
+        raise UsageError(f"cannot write `{path}`: it exists", "force=True replaces it")
+    aside = f"{path}.{os.getpid()}.part"
+    try:
+        with open(aside, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        if os.path.exists(aside):
+            os.unlink(aside)
+
+
+def _choice(word: str, value: Any, choices: Sequence[str]) -> str:
+    if value in choices:
+        return value
+    near = difflib.get_close_matches(str(value), choices, 1)
+    raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
+
+
+def _last_batch(drop_last: bool, last_batch: str | None) -> str:
+    if last_batch is None:
+        return "drop" if drop_last else "keep"
+    last_batch = _choice("last_batch", last_batch, ("keep", "drop", "pad"))
+    if drop_last and last_batch != "drop":
+        raise UsageError(f"drop_last=True and last_batch={last_batch!r} contradict each other", "give one of them")
+    return last_batch
+
+
+def _callable_or_none(word: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise UsageError(f"{word} is a callable, not {value!r}")
+    return value
+
+
+def _count(word: str, value: Any, *, least: int = 1, none: int | None = None) -> int:
+    if value is None and none is not None:
+        return none
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def _seed(word: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < 2**64:
+        raise UsageError(f"{word} is a whole number from 0 to 2**64 - 1, not {value!r}")
+    return int(value)
+
+
+def _auto_count(word: str, value: Any) -> int:
+    return 0 if value == "auto" else _count_or_auto(word, value, 1)
+
+
+def _workers(word: str, value: Any) -> int:
+    return _AUTO if value == "auto" else _count_or_auto(word, value, 0)
+
+
+def _count_or_auto(word: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise UsageError(f"{word} is \"auto\" or a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def _bytes(word: str, value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        return _engine.parse_bytes(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
+    return int(value)
+
+
+def _max_errors(value: Any) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
+        raise UsageError(f"max_errors is a count from 1 or a share below 1, not {value!r}", "on_error=\"raise\" allows none")
+    return float(value)
+
+
+def _timeout(value: Any) -> float:
+    if value is None:
+        return 300.0
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1e9:
+        raise UsageError(f"timeout is a number of seconds, 0 for none, not {value!r}")
+    return float(value)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
+_live: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_live_loaders() -> None:
+    """Threads of the engine must be gone before the interpreter takes its memory apart."""
+    for loader in list(_live):
+        loader.close()
+    _engine.set_stream_provider(None)

@@ -1,0 +1,200 @@
+"""What a batch is: arrays in the loader's memory, who keeps it, and what else comes with them."""
+
+import gc
+import threading
+
+import numpy
+import pytest
+
+import stoker
+
+
+def load(path, **options):
+    return stoker.Loader(path, **{"output": "numpy", "batch_size": 4, **options})
+
+
+def held(loader):
+    gc.collect()
+    return loader.stats()["slabs_held"]
+
+
+def test_a_batch_unpacks_to_data_and_labels(photos):
+    with load(photos) as loader:
+        batch = next(iter(loader))
+        data, labels = batch
+        assert data is batch.data is batch[0] and labels is batch.labels is batch[1] and len(batch) == 2
+        assert data.shape == (4, 3, 40, 48) and data.dtype == numpy.uint8
+        assert labels.dtype == numpy.int64 and labels.tolist() == [0, 0, 0, 0]
+        assert loader.classes == ["cat", "dog", "emu"] and loader.num_samples == 24
+        assert batch.names == ["cat/000.jpg", "cat/003.jpg", "cat/006.jpg", "cat/009.jpg"]
+        assert batch.indices.tolist() == [0, 1, 2, 3] and len(set(batch.ids.tolist())) == 4
+        assert batch.valid.dtype == bool and batch.valid.all()
+        assert batch.lengths is None and batch.coords is None and batch.size == 4
+        assert "uint8 [4, 3, 40, 48]" in repr(batch)
+
+
+@pytest.mark.parametrize("layout, shape, strides", [
+    ("NCHW", (4, 3, 16, 20), (960, 320, 20, 1)), ("NHWC", (4, 16, 20, 3), (960, 60, 3, 1)),
+    ("channels_last", (4, 3, 16, 20), (960, 1, 60, 3))])
+def test_layouts_hold_the_same_picture(photos, layout, shape, strides):
+    with load(photos, transform="resize:16x20", layout=layout) as loader, load(photos, transform="resize:16x20") as plain:
+        data, expected = next(iter(loader)).data, next(iter(plain)).data
+        assert data.shape == shape and data.strides == strides
+        numpy.testing.assert_array_equal(data.transpose(0, 3, 1, 2) if layout == "NHWC" else data, expected)
+
+
+def test_arrays_are_views_that_hold_the_slab(photos):
+    with load(photos) as loader:
+        iterator = iter(loader)
+        batch = next(iterator)
+        assert held(loader) == 1
+        data, labels, ids = batch.data, batch.labels, batch.ids
+        assert not data.flags.owndata and not labels.flags.owndata
+        part = data[2:3, :, ::2]
+        del batch, data, ids
+        assert held(loader) == 1
+        del labels
+        assert held(loader) == 1, "a slice of the data still needs the slab"
+        del part
+        assert held(loader) == 0
+
+
+def test_a_slab_may_be_dropped_by_another_thread(photos):
+    with load(photos) as loader:
+        box = [next(iter(loader)).data]
+        thread = threading.Thread(target=box.clear)
+        thread.start()
+        thread.join()
+        assert held(loader) == 0
+
+
+def test_arrays_outlive_their_loader(photos):
+    loader = load(photos)
+    data, labels = next(iter(loader))
+    copy = data.copy()
+    loader.close()
+    numpy.testing.assert_array_equal(data, copy)
+    del loader
+    gc.collect()
+    numpy.testing.assert_array_equal(data, copy)
+    assert labels.tolist() == [0, 0, 0, 0]
+
+
+def test_a_held_batch_is_not_overwritten(array):
+    with load(array(200), prefetch_factor=1) as loader:
+        iterator = iter(loader)
+        kept = next(iterator).data
+        for _ in iterator:
+            pass
+        assert kept[:, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_keeping_every_batch_ends_with_an_error_that_names_the_remedy(big_array):
+    with load(big_array, batch_size=16, memory_limit="16MB", timeout=60) as loader:
+        with pytest.raises(stoker.Error) as caught:
+            list(loader)
+        text = str(caught.value)
+        assert "copy=True" in text and any(unit in text for unit in ("MiB", "KiB", "GiB"))
+        assert any(character.isdigit() for character in text)
+
+
+def test_copy_gives_arrays_of_their_own(big_array):
+    with load(big_array, batch_size=100, memory_limit="64MB", copy=True) as loader:
+        batches = list(loader)
+        assert held(loader) == 0
+    assert [int(value) for batch in batches for value in batch.data[:, 0]] == list(range(2000))
+    assert batches[7].names[3].endswith("[703]") and batches[7].ids.flags.owndata
+
+
+def test_the_data_is_a_dlpack_object(photos):
+    with load(photos) as loader:
+        batch = next(iter(loader))
+        other = numpy.from_dlpack(batch)
+        assert numpy.shares_memory(other, batch.data)
+        assert batch.__dlpack_device__() == (1, 0)
+    with load(photos, output="dlpack") as loader:
+        data, labels = next(iter(loader))
+        assert numpy.from_dlpack(data).shape == (4, 3, 40, 48) and labels.tolist() == [0, 0, 0, 0]
+
+
+def test_a_dlpack_consumer_holds_the_slab(photos):
+    with load(photos, output="dlpack") as loader:
+        array = numpy.from_dlpack(next(iter(loader)).data)
+        assert held(loader) == 1
+        del array
+        assert held(loader) == 0
+
+
+def test_views_come_as_a_dict_by_group(photos):
+    views = stoker.Views(big=(2, [stoker.RandomResizedCrop(20)]), small=(5, [stoker.RandomResizedCrop(8), stoker.ToFloat()]),
+                         whole=(1, [stoker.Resize((10, 12))]))
+    with load(photos, transform=[views]) as loader:
+        batch = next(iter(loader))
+        data, labels = batch
+        assert list(data) == ["big", "small", "whole"] and len(labels) == 4
+        assert data["big"].shape == (4, 2, 3, 20, 20) and data["big"].dtype == numpy.uint8
+        assert data["small"].shape == (4, 5, 3, 8, 8) and data["small"].dtype == numpy.float32
+        assert data["whole"].shape == (4, 3, 10, 12)
+        assert (data["big"][:, 0] != data["big"][:, 1]).any(), "views are drawn independently"
+        with pytest.raises(ValueError, match="3 tensors"):
+            batch.__dlpack__()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_floats_come_in_the_type_asked_for(photos, dtype):
+    with load(photos, transform=[stoker.ToFloat()], dtype=dtype) as loader, load(photos) as plain:
+        data, expected = next(iter(loader)).data, next(iter(plain)).data
+        assert data.dtype == dtype
+        numpy.testing.assert_allclose(data.astype(float), expected / 255, atol=1e-3)
+
+
+def test_bfloat16_needs_a_type_that_numpy_lacks(photos, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
+    with pytest.raises(ValueError, match="bfloat16") as caught:
+        load(photos, transform=[stoker.ToFloat()], dtype="bfloat16")
+    assert "ml_dtypes" in caught.value.hint and "torch" in caught.value.hint
+
+
+def test_bfloat16_works_with_ml_dtypes(photos):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with load(photos, transform=[stoker.ToFloat()], dtype="bfloat16") as loader, load(photos) as plain:
+        data = next(iter(loader)).data
+        assert data.dtype == ml_dtypes.bfloat16
+        numpy.testing.assert_array_equal(data, (next(iter(plain)).data / numpy.float32(255)).astype(ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize("labels, kind, expected", [
+    ([5, 7], numpy.int64, [5, 7]), ([0.5, 2], numpy.float32, [0.5, 2.0]), (["b", "a"], numpy.int64, [1, 0]), ([None, None], numpy.int64, [-1, -1])])
+def test_a_list_of_samples_brings_its_labels(photos, labels, kind, expected):
+    paths = [photos / "emu" / "002.jpg", str(photos / "dog" / "001.jpg")]
+    with load(None, samples=list(zip(paths, labels))) as loader:
+        batch = next(iter(loader))
+        assert batch.labels.dtype == kind and batch.labels.tolist() == expected
+        assert [name.endswith(end) for name, end in zip(batch.names, ("002.jpg", "001.jpg"))] == [True, True]
+        assert loader.classes == (["a", "b"] if isinstance(labels[0], str) else [])
+
+
+def test_labels_of_different_kinds_are_refused(photos):
+    with pytest.raises(ValueError, match="different kinds"):
+        load(None, samples=[("a.jpg", 1), ("b.jpg", "cat")])
+
+
+def test_an_index_csv_brings_labels_and_columns(photos, tmp_path):
+    lines = [f"{path},{number * 0.5},{'yes' if number % 2 else 'no'}" for number, path in enumerate(sorted(photos.rglob("*.jpg")))]
+    (tmp_path / "index.csv").write_text("path,age,sick\n" + "\n".join(lines) + "\n")
+    with load(tmp_path / "index.csv", label="age") as loader:
+        assert next(iter(loader)).labels.tolist() == [0.0, 0.5, 1.0, 1.5]
+    with load(tmp_path / "index.csv", label="sick") as loader:
+        assert next(iter(loader)).labels.tolist() == [0, 1, 0, 1] and loader.classes == ["no", "yes"]
+
+
+def test_subsets_and_inflation(photos):
+    with load(photos, subset=5, copy=True, shuffle=True) as loader:
+        assert loader.num_samples == 5
+        first = sorted(name for batch in loader for name in batch.names)
+    with load(photos, subset=5, copy=True, inflate=3, batch_size=5) as loader:
+        batches = list(loader)
+        assert [sorted(batch.names) for batch in batches] == [first] * 3
+        assert len({int(number) for batch in batches for number in batch.ids}) == 15, "copies have ids of their own"
+    with load(photos, class_subset=2) as loader:
+        assert len(loader.classes) == 2 and loader.num_samples == 16

@@ -1,0 +1,132 @@
+"""Python callables: the last transform, batch_transform, decode."""
+
+import time
+
+import numpy
+import pytest
+
+import stoker
+
+
+def load(path, **options):
+    return stoker.Loader(path, **{"output": "numpy", "batch_size": 4, **options})
+
+
+def test_the_last_transform_takes_the_data_of_the_batch(photos):
+    with load(photos, transform=[stoker.Resize((8, 8)), lambda data: data[:, :1] * 0 + 7]) as loader:
+        data, labels = next(iter(loader))
+        assert data.shape == (4, 1, 8, 8) and (data == 7).all() and len(labels) == 4
+
+
+def test_batch_transform_takes_and_returns_both(photos):
+    with load(photos, batch_transform=lambda data, labels: (data.astype(float), labels + 10)) as loader:
+        data, labels = next(iter(loader))
+        assert data.dtype == float and labels.tolist() == [10, 10, 10, 10]
+
+
+def test_a_batch_transform_that_forgets_the_labels_is_told_so(photos):
+    with load(photos, batch_transform=lambda data, labels: data) as loader, pytest.raises(ValueError, match="not \\(data, labels\\)"):
+        next(iter(loader))
+
+
+def test_an_exception_of_a_callable_comes_through(photos):
+    def broken(data):
+        raise KeyError("mine")
+
+    with load(photos, transform=[broken]) as loader, pytest.raises(KeyError, match="mine"):
+        next(iter(loader))
+
+
+def test_time_in_callables_is_shown_as_python(photos):
+    def slow(data):
+        time.sleep(0.02)
+        return data
+
+    with load(photos, transform=[slow]) as loader:
+        for _ in loader:
+            pass
+        stats = loader.stats()
+        assert stats["python_s"] >= 6 * 0.02 and stats["compute_s"] < stats["python_s"]
+        assert loader.summary().startswith("python_bound") and "python" in loader.summary()
+        loader.reset_stats()
+        assert loader.stats()["python_s"] == 0
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Files of a format that Stoker lacks: two numbers and a text."""
+    for number in range(10):
+        (tmp_path / f"{number}.rec").write_bytes(bytes([number, number * 2]) + b"x" * number)
+    return tmp_path
+
+
+def two_numbers(view):
+    return numpy.array([view[0], view[1], len(view)], dtype=numpy.int32)
+
+
+def samples(folder):
+    return [(path, int(path.stem)) for path in sorted(folder.glob("*.rec"))]
+
+
+def test_decode_is_given_the_bytes_of_one_file(records):
+    kinds = set()
+
+    def decode(view):
+        kinds.add(type(view))
+        return two_numbers(view)
+
+    with load(None, samples=samples(records), decode=decode) as loader:
+        batches = list(loader)
+    assert numpy.concatenate([batch.data for batch in batches]).tolist() == [[n, 2 * n, n + 2] for n in range(10)]
+    assert [int(label) for batch in batches for label in batch.labels] == list(range(10))
+    assert kinds == {memoryview} and batches[2].names[1].endswith("9.rec")
+    assert loader.stats()["python_s"] > 0
+
+
+def test_decode_may_return_a_view_of_its_argument(records):
+    with load(None, samples=samples(records), decode=lambda view: numpy.frombuffer(view[:2], numpy.uint8)) as loader:
+        assert numpy.concatenate([batch.data for batch in loader]).tolist() == [[n, 2 * n] for n in range(10)]
+
+
+def picky(view):
+    if view[0] == 5:
+        raise ValueError("five is bad")
+    return two_numbers(view)
+
+
+def test_decode_that_raises_names_the_file(records):
+    with load(None, samples=samples(records), decode=picky) as loader:
+        with pytest.raises(stoker.Error, match="5.rec.*five is bad") as caught:
+            list(loader)
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_decode_that_raises_obeys_skip_and_zero(records):
+    with load(None, samples=samples(records), decode=picky, on_error="skip") as loader:
+        batches = list(loader)
+        assert [int(label) for batch in batches for label in batch.labels] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+        assert [batch.size for batch in batches] == [4, 3, 2] and len(batches[1].ids) == 3
+        assert len(loader.errors) == 1 and loader.errors[0].name.endswith("5.rec") and loader.errors[0].action == "skip"
+        assert loader.stats()["errors"] == 1
+    with load(None, samples=samples(records), decode=picky, on_error="zero") as loader:
+        batches = list(loader)
+        assert batches[1].data.tolist()[1] == [0, 0, 0] and batches[1].valid.tolist() == [True, False, True, True]
+
+
+def test_what_decode_cannot_have_is_refused(records):
+    with pytest.raises(ValueError, match="replace"):
+        load(None, samples=samples(records), decode=picky, on_error="replace")
+    with pytest.raises(ValueError, match="transform"):
+        load(None, samples=samples(records), decode=picky, transform=[stoker.Resize(4)])
+
+
+def test_decoded_arrays_of_different_shapes_are_refused(records):
+    with load(None, samples=samples(records), decode=lambda view: numpy.zeros(len(view))) as loader:
+        with pytest.raises(ValueError, match="different shapes"):
+            next(iter(loader))
+
+
+def test_decode_and_batch_callables_work_together(records):
+    with load(None, samples=samples(records), decode=two_numbers, transform=[lambda data: data + 1],
+              batch_transform=lambda data, labels: (data * 2, labels)) as loader:
+        assert next(iter(loader)).data[1].tolist() == [4, 6, 8]

@@ -1,0 +1,168 @@
+"""Through the loader, against the libraries people trust: Pillow, soundfile, numpy. Bit for bit."""
+
+import numpy
+import pytest
+import soundfile
+from conftest import picture
+from PIL import Image
+
+import stoker
+
+
+def one(path, **options):
+    """The only sample of a file, as numpy."""
+    with stoker.Loader(samples=[(path, 0)], output="numpy", copy=True, **options) as loader:
+        return next(iter(loader)).data[0]
+
+
+def pixels(image):
+    array = numpy.asarray(image)
+    return array[:, :, None] if array.ndim == 2 else array
+
+
+# ---- pictures
+
+
+JPEGS = {
+    "baseline 4:2:0": dict(quality=90, subsampling=2), "4:2:2": dict(quality=80, subsampling=1), "4:4:4": dict(quality=95, subsampling=0),
+    "progressive": dict(quality=85, progressive=True), "optimized": dict(quality=75, optimize=True), "quality 1": dict(quality=1),
+    "restarts": dict(quality=90, restart_marker_rows=1),
+}
+
+
+@pytest.mark.parametrize("color", ["rgb", "gray", "keep"])
+@pytest.mark.parametrize("size", [(48, 40), (37, 61), (1, 1), (8, 200)])
+@pytest.mark.parametrize("kind", JPEGS)
+def test_jpeg_has_pillows_pixels(tmp_path, kind, size, color):
+    picture(3, *size).save(tmp_path / "a.jpg", **JPEGS[kind])
+    opened = Image.open(tmp_path / "a.jpg")
+    expected = opened.convert({"rgb": "RGB", "gray": "L", "keep": opened.mode}[color])
+    numpy.testing.assert_array_equal(one(tmp_path / "a.jpg", layout="NHWC", color=color), pixels(expected))
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_jpeg_of_other_colours_has_pillows_pixels(tmp_path, mode):
+    picture(4).convert(mode).save(tmp_path / "a.jpg", quality=90)
+    numpy.testing.assert_array_equal(one(tmp_path / "a.jpg", layout="NHWC"), pixels(Image.open(tmp_path / "a.jpg").convert("RGB")))
+
+
+@pytest.mark.parametrize("color", ["rgb", "gray"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
+def test_png_has_pillows_pixels(tmp_path, mode, color):
+    base = picture(5, 53, 31)
+    image = base.convert(mode) if mode != "RGBA" else base.convert("RGBA")
+    if mode in ("LA", "RGBA"):
+        image.putalpha(base.convert("L"))
+    image.save(tmp_path / "a.png")
+    expected = Image.open(tmp_path / "a.png").convert({"rgb": "RGB", "gray": "L"}[color])
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", color=color), pixels(expected))
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])
+def test_png_keeps_its_channels(tmp_path, mode):
+    image = picture(6, 21, 17).convert(mode)
+    image.save(tmp_path / "a.png")
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", color="keep"), pixels(image))
+
+
+def test_png_of_16_bits_goes_through_a_window(tmp_path):
+    values = numpy.random.default_rng(0).integers(31000, 34000, (24, 20)).astype(numpy.uint16)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    data = one(tmp_path / "a.png", color="gray", transform=[stoker.Window(level=40, width=400, offset=32768)])
+    expected = numpy.clip((values.astype(numpy.float64) - 32768 - (40 - 200)) / 400, 0, 1)
+    assert data.dtype == numpy.float32
+    numpy.testing.assert_allclose(data[0], expected, atol=1e-6)
+
+
+def test_a_png_named_jpg_is_decoded_by_content(tmp_path):
+    picture(7).save(tmp_path / "a.png")
+    (tmp_path / "a.jpg").write_bytes((tmp_path / "a.png").read_bytes())
+    numpy.testing.assert_array_equal(one(tmp_path / "a.jpg", layout="NHWC"), pixels(picture(7)))
+
+
+FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST, "box": Image.BOX}
+
+
+@pytest.mark.parametrize("interpolation", FILTERS)
+@pytest.mark.parametrize("size", [(20, 24), (97, 133), (200, 30), (1, 1)])
+def test_resize_has_pillows_pixels(tmp_path, size, interpolation):
+    picture(8, 120, 90).save(tmp_path / "a.png")
+    expected = picture(8, 120, 90).resize(size[::-1], FILTERS[interpolation])
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", transform=[stoker.Resize(size, interpolation)]), pixels(expected))
+
+
+@pytest.mark.parametrize("width, height", [(120, 90), (90, 120), (77, 77), (33, 201)])
+def test_resize_of_the_shorter_side_and_center_crop_are_torchvisions(tmp_path, width, height):
+    image = picture(9, width, height)
+    image.save(tmp_path / "a.png")
+    short, crop = 64, 56
+    if width <= height:
+        resized = image.resize((short, int(short * height / width)), Image.BILINEAR)
+    else:
+        resized = image.resize((int(short * width / height), short), Image.BILINEAR)
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", transform=[stoker.Resize(short)]), pixels(resized))
+    left, top = int(round((resized.width - crop) / 2.0)), int(round((resized.height - crop) / 2.0))
+    expected = resized.crop((left, top, left + crop, top + crop))
+    data = one(tmp_path / "a.png", layout="NHWC", transform=[stoker.Resize(short), stoker.CenterCrop(crop)])
+    numpy.testing.assert_array_equal(data, pixels(expected))
+
+
+def test_a_crop_is_some_rectangle_of_the_picture_resized_as_pillow_does(tmp_path):
+    """The rectangle is not told, so it is sought: with a fixed area and ratio few sizes are possible."""
+    image = picture(10, 40, 40)
+    image.save(tmp_path / "a.png")
+    data = one(tmp_path / "a.png", layout="NHWC", transform=[stoker.RandomResizedCrop(12, scale=(0.25, 0.25), ratio=(1, 1))])
+    found = [(x, y) for y in range(21) for x in range(21)
+             if numpy.array_equal(pixels(image.resize((12, 12), Image.BILINEAR, box=(x, y, x + 20, y + 20))), data)
+             or numpy.array_equal(pixels(image.crop((x, y, x + 20, y + 20)).resize((12, 12), Image.BILINEAR)), data)]
+    assert len(found) == 1
+
+
+def test_a_flip_mirrors(tmp_path):
+    picture(11).save(tmp_path / "a.png")
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", transform=[stoker.HorizontalFlip(1)]), pixels(picture(11))[:, ::-1])
+
+
+# ---- sound
+
+
+@pytest.mark.parametrize("channels", [1, 2, 6])
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("container", ["WAV", "WAVEX"])
+def test_wav_has_soundfiles_samples(tmp_path, container, subtype, channels):
+    random = numpy.random.default_rng(channels)
+    data = random.uniform(-1, 1, (333, channels))
+    data[:2] = [[-1.0] * channels, [0.999999] * channels]
+    soundfile.write(tmp_path / "a.wav", data, 22050, subtype=subtype, format=container)
+    expected = soundfile.read(tmp_path / "a.wav", dtype="float32", always_2d=True)[0].T
+    numpy.testing.assert_array_equal(one(tmp_path / "a.wav"), expected[0] if channels == 1 else expected)
+
+
+# ---- arrays
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64", "bool"])
+def test_npy_rows_have_numpys_values(tmp_path, dtype):
+    array = numpy.random.default_rng(1).integers(0, 100, (7, 3, 5)).astype(dtype)
+    numpy.save(tmp_path / "a.npy", array)
+    with stoker.Loader(tmp_path / "a.npy", batch_size=7, output="numpy") as loader:
+        data = next(iter(loader)).data
+        assert data.dtype == array.dtype
+        numpy.testing.assert_array_equal(data, array)
+
+
+@pytest.mark.parametrize("save", [numpy.savez, numpy.savez_compressed])
+def test_npz_files_have_numpys_values(tmp_path, save):
+    arrays = numpy.random.default_rng(2).normal(size=(4, 6, 2)).astype(numpy.float32)
+    for number, array in enumerate(arrays):
+        save(tmp_path / f"{number}.npz", array)
+    with stoker.Loader(tmp_path, batch_size=4, output="numpy") as loader:
+        numpy.testing.assert_array_equal(next(iter(loader)).data, arrays)
+
+
+def test_npy_files_of_one_sample_each(tmp_path):
+    arrays = numpy.random.default_rng(3).integers(0, 9, (4, 6, 2))
+    for number, array in enumerate(arrays):
+        numpy.save(tmp_path / f"{number}.npy", array)
+    with stoker.Loader(tmp_path, batch_size=4, output="numpy") as loader:
+        numpy.testing.assert_array_equal(next(iter(loader)).data, arrays)

@@ -1,0 +1,256 @@
+"""Order, epochs, resuming: the same batches whatever the workers, ranks and interruptions."""
+
+import itertools
+import json
+
+import numpy
+import pytest
+from conftest import rows
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+import stoker
+
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    """``numbers(n)``: an .npy whose sample i is the number i."""
+    folder, made = tmp_path_factory.mktemp("numbers"), {}
+
+    def make(count):
+        if count not in made:
+            made[count] = folder / f"{count}.npy"
+            numpy.save(made[count], numpy.arange(count, dtype=numpy.float32)[:, None])
+        return made[count]
+
+    return make
+
+
+def load(path, **options):
+    return stoker.Loader(path, output="numpy", **{"num_workers": 2, "batch_size": 4, **options})
+
+
+# ---- exactly once, in the same order
+
+
+@FEW
+@given(count=some.integers(1, 60), batch_size=some.integers(1, 9), ranks=some.integers(1, 4), seed=some.integers(0, 2**64 - 1),
+       shuffle=some.booleans())
+def test_every_sample_comes_exactly_once_over_all_ranks(numbers, count, batch_size, ranks, seed, shuffle):
+    seen, steps = [], set()
+    for rank in range(ranks):
+        with load(numbers(count), batch_size=batch_size, seed=seed, shuffle=shuffle, rank=rank, world_size=ranks) as loader:
+            batches = [numpy.array(data)[:, 0] for data, _ in loader]
+            assert len(batches) == len(loader)
+        steps.add(len(batches))
+        seen.extend(int(value) for batch in batches for value in batch)
+    assert sorted(seen) == list(range(count))
+    assert len(steps) == 1
+
+
+@FEW
+@given(ranks=some.sampled_from([1, 2, 3, 6]), seed=some.integers(0, 99))
+def test_the_global_sequence_does_not_depend_on_the_rank_count(numbers, ranks, seed):
+    def sequence(ranks):
+        parts = []
+        for rank in range(ranks):
+            with load(numbers(50), batch_size=12 // ranks, shuffle=True, seed=seed, rank=rank, world_size=ranks) as loader:
+                parts.append([[int(value) for value in data[:, 0]] for data, _ in loader])
+        return [value for step in zip(*parts) for part in step for value in part]
+
+    assert sequence(ranks) == sequence(1)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("storage", ["buffered", "direct", "mmap"])
+def test_workers_and_storage_change_nothing(photos, workers, storage):
+    def batches(**options):
+        loader = load(photos, shuffle=True, seed=3, transform=[stoker.RandomResizedCrop(16), stoker.HorizontalFlip()], **options)
+        with loader:
+            return [(numpy.array(data), labels.tolist()) for data, labels in itertools.chain(loader, loader)]
+
+    for (data, labels), (other, other_labels) in zip(batches(num_workers=workers, storage=storage), batches(), strict=True):
+        assert labels == other_labels
+        numpy.testing.assert_array_equal(data, other)
+
+
+def test_workers_change_their_number_while_running(numbers):
+    with load(numbers(60), shuffle=True) as loader:
+        expected = rows(loader)
+        loader.set_epoch(0)
+        seen = []
+        for step, (data, _) in enumerate(loader):
+            loader.set_num_workers((3, 1, 2)[step % 3])
+            seen.extend(int(value) for value in data[:, 0])
+        assert seen == expected
+
+
+def test_shuffle_depends_on_seed_and_epoch(numbers):
+    with load(numbers(60), shuffle=True, seed=1) as loader:
+        first, second = rows(loader), rows(loader)
+        loader.set_epoch(0)
+        again = rows(loader)
+    with load(numbers(60), shuffle=True, seed=2) as loader:
+        other = rows(loader)
+    assert first == again and first != second and first != other
+    assert sorted(first) == sorted(second) == sorted(other) == list(range(60))
+
+
+@pytest.mark.parametrize("options, sizes", [(dict(), [4, 4, 2]), (dict(drop_last=True), [4, 4]), (dict(last_batch="drop"), [4, 4])])
+def test_the_last_batch_is_kept_or_dropped(numbers, options, sizes):
+    with load(numbers(10), copy=True, **options) as loader:
+        batches = list(loader)
+        assert [len(batch.data) for batch in batches] == sizes and len(loader) == len(sizes)
+        assert all(batch.valid.all() for batch in batches)
+
+
+def test_padding_keeps_ranks_in_step_and_is_marked(numbers):
+    sizes, valid = [], 0
+    for rank in range(4):
+        with load(numbers(10), batch_size=2, last_batch="pad", rank=rank, world_size=4, copy=True) as loader:
+            batches = list(loader)
+            sizes.append([len(batch.data) for batch in batches])
+            valid += sum(int(batch.valid.sum()) for batch in batches)
+    assert valid == 10 and all(size == sizes[0] for size in sizes)
+
+
+# ---- epochs
+
+
+def test_each_iter_starts_the_next_epoch_also_after_a_break(numbers):
+    with load(numbers(20), shuffle=True) as loader:
+        by_epoch = [rows(loader) for _ in range(3)]
+        assert loader.epoch == 3
+        loader.set_epoch(0)
+        for batch in loader:
+            assert (batch.epoch, loader.epoch) == (0, 0)
+            break
+        assert loader.epoch == 0
+        assert rows(loader) == by_epoch[1]
+        assert rows(loader) == by_epoch[2]
+
+
+def test_the_usual_loop_of_pytorch_works(numbers):
+    with load(numbers(20), shuffle=True) as loader:
+        epochs = []
+        for epoch in range(loader.epoch, 3):
+            loader.set_epoch(epoch)
+            epochs.append(rows(loader))
+    with load(numbers(20), shuffle=True) as loader:
+        assert epochs == [rows(loader) for _ in range(3)]
+
+
+def test_an_older_iterator_raises(numbers):
+    with load(numbers(20)) as loader:
+        old = iter(loader)
+        next(old)
+        new = iter(loader)
+        with pytest.raises(stoker.Error, match="another one since"):
+            next(old)
+        assert next(new).epoch == 1
+
+
+def test_a_finished_iterator_stays_finished(numbers):
+    with load(numbers(4)) as loader:
+        iterator = iter(loader)
+        assert len([None for _ in iterator]) == 1
+        assert list(iterator) == []
+        assert iterator.__length_hint__() == 0
+
+
+def test_step_and_epoch_are_on_the_batch(numbers):
+    with load(numbers(10)) as loader:
+        assert [(batch.epoch, batch.step) for batch in itertools.chain(loader, loader)] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+
+
+# ---- resume
+
+
+@FEW
+@given(count=some.integers(1, 60), cuts=some.lists(some.integers(1, 25), max_size=4), seed=some.integers(0, 99),
+       workers=some.lists(some.sampled_from([0, 1, 2]), min_size=5, max_size=5))
+def test_any_number_of_resumes_equals_none(numbers, count, cuts, seed, workers):
+    with load(numbers(count), shuffle=True, seed=seed) as loader:
+        expected = [value for _ in range(3) for value in rows(loader)]
+    seen, state, resumes = [], None, 0
+    while len(seen) < len(expected):
+        stop_after = cuts[resumes] if resumes < len(cuts) else 10**9
+        with load(numbers(count), shuffle=True, seed=seed, num_workers=workers[resumes]) as loader:
+            if state is not None:
+                loader.load_state_dict(json.loads(json.dumps(state)))
+            taken = 0
+            while taken < stop_after and len(seen) < len(expected):
+                for data, _ in loader:
+                    seen.extend(int(value) for value in data[:, 0])
+                    taken += 1
+                    if taken == stop_after:
+                        break
+            state = loader.state_dict()
+        resumes += 1
+    assert seen == expected
+
+
+@FEW
+@given(first=some.sampled_from([1, 2, 3]), second=some.sampled_from([1, 2, 4]), steps=some.integers(0, 3), seed=some.integers(0, 99))
+def test_a_run_resumes_with_another_rank_count(numbers, first, second, steps, seed):
+    def ranks(count, batch_size):
+        return [load(numbers(60), shuffle=True, seed=seed, batch_size=batch_size, rank=rank, world_size=count) for rank in range(count)]
+
+    seen, states = [], []
+    for loader in ranks(first, 5):
+        with loader:
+            seen.extend(int(value) for data, _ in itertools.islice(loader, steps) for value in data[:, 0])
+            states.append(loader.state_dict())
+    assert all(state == states[0] for state in states)
+    for loader in ranks(second, 3):
+        with loader:
+            loader.load_state_dict(states[0])
+            seen.extend(rows(loader))
+    assert sorted(seen) == list(range(60))
+
+
+def test_after_the_last_batch_the_state_is_the_start_of_the_next_epoch(numbers):
+    with load(numbers(8)) as loader:
+        assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (0, 0)
+        iterator = iter(loader)
+        next(iterator)
+        assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (0, 4)
+        next(iterator)
+        assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 0)
+        assert loader.epoch == 1
+
+
+def test_set_epoch_to_the_loaded_epoch_keeps_the_place(numbers):
+    with load(numbers(20), shuffle=True) as loader:
+        expected = rows(loader)
+        loader.set_epoch(0)
+        next(iter(loader))
+        state = loader.state_dict()
+    with load(numbers(20), shuffle=True) as loader:
+        loader.load_state_dict(state)
+        assert loader.epoch == 0
+        loader.set_epoch(0)
+        assert loader.state_dict() == state
+        assert rows(loader) == expected[4:]
+
+
+def test_the_state_is_small_and_survives_json(numbers):
+    with load(numbers(20), seed=2**64 - 1) as loader:
+        state = loader.state_dict()
+        assert json.loads(json.dumps(state)) == state and len(json.dumps(state)) < 300
+
+
+def test_a_state_of_other_data_or_another_seed_is_refused(numbers):
+    with load(numbers(20), seed=1) as loader:
+        state = loader.state_dict()
+    for other in (load(numbers(21), seed=1), load(numbers(20), seed=2), load(numbers(20), seed=1, shuffle=True)):
+        with other, pytest.raises(ValueError):
+            other.load_state_dict(state)
+
+
+@pytest.mark.parametrize("state", [None, {}, {"version": 2}, {"version": 1, "epoch": 0}, {"version": 1, "epoch": "x"}])
+def test_something_else_than_a_state_is_refused(numbers, state):
+    with load(numbers(20)) as loader, pytest.raises(ValueError, match="cannot load a state"):
+        loader.load_state_dict(state)

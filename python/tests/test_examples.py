@@ -1,0 +1,42 @@
+"""Every example runs, and is short."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+
+
+def run(name, *arguments):
+    done = subprocess.run([sys.executable, EXAMPLES / name, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_examples_fit_on_a_screen():
+    for path in EXAMPLES.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 40, path.name
+
+
+def test_train_torch(photos):
+    pytest.importorskip("torch")
+    out = run("train_torch.py", photos)
+    assert out.count("epoch") == 3 and "samples/s" in out
+
+
+def test_jax_example(photos):
+    pytest.importorskip("jax")
+    assert "loss" in run("jax_example.py", photos)
+
+
+def test_resume(photos):
+    assert "same batches: True" in run("resume.py", photos)
+
+
+def test_custom_decode(tmp_path):
+    for number in range(12):
+        (tmp_path / f"{number}.raw").write_bytes(numpy.full((8, 8), number, numpy.uint16).tobytes())
+    assert "(4, 8, 8)" in run("custom_decode.py", tmp_path)

@@ -1,0 +1,210 @@
+"""Life and death: close, fork, Ctrl-C, interpreter exit, pickling, threads."""
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+from conftest import picture
+
+import stoker
+
+
+def load(path, **options):
+    return stoker.Loader(path, **{"output": "numpy", "batch_size": 4, **options})
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_closing_joins_every_thread(photos):
+    before = threads()
+    with load(photos, num_workers=3) as loader:
+        next(iter(loader))
+        assert threads() > before
+    assert threads() == before
+
+
+def test_dropping_a_loader_joins_every_thread(photos):
+    before = threads()
+    loader = load(photos, num_workers=3)
+    iterator = iter(loader)
+    next(iterator)
+    del loader, iterator
+    assert threads() == before
+
+
+def test_use_after_close_raises(photos):
+    loader = load(photos)
+    iterator = iter(loader)
+    next(iterator)
+    loader.close()
+    loader.close()
+    for use in (lambda: next(iterator), lambda: iter(loader), lambda: len(loader), lambda: loader.set_num_workers(1), loader.__enter__):
+        with pytest.raises(stoker.Error, match="closed"):
+            use()
+    assert loader.stats()["batches"] == 1 and loader.state_dict()["position"] == 4 and loader.errors == []
+
+
+def test_a_loader_is_not_pickled_or_copied(photos):
+    with load(photos) as loader:
+        for way in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(ValueError, match="threads of this process") as caught:
+                way(loader)
+            assert "DataLoader" in caught.value.hint
+        with pytest.raises(ValueError, match="cannot pickle a Batch"):
+            pickle.dumps(next(iter(loader)))
+
+
+def test_use_after_fork_raises_at_once_with_the_remedy(run_python, photos):
+    done = run_python("""
+        import os, sys, stoker
+        loader = stoker.Loader(sys.argv[1], batch_size=4, output="numpy", num_workers=2)
+        iterator = iter(loader)
+        kept = next(iterator)
+        child = os.fork()
+        if child == 0:
+            for use in (lambda: next(iterator), lambda: iter(loader), lambda: len(loader), loader.stats, loader.state_dict):
+                try:
+                    use()
+                    os._exit(3)
+                except stoker.Error as error:
+                    if "fork" not in str(error) or not error.hint: os._exit(4)
+            loader.close()
+            repr(loader)
+            del kept, iterator, loader     # nothing may hang
+            import gc; gc.collect()
+            sys.exit(0)                    # runs exit handlers too
+        assert os.waitpid(child, 0)[1] == 0
+        assert sum(1 for _ in iterator) == 5
+        print(sum(1 for _ in loader))
+    """, photos, timeout=60)
+    assert done.stdout.split() == ["6"]
+
+
+def test_a_loader_made_in_the_child_works(run_python, photos):
+    run_python("""
+        import os, sys, stoker
+        parent = stoker.Loader(sys.argv[1], batch_size=4, output="numpy")
+        next(iter(parent))
+        child = os.fork()
+        if child == 0:
+            with stoker.Loader(sys.argv[1], batch_size=4, output="numpy") as loader:
+                os._exit(0 if sum(1 for _ in loader) == 6 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    """, photos, timeout=60)
+
+
+def interrupt_when_ready(program, *arguments):
+    """Runs a program that prints a line when it is about to block; sends SIGINT then."""
+    process = subprocess.Popen([sys.executable, "-u", "-c", textwrap.dedent(program), *map(str, arguments)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return line + out, err, process.returncode
+
+
+def test_ctrl_c_ends_a_loop_that_runs(big_array):
+    out, err, code = interrupt_when_ready("""
+        import sys, stoker
+        loader = stoker.Loader(sys.argv[1], batch_size=2, output="numpy", num_workers=1)
+        try:
+            print("running")
+            while True:
+                for _ in loader: pass
+        except KeyboardInterrupt:
+            print("caught")
+            loader.close()
+    """, big_array)
+    assert out.split() == ["running", "caught"] and code == 0, err
+
+
+def test_ctrl_c_ends_a_long_wait_for_a_batch(tmp_path):
+    """One batch of 4,000 large pictures on one worker takes minutes; the signal must not wait for it."""
+    picture(1, 3000, 3000).save(tmp_path / "large.jpg", quality=95)
+    out, err, code = interrupt_when_ready("""
+        import sys, stoker
+        loader = stoker.Loader(sys.argv[1], batch_size=4000, inflate=4000, transform="resize:8x8", output="numpy", num_workers=1)
+        iterator = iter(loader)
+        try:
+            print("waiting")
+            next(iterator)
+        except KeyboardInterrupt:
+            print("caught", loader.state_dict()["position"])
+            loader.close()
+    """, tmp_path)
+    assert out.split() == ["waiting", "caught", "0"] and code == 0, err
+
+
+def test_ctrl_c_without_a_handler_ends_the_program(big_array):
+    out, err, code = interrupt_when_ready("""
+        import sys, stoker
+        print("running")
+        while True:
+            for _ in stoker.Loader(sys.argv[1], batch_size=2, output="numpy"): pass
+    """, big_array)
+    assert "KeyboardInterrupt" in err and code == -signal.SIGINT
+
+
+@pytest.mark.parametrize("ending", [
+    "pass", "loader = None", "sys.exit(0)", "iterator = None; keep = batch.data", "raise SystemExit(0)",
+    "import threading; threading.Thread(target=lambda: [None for _ in iterator], daemon=True).start()"])
+def test_the_interpreter_exits_cleanly_with_everything_alive(run_python, photos, ending):
+    done = run_python(f"""
+        import sys, stoker
+        loader = stoker.Loader(sys.argv[1], batch_size=4, output="numpy", num_workers=2)
+        iterator = iter(loader)
+        batch = next(iterator)
+        cycle = [loader, iterator, batch]; cycle.append(cycle)
+        {ending}
+    """, photos, timeout=60)
+    assert done.stderr == ""
+
+
+def test_a_loader_works_outside_the_main_thread(photos):
+    """As in a notebook's worker thread, where signal handlers cannot run."""
+    counts = []
+
+    def work():
+        with load(photos) as loader:
+            counts.append(sum(1 for _ in loader))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
+    assert counts == [6]
+
+
+def test_two_threads_may_use_two_loaders_at_once(photos):
+    results = []
+
+    def work():
+        with load(photos, shuffle=True, transform=[stoker.RandomResizedCrop(8)]) as loader:
+            results.append([int(data.sum()) for data, _ in loader])
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert len(results) == 4 and all(result == results[0] for result in results)
+
+
+def test_a_stopped_consumer_leaves_nothing_behind(photos):
+    before = threads()
+    for _ in range(20):
+        loader = load(photos)
+        for _ in loader:
+            break
+        loader.close()
+    assert threads() == before
