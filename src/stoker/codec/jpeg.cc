@@ -213,6 +213,23 @@ void store_cmyk(std::byte* row, std::uint32_t count, Color color, DType dtype, s
   store_row({rgb, count, 3, false}, color, dtype, into);
 }
 
+// Leaves out what the region does not need, but for one MCU around it: the chroma of a pixel at the very edge would be
+// interpolated differently there. Returns the column that the rows now begin with.
+std::uint32_t narrow_to(Job& job, const Rect& region) noexcept {
+  jpeg_decompress_struct& jpeg = job.jpeg;
+  const std::uint32_t mcu_width = 8u * jpeg.max_h_samp_factor, mcu_height = 8u * jpeg.max_v_samp_factor;
+  JDIMENSION left = region.x - std::min(region.x, mcu_width);
+  JDIMENSION width = std::min(jpeg.output_width, region.x + region.width + mcu_width) - left;
+  if (width < jpeg.output_width) {
+    jpeg_crop_scanline(&jpeg, &left, &width);
+  } else {
+    left = 0;
+  }
+  const std::uint32_t whole_rows = region.y / mcu_height;
+  if (whole_rows > 1) jpeg_skip_scanlines(&jpeg, (whole_rows - 1) * mcu_height);
+  return left;
+}
+
 void decode(Job& job) noexcept {
   jpeg_decompress_struct& jpeg = job.jpeg;
   const ImageOptions& options = *job.options;
@@ -232,6 +249,7 @@ void decode(Job& job) noexcept {
   jpeg_start_decompress(&jpeg);
 
   const Rect region = decoded_region(Media::jpeg, options, *job.region);
+  const std::uint32_t left = options.fast ? 0 : narrow_to(job, region);
   const bool straight = region.width == jpeg.output_width && into.dtype == DType::u8 &&
                         into.channels == jpeg.output_components && info.channels != 4;
   const std::size_t row_bytes = std::size_t{jpeg.output_width} * 4;
@@ -245,7 +263,7 @@ void decode(Job& job) noexcept {
     auto line = reinterpret_cast<JSAMPROW>(straight && inside ? slot : row);
     jpeg_read_scanlines(&jpeg, &line, 1);
     if (straight || !inside) continue;
-    std::byte* const first = row + std::size_t{region.x} * info.channels;
+    std::byte* const first = row + std::size_t{region.x - left} * info.channels;
     if (info.channels == 4) {
       store_cmyk(first, region.width, options.color, into.dtype, rgb, slot);
     } else {

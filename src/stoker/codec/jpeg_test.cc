@@ -6,6 +6,7 @@
 // jpeglib.h needs <cstdio> before it.
 #include <jpeglib.h>
 
+#include "stoker/base/random.h"
 #include "stoker/codec/damage.h"
 
 namespace stoker::codec {
@@ -13,9 +14,15 @@ namespace {
 
 using Values = std::vector<std::uint8_t>;
 
-// A picture of one colour, so that its pixels are known: only the DC coefficient is there.
-File flat(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE space, const Values& color,
-          bool progressive = false) {
+struct Coding {
+  J_COLOR_SPACE stored = JCS_YCbCr;
+  int h_sampling = 1, v_sampling = 1;  // of the first component; the others have 1
+  bool progressive = false;
+  unsigned restart_interval = 0;
+};
+
+// `pixels` are width * height * channels interleaved values of the space `given`.
+File encode(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE given, Values pixels, const Coding& coding) {
   jpeg_compress_struct jpeg;
   jpeg_error_mgr errors;
   jpeg.err = jpeg_std_error(&errors);
@@ -25,22 +32,44 @@ File flat(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE space, const 
   jpeg_mem_dest(&jpeg, &out, &size);
   jpeg.image_width = width;
   jpeg.image_height = height;
-  jpeg.input_components = static_cast<int>(color.size());
-  jpeg.in_color_space = space;
+  jpeg.input_components = static_cast<int>(pixels.size() / width / height);
+  jpeg.in_color_space = given;
   jpeg_set_defaults(&jpeg);
-  jpeg_set_colorspace(&jpeg, space);
+  jpeg_set_colorspace(&jpeg, coding.stored);
   jpeg_set_quality(&jpeg, 100, TRUE);
-  if (progressive) jpeg_simple_progression(&jpeg);
+  jpeg.comp_info[0].h_samp_factor = coding.h_sampling;
+  jpeg.comp_info[0].v_samp_factor = coding.v_sampling;
+  jpeg.restart_interval = coding.restart_interval;
+  if (coding.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
-  Values row;
-  for (std::uint32_t x = 0; x < width; ++x) row.insert(row.end(), color.begin(), color.end());
-  for (JSAMPROW line = row.data(); jpeg.next_scanline < height;) jpeg_write_scanlines(&jpeg, &line, 1);
+  const std::size_t row_bytes = pixels.size() / height;
+  while (jpeg.next_scanline < height) {
+    JSAMPROW row = pixels.data() + jpeg.next_scanline * row_bytes;
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
   jpeg_finish_compress(&jpeg);
   File file;
   file.bytes(Bytes(reinterpret_cast<const std::byte*>(out), size));
   jpeg_destroy_compress(&jpeg);
   std::free(out);
   return file;
+}
+
+// A picture of one colour, so that its pixels are known: only the DC coefficient is there.
+File flat(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE space, const Values& color,
+          bool progressive = false) {
+  Values pixels;
+  for (std::uint64_t i = 0; i < std::uint64_t{width} * height; ++i) {
+    pixels.insert(pixels.end(), color.begin(), color.end());
+  }
+  return encode(width, height, space, pixels, {.stored = space, .progressive = progressive});
+}
+
+File noise(std::uint32_t width, std::uint32_t height, const Coding& coding) {
+  Random random(1, 2, 3);
+  Values pixels(std::size_t{width} * height * 3);
+  for (std::uint8_t& value : pixels) value = static_cast<std::uint8_t>(random.below(256));
+  return encode(width, height, JCS_RGB, pixels, coding);
 }
 
 TEST(Jpeg, GivesGrayAndColourAsAsked) {
@@ -70,6 +99,37 @@ TEST(Jpeg, WritesOnlyItsRowsAndRespectsTheStride) {
   ASSERT_TRUE(decode_image(Media::jpeg, file, {}, {0, 0, 5, 4}, pixels, scratch).ok());
   for (std::size_t i = 0; i < into.size(); ++i) {
     EXPECT_EQ(into[i], i % 20 < 15 ? 9 - i % 20 % 3 : 0xEE) << i;
+  }
+}
+
+TEST(Jpeg, GivesTheSamePixelsInARegionAsInTheWhole) {
+  const Coding codings[] = {{},
+                            {.h_sampling = 2},
+                            {.v_sampling = 2},
+                            {.h_sampling = 2, .v_sampling = 2},
+                            {.h_sampling = 4},
+                            {.h_sampling = 2, .v_sampling = 2, .progressive = true},
+                            {.h_sampling = 2, .v_sampling = 2, .restart_interval = 3}};
+  constexpr std::uint32_t kWidth = 141, kHeight = 117;
+  for (const Coding& coding : codings) {
+    const File file = noise(kWidth, kHeight, coding);
+    const Picture whole = decode(file);
+    ASSERT_TRUE(whole.result.ok()) << whole.result.cause;
+    Random random(4, 5, 6);
+    for (int i = 0; i < 150; ++i) {
+      const std::uint32_t x = random.below(kWidth), y = random.below(kHeight);
+      const std::uint32_t limit = i % 2 == 0 ? 20 : 1000;  // small ones, whose edges matter most, and any
+      const Rect region{x, y, 1 + random.below(std::min(limit, kWidth - x)),
+                        1 + random.below(std::min(limit, kHeight - y))};
+      const Picture part = decode(file, {}, region);
+      ASSERT_TRUE(part.result.ok()) << part.result.cause;
+      for (std::uint32_t row = 0; row < region.height; ++row) {
+        ASSERT_EQ(0,
+                  std::memcmp(&part.bytes[std::size_t{3} * row * region.width],
+                              &whole.bytes[std::size_t{3} * ((y + row) * kWidth + x)], std::size_t{3} * region.width))
+            << coding.h_sampling << "x" << coding.v_sampling << " at " << x << "," << y << " row " << row;
+      }
+    }
   }
 }
 

@@ -94,6 +94,23 @@ template <SampleFormat kFormat, std::size_t kStep>
   for (std::size_t i = 0; i < count; ++i) into[i] = sample_at<kFormat>(from + i * step);
 }
 
+// Four packed 24-bit samples to the upper bytes of four words at a time, a shuffle where the machine has one.
+[[gnu::always_inline]] inline void widen_packed24(const std::byte* from, std::size_t count,
+                                                  float* __restrict into) noexcept {
+  typedef std::uint8_t Raw __attribute__((vector_size(16)));
+  typedef std::int32_t Words __attribute__((vector_size(16)));
+  typedef float Floats __attribute__((vector_size(16)));
+  std::size_t i = 0;
+  for (; i + 6 <= count; i += 4) {  // reads 16 bytes, that is 5 samples and a bit
+    const Raw raw = load<Raw>(from + 3 * i);
+    const Words words = reinterpret_cast<Words>(
+        __builtin_shufflevector(raw, Raw{}, 16, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9, 10, 11));
+    const Floats floats = __builtin_convertvector(words, Floats) * 0x1p-31f;
+    std::memcpy(into + i, &floats, sizeof floats);
+  }
+  widen_by<SampleFormat::s24, 3>(from + 3 * i, count - i, 3, into + i);
+}
+
 template <SampleFormat kFormat>
 [[gnu::always_inline]] inline void widen_all(const std::byte* from, std::size_t count, std::size_t step,
                                              float* __restrict into) noexcept {
@@ -101,6 +118,8 @@ template <SampleFormat kFormat>
   if (step == kBytes) {
     if constexpr (kFormat == SampleFormat::f32) {
       std::memcpy(into, from, count * kBytes);
+    } else if constexpr (kFormat == SampleFormat::s24) {
+      widen_packed24(from, count, into);
     } else {
       widen_by<kFormat, kBytes>(from, count, step, into);
     }
@@ -137,21 +156,15 @@ void widen_baseline(SampleFormat format, const std::byte* from, std::size_t coun
 }
 
 #if defined(__x86_64__)
-// Not target_clones: its resolvers run before the sanitizers are ready.
+// Not target_clones: its resolvers run before the sanitizers are ready. Wider than AVX2 gains nothing: 16-bit mono
+// already writes as fast as memcpy does.
 [[gnu::target("avx2")]] void widen_avx2(SampleFormat format, const std::byte* from, std::size_t count, std::size_t step,
                                         float* into) noexcept {
   widen_any(format, from, count, step, into);
 }
 
-[[gnu::target("avx512f,avx512bw,prefer-vector-width=512")]] void widen_avx512(SampleFormat format,
-                                                                              const std::byte* from, std::size_t count,
-                                                                              std::size_t step, float* into) noexcept {
-  widen_any(format, from, count, step, into);
-}
-
 Widen dispatched() noexcept {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512bw")) return widen_avx512;
   if (__builtin_cpu_supports("avx2")) return widen_avx2;
   return widen_baseline;
 }
