@@ -1,0 +1,76 @@
+"""Makes the first inputs of the fuzz targets: python3 fuzz/make_corpus.py FOLDER. Needs nothing but Python.
+
+Sums that guard a format (the CRC of PNG chunks and zip members) are right here, so that the fuzzer starts behind them.
+The pictures and sounds of tests/formats are taken as well.
+"""
+
+import io
+import pathlib
+import shutil
+import struct
+import sys
+import zipfile
+import zlib
+
+FORMATS = pathlib.Path(__file__).parent.parent / "tests" / "formats"
+
+
+def png(depth, color, interlaced, palette=b""):
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    rows = zlib.compress(bytes(index % 5 for index in range(200)))
+    header = struct.pack(">IIBBBBB", 4, 4, depth, color, 0, 0, interlaced)
+    colors = chunk(b"PLTE", palette) + chunk(b"tRNS", palette[:1]) if palette else b""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + colors + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def npy(descr, shape, data):
+    header = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+def npz(method):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("a.npy", npy("<i2", (3,), bytes(6)))
+        archive.writestr("b.npy", npy("|u1", (2, 5000), bytes(10000)))
+    return out.getvalue()
+
+
+def wav(format, bits, channels):
+    frame = channels * bits // 8
+    fmt = struct.pack("<HHIIHH", format, channels, 8000, 8000 * frame, frame, bits)
+    data = bytes(range(8 * frame))
+    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + fmt + b"data" + struct.pack("<I", len(data)) + data
+
+
+def files():
+    for color, depths in {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 8), 4: (8, 16), 6: (8, 16)}.items():
+        for depth in depths:
+            for interlaced in (0, 1):
+                yield "png", f"{color}-{depth}-{interlaced}", png(depth, color, interlaced, bytes(range(6)) if color == 3 else b"")
+                yield "png", f"rows-{color}-{depth}-{interlaced}", bytes([9, 7, depth, color, interlaced + 34]) + bytes(index % 5 for index in range(300))
+    for descr in ("|u1", "<f4", "<V2", "|b1"):
+        yield "npy", descr[1:], npy(descr, (2, 3), bytes(24))
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        yield "npz", str(method), npz(method)
+    for format, bits in ((1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)):
+        for channels in (1, 2, 3):
+            yield "wav", f"{format}-{bits}-{channels}", wav(format, bits, channels)
+
+
+def main(folder):
+    for format in ("jpeg", "png", "wav", "npy", "npz"):
+        (folder / format).mkdir(parents=True, exist_ok=True)
+    for format, name, content in files():
+        (folder / format / name).write_bytes(content)
+    for extension, format in {"jpg": "jpeg", "png": "png", "wav": "wav"}.items():
+        for path in FORMATS.glob(f"*.{extension}"):
+            shutil.copy(path, folder / format / path.name)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: make_corpus.py FOLDER")
+    main(pathlib.Path(sys.argv[1]))
