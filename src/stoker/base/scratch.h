@@ -25,6 +25,16 @@ class Scratch {
 
   // Forgets everything handed out, keeps the memory; after a spill, merges it into one block for the next sample.
   void reset() noexcept;
+  // A place to come back to: what was taken since is forgotten, as far as it lies in the same block.
+  struct Mark {
+    const void* block = nullptr;
+    std::size_t used = 0;
+  };
+  Mark mark() const noexcept { return head_ == nullptr ? Mark{} : Mark{head_, head_->used}; }
+  void rewind(const Mark& mark) noexcept {
+    if (head_ != nullptr && head_ == mark.block) head_->used = mark.used;
+  }
+
   // Gives the memory back.
   void release() noexcept;
 

@@ -27,6 +27,16 @@ TEST(Scratch, ReusesItsMemoryAndKeepsToTheBudget) {
   EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
+TEST(Scratch, RewindsToAMark) {
+  Scratch scratch;
+  const auto kept = scratch.take(64);
+  const Scratch::Mark mark = scratch.mark();
+  const auto first = scratch.take(1000);
+  scratch.rewind(mark);
+  EXPECT_EQ(scratch.take(1000).data(), first.data());
+  EXPECT_NE(first.data(), kept.data());
+}
+
 TEST(Budget, NeverPassesItsLimit) {
   Budget budget(100);
   EXPECT_TRUE(budget.try_take(60));

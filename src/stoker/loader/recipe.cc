@@ -195,6 +195,9 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     media = codec::sniff(bytes);
     if (!is_picture(media)) return bad(failed(Code::unsupported, "not a JPEG or PNG picture", 0));
     if (const Result result = codec::probe_image(media, bytes, info); !result.ok()) return bad(result);
+    if (image_options_.deep && info.bits != plan_->input().bits) {
+      return bad(failed(Code::mismatch, "another number of bits per channel than the first picture"));
+    }
   }
 
   // Every view draws first, so that only what some view needs is decoded.
@@ -238,10 +241,12 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     if (!result.ok()) return bad(result);
   }
 
+  const Scratch::Mark mark = scratch.mark();
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     const transform::Output& output = outputs_[o];
     for (std::uint32_t i = 0; i < output.views; ++i) {
       const std::uint32_t view = output.first_view + i;
+      scratch.rewind(mark);
       const Result result = plan_->apply(view, draws[view], pixels, region, key.hu_offset,
                                          slot.outputs[o] + i * output.view_bytes, scratch);
       if (!result.ok()) return bad(result, "transform");
@@ -272,7 +277,8 @@ Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length,
   if (const Result result = codec::decode_wav(bytes, info, 0, info.frames, planar, info.frames); !result.ok()) {
     return bad(result);
   }
-  return bad(plan_->apply_audio(planar, info.frames, info.frames, info.rate_hz, slot.outputs[0], room, length, scratch),
+  return bad(plan_->apply_audio(planar, info.frames, info.frames, info.rate_hz, slot.outputs[0], room, length, scratch,
+                                info.channels),
              "transform");
 }
 
