@@ -379,8 +379,8 @@ void Loader::Engine::close() {
   ready_cv_.notify_all();
   for (auto& io : io_threads_) io->fetcher->wake();
   for (auto& io : io_threads_) io->thread.join();
-  for (auto& io : io_threads_) io->fetcher.reset();  // ends what is in flight before its memory goes
-  for (auto& worker : workers_) worker->thread.join();
+  for (auto& worker : workers_) worker->thread.join();  // a worker may still wake a fetcher
+  for (auto& io : io_threads_) io->fetcher.reset();     // ends what is in flight before its memory goes
   for (Pending* pending : pendings_) {
     if (pending->slab != nullptr) pool_->release(std::exchange(pending->slab, nullptr));
   }
