@@ -84,7 +84,8 @@ struct Remarks {
   std::vector<std::string> notes() const {
     std::vector<std::string> notes;
     if (left_out.hidden > 0)
-      notes.push_back(fmt::format("left out {} hidden files or folders", format_count(left_out.hidden)));
+      notes.push_back(fmt::format("left out {} hidden {}", format_count(left_out.hidden),
+                                  left_out.hidden == 1 ? "file or folder" : "files or folders"));
     if (left_out.unknown > 0) {
       notes.push_back(
           fmt::format("left out {} of unknown kind ({})", plural(left_out.unknown, "file"), unknown_kinds()));
@@ -97,11 +98,11 @@ struct Remarks {
     }
     if (!loops.empty()) {
       notes.push_back(
-          fmt::format("left out {} that lead back to a folder above: {}", plural(loops.size(), "link"), named(loops)));
+          fmt::format("left out {} leading back to a folder above: {}", plural(loops.size(), "link"), named(loops)));
     }
     if (!broken_links.empty()) {
       notes.push_back(
-          fmt::format("left out {} that lead nowhere: {}", plural(broken_links.size(), "link"), named(broken_links)));
+          fmt::format("left out {} leading nowhere: {}", plural(broken_links.size(), "link"), named(broken_links)));
     }
     if (!missing.empty()) {
       notes.push_back(fmt::format("left out {} that went away during the scan: {}", plural(missing.size(), "folder"),
@@ -302,7 +303,10 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   Facts& facts = dataset->own_facts();
   facts.notes = remarks.notes();
   facts.sizes_may_be_stale = remarks.cached_files > 0;
-  if (!cached_at.empty() && !remarks.all_from_cache) {
+  if (!cached_at.empty() && !tree->changes_show) {
+    facts.notes.push_back(
+        "the listing is not cached: folders of this file system do not always show that they changed");
+  } else if (!cached_at.empty() && !remarks.all_from_cache) {
     try {
       save_listing(cached_at, to_listing(*tree, real_path));
     } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stoker/dataset/scan.h"
 #include "stoker/dataset/test_tree.h"
 #include "stoker/os/fault.h"
 
@@ -141,8 +142,8 @@ TEST(Folder, FollowsLinksAndNamesLoopsAndBrokenOnes) {
 
   EXPECT_EQ(names_of(*data), (Names{"cat/1.jpg", "cat/linked.jpg", "dog/real.jpg"}));
   EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{1, 4, 4}));
-  EXPECT_TRUE(has_note(*data, "1 link that lead back to a folder above: `cat/up`"));
-  EXPECT_TRUE(has_note(*data, "2 links that lead nowhere"));
+  EXPECT_TRUE(has_note(*data, "1 link leading back to a folder above: `cat/up`"));
+  EXPECT_TRUE(has_note(*data, "2 links leading nowhere"));
   EXPECT_TRUE(has_note(*data, "`cat/nowhere.jpg`"));
 }
 
@@ -292,6 +293,13 @@ TEST(Folder, DropsAFileThatGoesAwayBetweenListingAndLookUp) {
   tree.write("a/2.jpg", "");
   const os::InjectFault fault(os::Call::stat, {.error_number = ENOENT});
   EXPECT_EQ(open(tree.at(), without_cache())->size(), 1u);
+}
+
+TEST(Folder, DoesNotTrustTheTimesOfFoldersThatProgramsMakeUp) {
+  EXPECT_TRUE(shows_changes(0xEF53));       // ext4
+  EXPECT_TRUE(shows_changes(0x6969));       // nfs
+  EXPECT_FALSE(shows_changes(0x65735546));  // fuse: object stores
+  EXPECT_FALSE(shows_changes(0x01021997));  // 9p
 }
 
 TEST(Folder, CopesWithPathsLongerThanTheSystemAllows) {

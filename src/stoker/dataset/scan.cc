@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "stoker/base/error.h"
@@ -178,11 +179,20 @@ class Scan {
       folder.is_loop = true;
       return;
     }
-    folder.can_be_trusted = std::max(folder.stamp.modified_ns, folder.stamp.changed_ns) < read_at - kRacyNs;
+    folder.changes_show = changes_show(folder, fd->get());
+    folder.can_be_trusted =
+        folder.changes_show && std::max(folder.stamp.modified_ns, folder.stamp.changed_ns) < read_at - kRacyNs;
     list_entries(folder, fd->get());
     if (!folder.broken_links.empty()) folder.can_be_trusted = false;
     enter_folders(folder, known.get());
     look_up_sizes(folder, std::move(fd));
+  }
+
+  static bool changes_show(const ScannedFolder& folder, int fd) {
+    if (folder.parent != nullptr && folder.parent->stamp.device == folder.stamp.device)
+      return folder.parent->changes_show;
+    struct statfs facts {};
+    return ::fstatfs(fd, &facts) == 0 && shows_changes(static_cast<std::uint64_t>(facts.f_type));
   }
 
   void take_over(ScannedFolder& folder, ScannedFolder& known) {
@@ -330,6 +340,11 @@ class Scan {
 };
 
 }  // namespace
+
+bool shows_changes(std::uint64_t file_system) noexcept {
+  constexpr std::uint64_t kFuse = 0x65735546, kPlan9 = 0x01021997, kSmb = 0xFF534D42, kSmb2 = 0xFE534D42;
+  return file_system != kFuse && file_system != kPlan9 && file_system != kSmb && file_system != kSmb2;
+}
 
 std::unique_ptr<ScannedFolder> scan(int root, const std::string& address, std::unique_ptr<ScannedFolder> known,
                                     const OpenOptions& options) {

@@ -44,6 +44,7 @@ struct ScannedFolder {
   // A later scan may take this folder over when its stamp is unchanged. False if it changed within 2 s of being read
   // (a change in the same tick of its clock would not show), or holds links that lead nowhere or into a loop.
   bool can_be_trusted = false;
+  bool changes_show = true;  // see shows_changes
   bool from_cache = false;
   bool is_loop = false;     // the same folder as one above it; not read
   bool is_missing = false;  // went away during the scan
@@ -57,6 +58,10 @@ struct ScannedFolder {
     return std::string_view(names).substr(file.name_at, file.name_bytes);
   }
 };
+
+// Whether a folder's times change whenever its entries do, by the file system's number (statfs). Not so where a program
+// makes them up: object stores mounted through FUSE often show one fixed time for all folders.
+bool shows_changes(std::uint64_t file_system) noexcept;
 
 inline constexpr std::size_t kMaxPath = 4095;
 
