@@ -206,8 +206,7 @@ void Loader::Engine::divide_memory() {
 void Loader::Engine::start_threads() {
   const std::scoped_lock lock(mutex_);  // the threads wait for it until everything is in place
   if (started_) return;
-  pool_ = std::make_shared<SlabPool>(slab_limit_, device_);
-  pool_->set_on_release([this] {
+  pool_ = std::make_shared<SlabPool>(slab_limit_, device_, [this] {
     {
       const std::scoped_lock inner(mutex_);
       assign_slabs_locked();
@@ -373,7 +372,7 @@ void Loader::Engine::close() {
     closed_ = stopping_ = true;
   }
   if (!started_) return;
-  pool_->set_on_release({});
+  pool_->forget_on_release();
   io_cv_.notify_all();
   work_cv_.notify_all();
   ready_cv_.notify_all();

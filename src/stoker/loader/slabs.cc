@@ -7,8 +7,11 @@
 
 namespace stoker::loader {
 
-SlabPool::SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device)
-    : budget_(limit_bytes), device_(std::move(device)), generation_(os::fork_generation()) {}
+SlabPool::SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release)
+    : on_release_(std::move(on_release)),
+      budget_(limit_bytes),
+      device_(std::move(device)),
+      generation_(os::fork_generation()) {}
 
 SlabPool::~SlabPool() {
   for (const auto& slab : all_) {
@@ -96,9 +99,9 @@ bool SlabPool::is_exhausted(std::size_t bytes) {
   return reusable < os::Arena::rounded(bytes);
 }
 
-void SlabPool::set_on_release(std::function<void()> f) {
+void SlabPool::forget_on_release() {
   const std::scoped_lock lock(callback_mutex_);
-  on_release_ = std::move(f);
+  on_release_ = nullptr;
 }
 
 std::uint64_t SlabPool::count() const {

@@ -24,7 +24,8 @@ struct Slab {
 
 class SlabPool {
  public:
-  SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device);
+  // `on_release` is called (without any lock of the pool) after each release, until forget_on_release().
+  SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release);
   ~SlabPool();
 
   // A slab of at least `bytes`, or null when the budget does not allow one more and none is free.
@@ -34,8 +35,7 @@ class SlabPool {
   // True when no slab of `bytes` can be had until somebody releases one: none free, none waiting for the device.
   bool is_exhausted(std::size_t bytes);
 
-  // Called (without any lock of the pool) after each release, until cleared. For waking the planner.
-  void set_on_release(std::function<void()> f);
+  void forget_on_release();  // returns when no call of it is running
 
   std::uint64_t used_bytes() const noexcept { return budget_.used_bytes(); }
   std::uint64_t limit_bytes() const noexcept { return budget_.limit_bytes(); }
