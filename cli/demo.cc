@@ -94,6 +94,13 @@ loader::LoaderOptions picture_options(int workers) {
   return options;
 }
 
+// The workers were the limit and yet far from all their cores: the figures are those of a busy host.
+bool is_crowded(const DemoRun& run) {
+  const Span& total = run.fed.total;
+  return total.share(total.wait.prep_ns) > 0.2 && run.fed.wall_s > 0 &&
+         run.fed.cpu_s / run.fed.wall_s < 0.75 * run.workers;
+}
+
 std::string run_text(const DemoRun& run, int number, const Terminal& terminal) {
   const Span& total = run.fed.total;
   const std::vector<Part> parts = time_parts(total);
@@ -101,7 +108,12 @@ std::string run_text(const DemoRun& run, int number, const Terminal& terminal) {
   out += fmt::format("   {}  AU {:3.0f} %  {} pictures/s\n", stacked_bar(terminal, parts, 44), 100 * total.au(),
                      format_rate(total.samples_per_s()));
   out += fmt::format("   {}\n", legend(terminal, parts));
-  return out + fmt::format("   {}\n\n", verdict_line(total));
+  out += fmt::format("   {}\n", verdict_line(total));
+  if (is_crowded(run)) {
+    out += fmt::format("   note: other programs run here: the workers got {:.1f} of {} cores\n",
+                       run.fed.cpu_s / run.fed.wall_s, run.workers);
+  }
+  return out + "\n";
 }
 
 nlohmann::ordered_json to_json(const DemoRun& run) {
@@ -116,6 +128,8 @@ nlohmann::ordered_json to_json(const DemoRun& run) {
           {"fetch_share", total.share(total.wait.fetch_ns)},
           {"prep_share", total.share(total.wait.prep_ns)},
           {"handoff_share", total.share(total.wait.handoff_ns)},
+          {"cores_used", run.fed.wall_s > 0 ? run.fed.cpu_s / run.fed.wall_s : 0},
+          {"crowded", is_crowded(run)},
           {"bound", measure::name(verdict.bound)}};
 }
 
@@ -184,7 +198,7 @@ int run_demo(const Arguments& arguments) {
   std::string next = "What to type next:\n";
   if (!folder.keeps()) next += "  stoker demo --dir demo-data     # the same, and keeps the data to play with\n";
   next += fmt::format("  stoker inspect {}\n", place);
-  next += fmt::format("  stoker load {} --batch-size 64 --transform {} --step-ms 20\n", place, kTransform);
+  next += fmt::format("  stoker load {} --batch-size 64 --transform {} \\\n    --step-ms 20\n", place, kTransform);
   answer(next);
   return 0;
 }

@@ -354,9 +354,7 @@ std::string tally(const std::map<T, std::uint64_t>& counts, std::string_view uni
 
 std::string to_text(const Inspection& found, const Terminal& terminal, std::uint64_t classes_shown) {
   std::string out;
-  const auto row = [&](std::string_view label, std::string_view text) {
-    out += fmt::format("  {}{}\n", terminal.paint(Paint::bold, fmt::format("{:<11}", label)), text);
-  };
+  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 11, text); };
   const auto bytes = [](double value) { return format_bytes(static_cast<std::uint64_t>(std::llround(value))); };
   out += fmt::format("{}: {} samples, {} ({})\n\n", terminal.paint(Paint::bold, found.address),
                      format_count(found.count), format_bytes(found.total_bytes), found.kind);

@@ -54,23 +54,13 @@ std::string gain_text(const measure::Verdict& verdict) {
   return fmt::format("{:.2f}x faster if {} were free", verdict.gain, stage_word(verdict.bound));
 }
 
-// Rows of "  label        text", wrapped by the caller.
+// A row that is not broken: it holds colour, or its length is known.
 void row(std::string& out, const Terminal& terminal, std::string_view label, std::string_view text) {
   out += fmt::format("  {}{}\n", terminal.paint(Paint::bold, fmt::format("{:<13}", label)), text);
 }
 
-// Breaks at spaces so that a line of the report stays within the terminal.
 void long_row(std::string& out, const Terminal& terminal, std::string_view label, std::string_view text) {
-  const std::size_t room = static_cast<std::size_t>(std::clamp(terminal.width, 60, 110)) - 15;
-  while (text.size() > room) {
-    std::size_t cut = text.rfind(' ', room);
-    if (cut == std::string_view::npos || cut == 0) cut = text.find(' ', room);
-    if (cut == std::string_view::npos) break;
-    row(out, terminal, label, text.substr(0, cut));
-    text.remove_prefix(cut + 1);
-    label = "";
-  }
-  row(out, terminal, label, text);
+  out += labelled(terminal, label, 13, text);
 }
 
 std::string per_step(const Span& span) {
@@ -234,8 +224,8 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
     }
     const std::vector<Part> parts = time_parts(total);
     row(out, terminal, "time", stacked_bar(terminal, parts, std::clamp(terminal.width - 17, 20, 60)));
-    row(out, terminal, "", legend(terminal, parts));
-    row(out, terminal, "per step", per_step(total));
+    out += fmt::format("  {}\n", legend(terminal, parts));
+    long_row(out, terminal, "per step", per_step(total));
     long_row(out, terminal, "verdict", verdict_line(total));
     row(out, terminal, "ready queue",
         fmt::format("mean {:.2f} batches, least {}, empty {} of the time", stats.ready.mean, stats.ready.least,

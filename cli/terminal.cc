@@ -122,9 +122,27 @@ std::string legend(const Terminal& terminal, std::span<const Part> parts) {
   for (const Part& part : parts) {
     const std::string mark = terminal.unicode ? std::string(part.block) : std::string(1, part.ascii);
     if (!out.empty()) out += "  ";
-    out += fmt::format("{} {} {:.1f} %", terminal.paint(part.paint, mark), part.name, 100 * part.share);
+    const double percent = 100 * part.share;
+    out += fmt::format("{} {} {:.{}f} %", terminal.paint(part.paint, mark), part.name, percent, percent < 9.95 ? 1 : 0);
   }
   return out;
+}
+
+std::string labelled(const Terminal& terminal, std::string_view label, int label_width, std::string_view text) {
+  const auto room = static_cast<std::size_t>(std::clamp(terminal.width, 60, 110) - label_width - 2);
+  std::string out;
+  for (;;) {
+    std::size_t cut = std::string_view::npos;
+    if (text.size() > room) {
+      cut = text.rfind(' ', room);
+      if (cut == std::string_view::npos || cut == 0) cut = text.find(' ', room);
+    }
+    out += fmt::format("  {}{}\n", terminal.paint(Paint::bold, fmt::format("{:<{}}", label, label_width)),
+                       text.substr(0, cut));
+    if (cut == std::string_view::npos) return out;
+    text.remove_prefix(cut + 1);
+    label = "";
+  }
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {

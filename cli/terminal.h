@@ -48,6 +48,9 @@ struct Part {
 std::string stacked_bar(const Terminal& terminal, std::span<const Part> parts, int cells);
 std::string legend(const Terminal& terminal, std::span<const Part> parts);
 
+// "  label   text", broken at spaces to stay within the terminal; `label_width` columns for the label.
+std::string labelled(const Terminal& terminal, std::string_view label, int label_width, std::string_view text);
+
 // Columns padded to the widest cell, right-aligned but the first. Cells must be ASCII.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view indent);
 
