@@ -94,7 +94,7 @@ loader::LoaderOptions picture_options(int workers) {
   return options;
 }
 
-// The workers were the limit and yet far from all their cores: the figures are those of a busy host.
+// The workers were the limit and yet far from all their cores: the host may be busy (not measured).
 bool is_crowded(const DemoRun& run) {
   const Span& total = run.fed.total;
   return total.share(total.wait.prep_ns) > 0.2 && run.fed.wall_s > 0 &&
@@ -110,7 +110,7 @@ std::string run_text(const DemoRun& run, int number, const Terminal& terminal) {
   out += fmt::format("   {}\n", legend(terminal, parts));
   out += fmt::format("   {}\n", verdict_line(total));
   if (is_crowded(run)) {
-    out += fmt::format("   note: other programs run here: the workers got {:.1f} of {} cores\n",
+    out += fmt::format("   note: {:.1f} of {} cores were used; other programs may be taking the rest\n",
                        run.fed.cpu_s / run.fed.wall_s, run.workers);
   }
   return out + "\n";

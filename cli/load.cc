@@ -189,8 +189,8 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
   }
   if (is_crowded(report)) {
     report.notes.push_back(
-        fmt::format("the workers were kept from the cores: {:.2f} of {:.3g} were had while all were wanted; "
-                    "other programs run here, so repeat it on a quiet machine",
+        fmt::format("preparing was the limit, yet only {:.2f} of {:.3g} cores were used: other programs may be taking "
+                    "them, so repeat it on a quiet machine",
                     fed.cpu_s / fed.wall_s, report.cores));
   }
   if (report.cache == "warm" && report.options.storage == storage::Storage::buffered && fed.steps > 0) {

@@ -161,7 +161,7 @@ std::string next_step(const LoadReport& report) {
         return fmt::format("more workers: --num-workers auto (this machine gives {} cores, {} worker{} ran)", cores,
                            workers, workers == 1 ? "" : "s");
       }
-      if (is_crowded(report)) return "a quiet machine: other programs take the cores (see the note above)";
+      if (is_crowded(report)) return "a quiet machine: other programs may be taking the cores (see the note above)";
       if (report.decodes_jpeg && options.decode == loader::Decode::exact) {
         return fmt::format("the workers are busy decoding on {} cores: --decode fast, smaller files, or more cores",
                            cores);

@@ -33,7 +33,7 @@ struct LoadReport {
   bool nothing_left = false;            // the state file said that everything was handed out
 };
 
-// The workers had work all the time and yet far from all their cores: the host is busy with something else.
+// Prep was the limit and yet far from all cores were used: the host may be busy with something else (not measured).
 bool is_crowded(const LoadReport& report);
 // One sentence: what to try, given what limits the run.
 std::string next_step(const LoadReport& report);
