@@ -57,11 +57,14 @@ BatchRange Order::batch(std::uint64_t step) const noexcept {
   if (left >= per_step) {
     return {first + options_.rank * options_.batch_size, options_.batch_size, options_.batch_size};
   }
-  const std::uint64_t slice = (left + options_.world_size - 1) / options_.world_size;
-  const std::uint64_t begin = options_.rank * slice;
-  const std::uint64_t own = begin < left ? std::min(slice, left - begin) : 0;
-  if (options_.last_batch == LastBatch::pad) return {first + begin, slice, own};
-  return {first + std::min(begin, left), own, own};
+  if (options_.last_batch == LastBatch::pad) {
+    const std::uint64_t begin = options_.rank * options_.batch_size;
+    const std::uint64_t own = begin < left ? std::min(options_.batch_size, left - begin) : 0;
+    return {first + begin, options_.batch_size, own};
+  }
+  const std::uint64_t base = left / options_.world_size, extra = left % options_.world_size;
+  const std::uint64_t own = base + (options_.rank < extra ? 1 : 0);
+  return {first + options_.rank * base + std::min(options_.rank, extra), own, own};
 }
 
 std::uint64_t Order::position_after(std::uint64_t step) const noexcept {

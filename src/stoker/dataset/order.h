@@ -9,9 +9,9 @@
 namespace stoker::dataset {
 
 enum class LastBatch : std::uint8_t {
-  keep,  // short
+  keep,  // short: what is left is shared out evenly (a rank gets none only if less than one each is left)
   drop,  // left out
-  pad,   // filled from the start of the epoch; the fill is marked not valid
+  pad,   // filled to batch_size from the start of the epoch, so that all shapes are equal; the fill is marked not valid
 };
 
 struct OrderOptions {

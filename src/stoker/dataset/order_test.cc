@@ -151,31 +151,32 @@ TEST(Order, ResumedAnyNumberOfTimesWithOtherRanksAndBatchesGivesTheSequenceOfNoR
   }
 }
 
-TEST(Order, PadsTheLastStepToEqualSlicesFromTheStartOfTheEpoch) {
+TEST(Order, PadsTheLastStepToWholeBatchesFromTheStartOfTheEpoch) {
   const Draw d{
       .size = 10, .batch = 3, .ranks = 2, .start = 0, .seed = 5, .epoch = 1, .shuffle = true, .last = LastBatch::pad};
   const std::vector<Order> orders = all_ranks(d);
   ASSERT_EQ(orders[0].steps(), 2u);
-  EXPECT_EQ(orders[0].batch(1).count, 2u);
-  EXPECT_EQ(orders[0].batch(1).valid, 2u);
-  EXPECT_EQ(orders[1].batch(1).count, 2u);
-  EXPECT_EQ(orders[1].batch(1).valid, 2u);
+  EXPECT_EQ(orders[0].batch(1).count, 3u);
+  EXPECT_EQ(orders[0].batch(1).valid, 3u);
+  EXPECT_EQ(orders[1].batch(1).count, 3u);
+  EXPECT_EQ(orders[1].batch(1).valid, 1u);
 
   const Draw odd{
       .size = 9, .batch = 3, .ranks = 2, .start = 0, .seed = 5, .epoch = 1, .shuffle = true, .last = LastBatch::pad};
   const std::vector<Order> padded = all_ranks(odd);
   const BatchRange last = padded[1].batch(1);
-  EXPECT_EQ(last.count, 2u);
-  EXPECT_EQ(last.valid, 1u);
-  EXPECT_EQ(padded[1].sample(last.first + 1), padded[1].sample(0));
+  EXPECT_EQ(last.count, 3u);
+  EXPECT_EQ(last.valid, 0u);
+  EXPECT_EQ(padded[1].sample(last.first), padded[1].sample(0));
+  EXPECT_EQ(padded[1].sample(last.first + 2), padded[1].sample(2));
 }
 
-TEST(Order, KeepsContiguousSlicesThatDifferOnlyAtTheEnd) {
+TEST(Order, SharesAShortLastStepEvenly) {
   const Draw d{
       .size = 5, .batch = 4, .ranks = 4, .start = 0, .seed = 0, .epoch = 0, .shuffle = false, .last = LastBatch::keep};
   std::vector<std::uint64_t> counts;
   for (const Order& order : all_ranks(d)) counts.push_back(order.batch(0).count);
-  EXPECT_EQ(counts, (std::vector<std::uint64_t>{2, 2, 1, 0}));
+  EXPECT_EQ(counts, (std::vector<std::uint64_t>{2, 1, 1, 1}));
 }
 
 TEST(Order, ShufflesEachEpochAndSeedInItsOwnWay) {

@@ -158,11 +158,11 @@ BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
     }
   }
   Pending& pending = *pendings_.front();
+  if (!pending.failure) check_error_limit_locked(pending);
   if (pending.failure) {
     for (SampleError& error : std::exchange(pending.errors, {})) errors_.push_back(std::move(error));
     throw pending.failure->second;
   }
-  check_error_limit_locked(pending);
   BatchPtr batch = deliver_locked(pending);
   const std::int64_t now = measure::now_ns();
   const measure::WaitSplit wait = measure::split_wait(called, now, pending.times);
@@ -197,18 +197,20 @@ BatchPtr Loader::Engine::deliver_locked(Pending& pending) {
   return batch;
 }
 
-void Loader::Engine::check_error_limit_locked(const Pending& pending) {
+// Turns one bad sample too many into the batch's failure.
+void Loader::Engine::check_error_limit_locked(Pending& pending) {
   if (options_.max_errors == 0 || pending.errors.empty()) return;
   const double allowed = options_.max_errors >= 1
                              ? options_.max_errors
                              : std::max(1.0, std::floor(options_.max_errors * static_cast<double>(dataset_->size())));
   const std::uint64_t count = epoch_errors_ + pending.errors.size();
   if (static_cast<double>(count) <= allowed) return;
-  throw Error(ErrorKind::corrupt,
-              fmt::format("{} bad samples in epoch {}, more than max_errors={} allows ({}); the last: {}", count,
-                          pending.epoch, options_.max_errors, format_count(static_cast<std::uint64_t>(allowed)),
-                          pending.errors.back().message()),
-              "look at the list of errors; raise max_errors only if they are expected");
+  pending.failure.emplace(
+      0, Error(ErrorKind::corrupt,
+               fmt::format("{} bad samples in epoch {}, more than max_errors={} allows ({}); the last: {}", count,
+                           pending.epoch, options_.max_errors, format_count(static_cast<std::uint64_t>(allowed)),
+                           pending.errors.back().message()),
+               "look at the list of errors; raise max_errors only if they are expected"));
 }
 
 // Everything the pool may hold is in the consumer's hands: waiting would never end.

@@ -111,7 +111,7 @@ class Loader::Engine {
   void check_progress_locked(std::int64_t now);
   void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
   Pending* front_locked() noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
-  void check_error_limit_locked(const Pending& pending);
+  void check_error_limit_locked(Pending& pending);
 
   dataset::DatasetPtr dataset_;
   LoaderOptions options_;

@@ -110,6 +110,7 @@ TEST(LoaderErrors, MaxErrorsEndsTheRun) {
   Loader counted(open_uncached(folder.path()), options);
   EXPECT_EQ(drain(counted, 3).size(), 3u);
   EXPECT_NE(error_of([&] { counted.next(); }).message().find("max_errors=3"), std::string::npos);
+  EXPECT_EQ(counted.errors().size(), 4u);
   options.max_errors = 0.5;
   Loader share(open_uncached(folder.path()), options);
   EXPECT_EQ(drain(share).size(), 10u);

@@ -144,7 +144,7 @@ TEST(LoaderOrder, PaddingIsMarkedAndKeepsRanksInStep) {
     }
   }
   EXPECT_EQ(valid, 10u);
-  EXPECT_EQ(rows, 12u);
+  EXPECT_EQ(rows, 16u);
 }
 
 // k resumes, each with another number of ranks and workers, equal none.
