@@ -1,12 +1,12 @@
 // loader::Batch as stoker._engine.Batch: arrays in place, each of which holds the batch.
 #include "bindings/batch.h"
 
+#include <span>
+#include <string>
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-
-#include <span>
-#include <string>
 
 namespace stoker::bindings {
 namespace {
@@ -15,7 +15,9 @@ using Self = nb::handle_t<BatchHandle>;
 using Numpy = nb::ndarray<nb::numpy>;
 using Dlpack = nb::ndarray<nb::array_api>;  // an object with __dlpack__ and __dlpack_device__
 
-BatchHandle& batch_of(Self self) { return nb::cast<BatchHandle&>(self); }
+BatchHandle& batch_of(Self self) {
+  return nb::cast<BatchHandle&>(self);
+}
 
 nb::dlpack::dtype dlpack_type(DType type) noexcept {
   using Code = nb::dlpack::dtype_code;
@@ -26,16 +28,21 @@ nb::dlpack::dtype dlpack_type(DType type) noexcept {
     case DType::u8:
     case DType::u16:
     case DType::u32:
-    case DType::u64: return make(Code::UInt);
+    case DType::u64:
+      return make(Code::UInt);
     case DType::i8:
     case DType::i16:
     case DType::i32:
-    case DType::i64: return make(Code::Int);
+    case DType::i64:
+      return make(Code::Int);
     case DType::f16:
     case DType::f32:
-    case DType::f64: return make(Code::Float);
-    case DType::bf16: return make(Code::Bfloat);
-    case DType::boolean: return make(Code::Bool);
+    case DType::f64:
+      return make(Code::Float);
+    case DType::bf16:
+      return make(Code::Bfloat);
+    case DType::boolean:
+      return make(Code::Bool);
   }
   return make(Code::UInt);
 }
@@ -52,8 +59,8 @@ std::byte no_rows[1];
 template <class Array>
 Array view(Self self, const loader::Tensor& tensor, DType type) {
   const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
-  return Array(tensor.data ? tensor.data : no_rows, shape.size(), shape.data(), self, tensor.strides.data(), dlpack_type(type),
-               nb::device::cpu::value);
+  return Array(tensor.data ? tensor.data : no_rows, shape.size(), shape.data(), self, tensor.strides.data(),
+               dlpack_type(type), nb::device::cpu::value);
 }
 
 template <class T>

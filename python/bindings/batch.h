@@ -1,8 +1,9 @@
 // A batch as Python holds it: arrays over its slab keep this object alive, and with it the slab.
 #pragma once
 
-#include "bindings/bindings.h"
 #include "stoker/loader/batch.h"
+
+#include "bindings/bindings.h"
 
 namespace stoker::bindings {
 

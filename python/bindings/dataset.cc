@@ -1,11 +1,11 @@
 // dataset::Dataset as stoker._engine.Dataset.
+#include "bindings/dataset.h"
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-
-#include "bindings/dataset.h"
 
 namespace stoker::bindings {
 namespace {
@@ -28,9 +28,12 @@ dataset::OpenOptions open_options(const std::string& label, const std::string& s
 
 const char* name_of(dataset::LabelKind kind) noexcept {
   switch (kind) {
-    case dataset::LabelKind::none: return "none";
-    case dataset::LabelKind::integer: return "integer";
-    case dataset::LabelKind::real: return "real";
+    case dataset::LabelKind::none:
+      return "none";
+    case dataset::LabelKind::integer:
+      return "integer";
+    case dataset::LabelKind::real:
+      return "real";
   }
   return "none";
 }
@@ -77,9 +80,9 @@ void bind_dataset(nb::module_& module) {
 
   module.def(
       "open_dataset",
-      [](const std::string& address, const std::string& label, const std::string& storage,
-         const std::string& cache_dir, bool use_cache, std::uint64_t class_subset, std::uint64_t class_subset_seed,
-         std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
+      [](const std::string& address, const std::string& label, const std::string& storage, const std::string& cache_dir,
+         bool use_cache, std::uint64_t class_subset, std::uint64_t class_subset_seed, std::uint64_t subset,
+         std::uint64_t subset_seed, std::uint64_t inflate) {
         auto options = open_options(label, storage, cache_dir, use_cache, class_subset, class_subset_seed, subset,
                                     subset_seed, inflate);
         return wait_for([&](const std::function<bool()>& interrupted) {
@@ -97,7 +100,8 @@ void bind_dataset(nb::module_& module) {
          const std::string& label_kind, const std::string& storage, std::uint64_t class_subset,
          std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
         const dataset::LabelKind kind = parse_label_kind(label_kind);
-        auto options = open_options("", storage, "", false, class_subset, class_subset_seed, subset, subset_seed, inflate);
+        auto options =
+            open_options("", storage, "", false, class_subset, class_subset_seed, subset, subset_seed, inflate);
         std::vector<std::pair<std::string, dataset::Label>> samples;
         samples.reserve(paths.size());
         for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -111,9 +115,9 @@ void bind_dataset(nb::module_& module) {
           return DatasetHandle{dataset::from_list(std::move(samples), kind, options)};
         });
       },
-      nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"),
-      nb::arg("storage"), nb::arg("class_subset"), nb::arg("class_subset_seed"), nb::arg("subset"),
-      nb::arg("subset_seed"), nb::arg("inflate"));
+      nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"), nb::arg("storage"),
+      nb::arg("class_subset"), nb::arg("class_subset_seed"), nb::arg("subset"), nb::arg("subset_seed"),
+      nb::arg("inflate"));
 }
 
 }  // namespace stoker::bindings

@@ -1,13 +1,24 @@
 // stoker::Error becomes the Python exception that fits its kind; the classes are in stoker/errors.py.
+#include <unistd.h>
+
 #include "bindings/bindings.h"
 
 namespace stoker::bindings {
 
 void Origin::check(const char* what) const {
   if (!is_forked()) return;
-  throw Error(ErrorKind::unsupported, std::string("cannot use ") + what + " in a forked process: its threads stayed in the parent",
+  throw Error(ErrorKind::unsupported,
+              std::string("cannot use ") + what + " in a forked process: its threads stayed in the parent",
               "make the loader in the process that uses it; its workers are threads, so no worker processes are needed "
               "(multiprocessing: set_start_method(\"spawn\"))");
+}
+
+void WithoutGil::take() noexcept {
+  try {
+    PyEval_RestoreThread(thread_);
+  } catch (...) {  // pthread_exit of a finalizing interpreter: leaving this handler would abort the process
+    while (true) pause();
+  }
 }
 
 void bind_errors(nb::module_& module) {

@@ -1,21 +1,23 @@
-// loader::Loader as stoker._engine.Loader. Arguments are checked for meaning by the engine, for form in stoker/loader.py.
+// loader::Loader as stoker._engine.Loader. Arguments are checked for meaning by the engine, for form in
+// stoker/loader.py.
 #include "stoker/loader/loader.h"
+
+#include <atomic>
+#include <memory>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
-#include <memory>
-
-#include "bindings/batch.h"
-#include "bindings/dataset.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/order.h"
 #include "stoker/loader/device.h"
 #include "stoker/os/memory.h"
 #include "stoker/transform/ops.h"
+
+#include "bindings/batch.h"
+#include "bindings/dataset.h"
 
 namespace stoker::bindings {
 namespace {
@@ -36,7 +38,7 @@ class LoaderHandle {
     if (origin_.is_forked()) {
       static_cast<void>(loader_.release());
     } else {
-      nb::gil_scoped_release no_gil;
+      WithoutGil no_gil;
       loader_.reset();
     }
   }
@@ -80,7 +82,9 @@ transform::Ops parse_transform(const std::string& text) {
   return text.starts_with('[') ? transform::ops_from_json(text) : transform::parse_ops(text);
 }
 
-double seconds(std::int64_t ns) noexcept { return static_cast<double>(ns) * 1e-9; }
+double seconds(std::int64_t ns) noexcept {
+  return static_cast<double>(ns) * 1e-9;
+}
 
 nb::dict stage_dict(const measure::StageTotals& totals) {
   nb::dict out;
@@ -268,7 +272,8 @@ void bind_loader(nb::module_& module) {
       .def(
           "start_epoch",
           [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position) {
-            self.consume([&](loader::Loader& loader, const std::function<bool()>&) { loader.start_epoch(epoch, position); });
+            self.consume(
+                [&](loader::Loader& loader, const std::function<bool()>&) { loader.start_epoch(epoch, position); });
           },
           nb::arg("epoch"), nb::arg("position") = 0)
       .def(

@@ -3,7 +3,8 @@
 
 NB_MODULE(_engine, module) {
   module.doc() = "The C++ engine of Stoker. Private: use the package stoker.";
-  // Loaders and batches may outlive the interpreter; the exit handler in stoker/loader.py has stopped their threads by then.
+  // Loaders and batches may outlive the interpreter; the exit handler in stoker/loader.py has stopped their threads by
+  // then.
   nb::set_leak_warnings(false);
   stoker::bindings::bind_errors(module);
   stoker::bindings::bind_dataset(module);

@@ -392,11 +392,18 @@ class Loader:
     # ---- inside
 
     def _next(self, iteration: int) -> Batch:
+        if _exiting:  # a daemon thread that still iterates while the interpreter ends: ends without a traceback
+            raise SystemExit
         engine = self._usable()
         if iteration != self._iteration:
             raise Error("cannot go on with this iterator: the loader has started another one since",
                         "one iterator is live at a time; make a second Loader for a second pass at the same time", "usage")
-        slab = engine.next()
+        try:
+            slab = engine.next()
+        except Error:
+            if _exiting:
+                raise SystemExit from None
+            raise
         if slab is None:
             self._steps_left = 0
             raise StopIteration
@@ -747,11 +754,14 @@ def _short(value: Any) -> str:
 
 
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()
+_exiting = False
 
 
 @atexit.register
 def _close_live_loaders() -> None:
     """Threads of the engine must be gone before the interpreter takes its memory apart."""
+    global _exiting
+    _exiting = True
     for loader in list(_live):
         loader.close()
     _engine.set_stream_provider(None)
