@@ -331,8 +331,9 @@ Stats Loader::Engine::stats() const {
   stats.io_threads = options_.io_threads;
   stats.memory_limit = options_.memory_limit;
   if (pool_) {
-    stats.memory_used = pool_->used_bytes() + ring_bytes_ + scratch_budget_->used_bytes();
-    stats.memory_peak = pool_->peak_bytes() + ring_bytes_ + scratch_budget_->peak_bytes();
+    const std::uint64_t ring_size = ring_ ? ring_->capacity() : 0;
+    stats.memory_used = pool_->used_bytes() + ring_size + scratch_budget_->used_bytes();
+    stats.memory_peak = pool_->peak_bytes() + ring_size + scratch_budget_->peak_bytes();
     stats.slabs = pool_->count();
     stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
     stats.slab_bytes = pool_->used_bytes();

@@ -74,7 +74,10 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   if (options_.pin_memory) {
     std::string why;
     device_ = DeviceRuntime::find(&why);
-    if (!device_) notes_.push_back("pin_memory is off: " + why);
+    if (!device_) {
+      notes_.push_back("pin_memory is off: " + why);
+      options_.pin_memory = false;
+    }
   }
   const os::Cores cores = os::effective_cores();
   auto_workers_ = options_.num_workers == kAuto;
@@ -142,8 +145,10 @@ void Loader::Engine::divide_memory() {
   const auto on_ring = [&](std::uint64_t bytes) {
     return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
   };
-  const bool has_files = dataset_->extent(0).source == nullptr;
-  const std::uint64_t mean = has_files || facts.array ? facts.total_bytes / count : facts.largest_bytes;
+  const std::uint64_t looks = std::min<std::uint64_t>(count, 256);
+  std::uint64_t mean = 0;
+  for (std::uint64_t i = 0; i < looks && dataset_->size() > 0; ++i) mean += dataset_->extent(i * count / looks).bytes;
+  mean /= looks;
   const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));
   const std::uint64_t largest = on_ring(facts.largest_bytes);
 
@@ -159,10 +164,10 @@ void Loader::Engine::divide_memory() {
   // and the piece at the end of the ring that is too short for a block is lost.
   std::uint64_t ring_least = up(usual, 4096) + 4096;
   if (recipe_.varies()) {
-    ring_least = std::min(batch * up(largest, 4096), up(facts.total_bytes, 4096) + batch * 4 * 4096) +
-                 up(largest, 4096) + kUnitBytes;
+    ring_least = (batch + 1) * up(largest, 4096) + kUnitBytes;
   }
   if (in_place_) ring_least = 4096;
+  ring_least = os::Arena::rounded(ring_least);
   const std::uint64_t least = 2 * slab + ring_least + scratch_least;
   if (limit < least) {
     throw Error(
@@ -179,6 +184,11 @@ void Loader::Engine::divide_memory() {
     left -= granted;
     return granted;
   };
+  // Before anything else, the largest sample: without room for it, it is an error.
+  if (const std::uint64_t wanted = os::Arena::rounded(up(largest, 4096) + 4096);
+      !in_place_ && wanted > ring_least && wanted - ring_least <= left) {
+    ring_least += grant(wanted - ring_least);
+  }
   const std::uint64_t more_slabs =
       recipe_.varies() ? 0 : grant(options_.prefetch_factor * slab) / std::max<std::uint64_t>(1, slab);
   scratch_limit_ =
@@ -186,8 +196,14 @@ void Loader::Engine::divide_memory() {
   std::uint64_t ring_wanted = options_.read_ahead != 0
                                   ? options_.read_ahead + largest
                                   : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
-  ring_wanted = std::max(ring_wanted, ring_least);
+  ring_wanted = os::Arena::rounded(std::max(ring_wanted, ring_least));
   ring_bytes_ = in_place_ ? 4096 : ring_least + grant(ring_wanted - ring_least);
+  // An arena is whole pages, large ones from 2 MiB on: what does not fill one goes back.
+  if (const std::uint64_t whole = ring_bytes_ / (2 * kMiB) * (2 * kMiB); whole >= ring_least && whole > 0) {
+    left += ring_bytes_ - whole;
+    ring_bytes_ = whole;
+  }
+  ring_bytes_ = ring_bytes_ / 4096 * 4096;
   // What is left may hold batches that the consumer keeps.
   slab_limit_ = 2 * slab + more_slabs * slab + left;
   if (scratch_limit_ == 0)
@@ -326,6 +342,7 @@ void Loader::Engine::restart(std::uint64_t epoch, std::uint64_t position) {
   const auto deadline =
       measure::Clock::now() + (options_.timeout.count() > 0 ? options_.timeout : std::chrono::hours(24));
   while (units_out_ > 0) {
+    if (fatal_) throw *fatal_;  // the thread that would end them is gone
     if (inline_) {
       if (Unit* const unit = pop_locked()) {
         lock.unlock();

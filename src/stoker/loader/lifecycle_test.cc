@@ -39,13 +39,13 @@ TEST(LoaderMemory, WhatIsHeldNeverPassesTheLimit) {
   Folder folder;
   write_wavs(folder, 400, 2000);
   const auto data = open_uncached(folder.path());
-  for (const std::uint64_t limit : {8u << 20, 16u << 20, 64u << 20}) {
+  for (const std::uint64_t limit : {5u << 20, 8u << 20, 13u << 20, 64u << 20}) {
     LoaderOptions options = batches_of(32);
     options.memory_limit = limit;
     options.transform = parse_ops("pad:2000");
     Loader loader(data, options);
     EXPECT_EQ(indices_of(drain(loader)).size(), 400u);
-    EXPECT_LE(loader.stats().memory_peak, limit);
+    EXPECT_LE(loader.stats().memory_peak, limit);  // counts whole pages, as they are mapped
     EXPECT_GT(loader.stats().memory_peak, 0u);
   }
 }
