@@ -103,7 +103,7 @@ class Plan {
   bool array_is_copy() const noexcept { return array_is_copy_; }  // bytes go to the slot as they are
   Result apply_array(const std::byte* source, std::byte* slot) const noexcept;
 
-  struct Compiled;  // private to plan.cc
+  struct Compiled;  // private, in compiled.h
 
  private:
   Input input_;

@@ -1,0 +1,214 @@
+// Operations as JSON, from Python.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/transform/ops_check.h"
+#include "stoker/transform/ops_forms.h"
+
+namespace stoker::transform {
+namespace {
+
+// One JSON object, whose fields are taken by name; what is left over is refused.
+class Fields {
+ public:
+  Fields(const Form& form, const nlohmann::json& object) : form_(form), object_(object) { known_.push_back("op"); }
+
+  const nlohmann::json* find(std::string_view name) {
+    known_.push_back(name);
+    const auto at = object_.find(name);
+    return at == object_.end() || at->is_null() ? nullptr : &*at;
+  }
+
+  template <typename Number>
+  void number(std::string_view name, Number& value) {
+    const nlohmann::json* const field = find(name);
+    if (field == nullptr) return;
+    if constexpr (std::is_integral_v<Number>) {
+      // Python writes 224.0 for a float that is whole.
+      const bool whole = field->is_number_unsigned() ||
+                         (field->is_number_float() && std::floor(field->get<double>()) == field->get<double>() &&
+                          field->get<double>() >= 0 && field->get<double>() < 0x1p53);
+      if (whole) {
+        const std::uint64_t wide = field->is_number_unsigned() ? field->get<std::uint64_t>()
+                                                               : static_cast<std::uint64_t>(field->get<double>());
+        if (wide <= std::numeric_limits<Number>::max()) return void(value = static_cast<Number>(wide));
+      }
+      refuse_argument(form_, fmt::format("{} = {} is not a whole number in range", name, field->dump()));
+    } else {
+      if (!field->is_number()) refuse_argument(form_, fmt::format("{} = {} is not a number", name, field->dump()));
+      value = static_cast<Number>(field->get<double>());
+    }
+  }
+
+  void filter(Filter& filter) {
+    const nlohmann::json* const field = find("filter");
+    if (field == nullptr) return;
+    const auto at =
+        field->is_string() ? std::find(kFilters.begin(), kFilters.end(), field->get<std::string>()) : kFilters.end();
+    if (at == kFilters.end()) {
+      refuse_argument(form_, fmt::format("filter {} is none of {}", field->dump(), fmt::join(kFilters, ", ")));
+    }
+    filter = static_cast<Filter>(at - kFilters.begin());
+  }
+
+  std::vector<float> figures(std::string_view name) {
+    const nlohmann::json* const field = find(name);
+    if (field == nullptr) refuse_argument(form_, fmt::format("{} is missing", name));
+    std::vector<float> values;
+    for (const nlohmann::json& item : field->is_array() ? *field : nlohmann::json::array({*field})) {
+      if (!item.is_number())
+        refuse_argument(form_, fmt::format("{} = {} is not a list of numbers", name, field->dump()));
+      values.push_back(static_cast<float>(item.get<double>()));
+    }
+    return values;
+  }
+
+  void finish() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      const std::string near = nearest(key, known_.data(), known_.size());
+      refuse_argument(form_, near.empty() ? fmt::format("it has no argument `{}`", key)
+                                          : fmt::format("it has no argument `{}`: did you mean `{}`?", key, near));
+    }
+  }
+
+  const Form& form() const { return form_; }
+
+ private:
+  const Form& form_;
+  const nlohmann::json& object_;
+  std::vector<std::string_view> known_;
+};
+
+Ops read_json_list(const nlohmann::json& list, bool inside_views);
+
+Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
+  switch (which) {
+    case index_of<RandomResizedCrop>(): {
+      RandomResizedCrop op;
+      fields.number("height", op.height);
+      fields.number("width", op.width);
+      fields.number("scale_min", op.scale_min);
+      fields.number("scale_max", op.scale_max);
+      fields.number("ratio_min", op.ratio_min);
+      fields.number("ratio_max", op.ratio_max);
+      fields.filter(op.filter);
+      fields.finish();
+      return {op};
+    }
+    case index_of<Resize>(): {
+      Resize op;
+      fields.number("height", op.height);
+      fields.number("width", op.width);
+      fields.filter(op.filter);
+      fields.finish();
+      return {op};
+    }
+    case index_of<CenterCrop>(): {
+      CenterCrop op;
+      fields.number("height", op.height);
+      fields.number("width", op.width);
+      fields.finish();
+      return {op};
+    }
+    case index_of<HorizontalFlip>(): {
+      HorizontalFlip op;
+      fields.number("p", op.p);
+      fields.finish();
+      return {op};
+    }
+    case index_of<Normalize>(): {
+      if (const nlohmann::json* const preset = fields.find("preset")) {
+        fields.finish();
+        if (*preset != "imagenet")
+          refuse_argument(fields.form(), fmt::format("preset {} is not `imagenet`", preset->dump()));
+        return {imagenet()};
+      }
+      Normalize op;
+      op.mean = fields.figures("mean");
+      op.std = fields.figures("std");
+      fields.finish();
+      return {op};
+    }
+    case index_of<ToFloat>():
+      fields.finish();
+      return {ToFloat{}};
+    case index_of<Window>(): {
+      Window op;
+      fields.number("level_min", op.level_min);
+      fields.number("level_max", op.level_max);
+      fields.number("width_min", op.width_min);
+      fields.number("width_max", op.width_max);
+      if (fields.find("offset") != nullptr) fields.number("offset", op.offset.emplace());
+      fields.finish();
+      return {op};
+    }
+    case index_of<PadOrTrim>(): {
+      PadOrTrim op;
+      fields.number("frames", op.frames);
+      fields.finish();
+      return {op};
+    }
+    case index_of<Resample>(): {
+      Resample op;
+      fields.number("hz", op.hz);
+      fields.finish();
+      return {op};
+    }
+    case index_of<Mono>():
+      fields.finish();
+      return {Mono{}};
+    default:
+      break;
+  }
+  if (inside_views) refuse_argument(fields.form(), "it cannot stand inside another Views");
+  const nlohmann::json* const groups = fields.find("groups");
+  fields.finish();
+  if (groups == nullptr || !groups->is_array()) refuse_argument(fields.form(), "the groups are missing");
+  Views views;
+  for (const nlohmann::json& item : *groups) {
+    if (!item.is_object()) refuse_argument(fields.form(), "a group is not an object {name, count, ops}");
+    Fields of_group(fields.form(), item);
+    Views::Group group;
+    const nlohmann::json* const name = of_group.find("name");
+    if (name == nullptr || !name->is_string()) refuse_argument(fields.form(), "a group has no name");
+    group.name = name->get<std::string>();
+    of_group.number("count", group.count);
+    if (const nlohmann::json* const ops = of_group.find("ops")) group.ops = read_json_list(*ops, true);
+    of_group.finish();
+    views.groups.push_back(std::move(group));
+  }
+  return {views};
+}
+
+Ops read_json_list(const nlohmann::json& list, bool inside_views) {
+  if (!list.is_array()) refuse("cannot read the transform: it is not a list of operations");
+  Ops ops;
+  for (const nlohmann::json& item : list) {
+    const auto name = item.is_object() ? item.find("op") : item.end();
+    if (!item.is_object() || name == item.end() || !name->is_string()) {
+      refuse(fmt::format("cannot read the transform: {} is not an object with \"op\"", item.dump()));
+    }
+    const std::size_t which = find_form(name->get<std::string>());
+    ops.push_back(read_json_op(which, Fields(kForms[which], item), inside_views));
+    check_op(ops.back());
+  }
+  return ops;
+}
+
+}  // namespace
+
+Ops ops_from_json(std::string_view json) {
+  const nlohmann::json list = nlohmann::json::parse(json, nullptr, false);
+  if (list.is_discarded()) refuse("cannot read the transform: it is not valid JSON");
+  return read_json_list(list, false);
+}
+
+}  // namespace stoker::transform

@@ -1,0 +1,342 @@
+// The short text of operations, read and written.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/transform/ops_check.h"
+#include "stoker/transform/ops_forms.h"
+
+namespace stoker::transform {
+namespace {
+
+template <typename Number>
+bool read_number(std::string_view text, Number& value) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return false;
+  if constexpr (std::is_floating_point_v<Number>) return std::isfinite(value);
+  return true;
+}
+
+// One operation's arguments: "224:scale=0.2..1" read in order, each once.
+class Arguments {
+ public:
+  Arguments(const Form& form, std::string_view text) : form_(form) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find(':'), text.size());
+      const std::string_view part = text.substr(0, end);
+      const std::size_t equal = part.find('=');
+      if (equal == std::string_view::npos) {
+        parts_.push_back({"", part});
+      } else {
+        parts_.push_back({part.substr(0, equal), part.substr(equal + 1)});
+      }
+      if (end == text.size()) break;
+      text.remove_prefix(end + 1);
+      if (text.empty()) refuse_argument(form_, "an argument after `:` is empty");
+    }
+  }
+
+  // The argument of that name or, given bare, the next bare one.
+  std::optional<std::string_view> take(std::string_view name) {
+    names_.push_back(name);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].first == name || (parts_[i].first.empty() && i == 0)) {
+        const std::string_view value = parts_[i].second;
+        parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
+        if (value.empty()) refuse_argument(form_, fmt::format("`{}` is empty", name));
+        return value;
+      }
+    }
+    return std::nullopt;
+  }
+
+  template <typename Number>
+  void number(std::string_view name, Number& value) {
+    const auto text = take(name);
+    if (text && !read_number(*text, value)) {
+      refuse_argument(form_, fmt::format("`{}` is not a {} for {}", *text,
+                                         std::is_integral_v<Number> ? "whole number" : "number", name));
+    }
+  }
+
+  void range(std::string_view name, double& low, double& high) {
+    const auto text = take(name);
+    if (!text) return;
+    const std::size_t dots = text->find("..");
+    const bool ok = dots == std::string_view::npos
+                        ? read_number(*text, low) && (high = low, true)
+                        : read_number(text->substr(0, dots), low) && read_number(text->substr(dots + 2), high);
+    if (!ok) refuse_argument(form_, fmt::format("`{}` is not a range for {} (low..high, or one number)", *text, name));
+  }
+
+  // "224" or "224x160"; `square`: one number means both.
+  void size(std::uint32_t& height, std::uint32_t& width, bool square) {
+    const auto text = take("size");
+    if (!text) return;
+    const std::size_t cross = text->find('x');
+    const bool ok = cross == std::string_view::npos ? read_number(*text, height) && (width = square ? height : 0, true)
+                                                    : read_number(text->substr(0, cross), height) &&
+                                                          read_number(text->substr(cross + 1), width) && width > 0;
+    if (!ok) refuse_argument(form_, fmt::format("`{}` is not a size (pixels, or HEIGHTxWIDTH)", *text));
+  }
+
+  void filter(Filter& filter) {
+    const auto text = take("filter");
+    if (!text) return;
+    const auto at = std::find(kFilters.begin(), kFilters.end(), *text);
+    if (at == kFilters.end()) {
+      refuse_argument(form_, fmt::format("filter `{}` is none of {}", *text, fmt::join(kFilters, ", ")));
+    }
+    filter = static_cast<Filter>(at - kFilters.begin());
+  }
+
+  const Form& form() const { return form_; }
+
+  void finish() const {
+    if (parts_.empty()) return;
+    const auto& [name, value] = parts_.front();
+    if (names_.empty())
+      refuse_argument(form_, fmt::format("`{}` is too much, it takes no argument", name.empty() ? value : name));
+    if (name.empty()) refuse_argument(form_, fmt::format("`{}` is an argument too many", value));
+    refuse_argument(
+        form_, fmt::format("`{}` is not one of its arguments ({}), or is given twice", name, fmt::join(names_, ", ")));
+  }
+
+ private:
+  const Form& form_;
+  std::vector<std::pair<std::string_view, std::string_view>> parts_;
+  std::vector<std::string_view> names_;
+};
+
+// "0.485+0.456+0.406"; the plus of an exponent ("1e+2") does not separate.
+std::vector<float> read_figures(const Form& form, std::string_view text) {
+  std::vector<float> figures;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const bool separates = i == text.size() || (text[i] == '+' && i > from && text[i - 1] != 'e' && text[i - 1] != 'E');
+    if (!separates) continue;
+    float value = 0;
+    if (!read_number(text.substr(from, i - from), value)) {
+      refuse_argument(form, fmt::format("`{}` is not a list of numbers joined by +", text));
+    }
+    figures.push_back(value);
+    from = i + 1;
+  }
+  return figures;
+}
+
+Op read_op(std::size_t which, Arguments args) {
+  switch (which) {
+    case index_of<RandomResizedCrop>(): {
+      RandomResizedCrop op;
+      args.size(op.height, op.width, true);
+      args.range("scale", op.scale_min, op.scale_max);
+      args.range("ratio", op.ratio_min, op.ratio_max);
+      args.filter(op.filter);
+      args.finish();
+      return {op};
+    }
+    case index_of<Resize>(): {
+      Resize op;
+      args.size(op.height, op.width, false);
+      args.filter(op.filter);
+      args.finish();
+      return {op};
+    }
+    case index_of<CenterCrop>(): {
+      CenterCrop op;
+      args.size(op.height, op.width, true);
+      args.finish();
+      return {op};
+    }
+    case index_of<HorizontalFlip>(): {
+      HorizontalFlip op;
+      args.number("p", op.p);
+      args.finish();
+      return {op};
+    }
+    case index_of<Normalize>(): {
+      const auto text = args.take("mean/std");
+      args.finish();
+      if (!text) refuse_argument(args.form(), "mean and std are missing");
+      if (lower(*text) == "imagenet") return {imagenet()};
+      const std::size_t slash = text->find('/');
+      if (slash == std::string_view::npos) {
+        refuse_argument(args.form(), fmt::format("`{}` is neither `imagenet` nor MEAN/STD", *text));
+      }
+      return {Normalize{read_figures(args.form(), text->substr(0, slash)),
+                        read_figures(args.form(), text->substr(slash + 1))}};
+    }
+    case index_of<ToFloat>():
+      args.finish();
+      return {ToFloat{}};
+    case index_of<Window>(): {
+      Window op;
+      args.range("level", op.level_min, op.level_max);
+      args.range("width", op.width_min, op.width_max);
+      double offset = std::numeric_limits<double>::infinity();
+      args.number("offset", offset);
+      if (std::isfinite(offset)) op.offset = offset;
+      args.finish();
+      return {op};
+    }
+    case index_of<PadOrTrim>(): {
+      PadOrTrim op;
+      args.number("frames", op.frames);
+      args.finish();
+      return {op};
+    }
+    case index_of<Resample>(): {
+      Resample op;
+      args.number("hz", op.hz);
+      args.finish();
+      return {op};
+    }
+    case index_of<Mono>():
+      args.finish();
+      return {Mono{}};
+    default:
+      break;
+  }
+  refuse_argument(kForms[index_of<Views>()], "the groups are missing");
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Parts between commas that lie outside all brackets.
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  std::string open;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '[') open.push_back(c == '(' ? ')' : ']');
+    if (c == ')' || c == ']') {
+      if (open.empty() || open.back() != c)
+        refuse(fmt::format("cannot read transform `{}`: `{}` closes nothing", text, c));
+      open.pop_back();
+    }
+    if (c == ',' && open.empty()) parts.push_back(trimmed(text.substr(from, i - from))), from = i + 1;
+  }
+  if (!open.empty()) refuse(fmt::format("cannot read transform `{}`: `{}` is missing", text, open.back()));
+  parts.push_back(trimmed(text.substr(from)));
+  return parts;
+}
+
+Ops parse_list(std::string_view text, bool inside_views);
+
+Op read_views(std::string_view inside) {
+  const Form& form = kForms[index_of<Views>()];
+  Views views;
+  for (const std::string_view part : split(inside)) {
+    const std::size_t equal = part.find('='), bracket = part.find('[');
+    std::uint32_t count = 0;
+    if (equal == std::string_view::npos || bracket == std::string_view::npos || bracket < equal || part.back() != ']' ||
+        !read_number(trimmed(part.substr(equal + 1, bracket - equal - 1)), count)) {
+      refuse_argument(form, fmt::format("`{}` is not name=count[operations]", part));
+    }
+    views.groups.push_back({std::string(trimmed(part.substr(0, equal))), count,
+                            parse_list(part.substr(bracket + 1, part.size() - bracket - 2), true)});
+  }
+  return {views};
+}
+
+Ops parse_list(std::string_view text, bool inside_views) {
+  Ops ops;
+  if (trimmed(text).empty()) return ops;
+  for (const std::string_view part : split(text)) {
+    const std::size_t end = std::min(part.find_first_of(":("), part.size());
+    const std::size_t which = find_form(trimmed(part.substr(0, end)));
+    if (which == index_of<Views>()) {
+      if (inside_views) refuse_argument(kForms[which], "it cannot stand inside another Views");
+      if (end == part.size() || part[end] != '(' || part.back() != ')')
+        refuse_argument(kForms[which], "the groups are missing");
+      ops.push_back(read_views(part.substr(end + 1, part.size() - end - 2)));
+    } else {
+      if (end < part.size() && part[end] == '(') refuse_argument(kForms[which], "arguments follow `:`, not `(`");
+      ops.push_back(read_op(which, Arguments(kForms[which], end < part.size() ? part.substr(end + 1) : "")));
+      if (end + 1 == part.size()) refuse_argument(kForms[which], "an argument after `:` is empty");
+    }
+    check_op(ops.back());
+  }
+  return ops;
+}
+
+std::string range_text(double low, double high) {
+  return low == high ? fmt::format("{}", low) : fmt::format("{}..{}", low, high);
+}
+
+std::string size_text(std::uint32_t height, std::uint32_t width) {
+  return height == width ? fmt::format("{}", height) : fmt::format("{}x{}", height, width);
+}
+
+std::string filter_text(Filter filter) {
+  return filter == Filter::bilinear ? "" : fmt::format(":filter={}", name(filter));
+}
+
+struct ToText {
+  std::string operator()(const RandomResizedCrop& op) const {
+    const RandomResizedCrop usual;
+    std::string text = "rrc:" + size_text(op.height, op.width);
+    if (op.scale_min != usual.scale_min || op.scale_max != usual.scale_max) {
+      text += ":scale=" + range_text(op.scale_min, op.scale_max);
+    }
+    if (op.ratio_min != usual.ratio_min || op.ratio_max != usual.ratio_max) {
+      text += ":ratio=" + range_text(op.ratio_min, op.ratio_max);
+    }
+    return text + filter_text(op.filter);
+  }
+  std::string operator()(const Resize& op) const {
+    return (op.width == 0 ? fmt::format("resize:{}", op.height) : fmt::format("resize:{}x{}", op.height, op.width)) +
+           filter_text(op.filter);
+  }
+  std::string operator()(const CenterCrop& op) const { return "centercrop:" + size_text(op.height, op.width); }
+  std::string operator()(const HorizontalFlip& op) const {
+    return op.p == HorizontalFlip{}.p ? "flip" : fmt::format("flip:{}", op.p);
+  }
+  std::string operator()(const Normalize& op) const {
+    const Normalize usual = imagenet();
+    if (op.mean == usual.mean && op.std == usual.std) return "normalize:imagenet";
+    return fmt::format("normalize:{}/{}", fmt::join(op.mean, "+"), fmt::join(op.std, "+"));
+  }
+  std::string operator()(const ToFloat&) const { return "tofloat"; }
+  std::string operator()(const Window& op) const {
+    std::string text = fmt::format("window:level={}:width={}", range_text(op.level_min, op.level_max),
+                                   range_text(op.width_min, op.width_max));
+    return op.offset ? text + fmt::format(":offset={}", *op.offset) : text;
+  }
+  std::string operator()(const PadOrTrim& op) const { return fmt::format("pad:{}", op.frames); }
+  std::string operator()(const Resample& op) const { return fmt::format("resample:{}", op.hz); }
+  std::string operator()(const Mono&) const { return "mono"; }
+  std::string operator()(const Views& op) const {
+    std::string groups;
+    for (const Views::Group& group : op.groups) {
+      groups += fmt::format("{}{}={}[{}]", groups.empty() ? "" : ",", group.name, group.count, to_text(group.ops));
+    }
+    return fmt::format("views({})", groups);
+  }
+};
+
+}  // namespace
+
+Ops parse_ops(std::string_view text) {
+  return parse_list(text, false);
+}
+
+std::string to_text(const Ops& ops) {
+  std::string text;
+  for (const Op& op : ops) text += (text.empty() ? "" : ",") + std::visit(ToText{}, op.what);
+  return text;
+}
+
+}  // namespace stoker::transform

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/transform/compiled.h"
+#include "stoker/transform/half.h"
+#include "stoker/transform/ops_check.h"
+
+namespace stoker::transform {
+namespace {
+
+template <typename T>
+void read_elements(const std::byte* from, std::size_t count, float* into) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    into[i] = static_cast<float>(value);
+  }
+}
+
+void read_floats(DType type, const std::byte* from, std::size_t count, float* into) noexcept {
+  switch (type) {
+    case DType::u8:
+    case DType::boolean:
+      return read_elements<std::uint8_t>(from, count, into);
+    case DType::i8:
+      return read_elements<std::int8_t>(from, count, into);
+    case DType::u16:
+      return read_elements<std::uint16_t>(from, count, into);
+    case DType::i16:
+      return read_elements<std::int16_t>(from, count, into);
+    case DType::u32:
+      return read_elements<std::uint32_t>(from, count, into);
+    case DType::i32:
+      return read_elements<std::int32_t>(from, count, into);
+    case DType::u64:
+      return read_elements<std::uint64_t>(from, count, into);
+    case DType::i64:
+      return read_elements<std::int64_t>(from, count, into);
+    case DType::f32:
+      return read_elements<float>(from, count, into);
+    case DType::f64:
+      return read_elements<double>(from, count, into);
+    case DType::f16:
+    case DType::bf16:
+      for (std::size_t i = 0; i < count; ++i) {
+        std::uint16_t half = 0;
+        std::memcpy(&half, from + i * 2, 2);
+        into[i] = type == DType::f16 ? from_float16(half) : from_bfloat16(half);
+      }
+  }
+}
+
+}  // namespace
+
+ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions& options) {
+  ArrayPlan plan;
+  plan.from = input.dtype;
+  for (const std::uint64_t extent : input.shape) plan.count *= extent;
+  bool to_float = false;
+  for (const Op& op : ops) {
+    check_op(op);
+    if (!std::holds_alternative<ToFloat>(op.what)) {
+      refuse(op,
+             fmt::format("these samples are {} arrays [{}], which take ToFloat or dtype= alone", name(input.dtype),
+                         fmt::join(input.shape, ", ")),
+             "arrays count as pictures when a sample is uint8 [H, W], [H, W, 1] or [H, W, 3], or uint16 [H, W]");
+    }
+    if (to_float) refuse(op, "it is given twice");
+    to_float = true;
+    const bool known =
+        input.dtype == DType::u8 || input.dtype == DType::u16 || is_float(input.dtype) || input.dtype == DType::f64;
+    if (!known) {
+      refuse(op, fmt::format("it takes uint8, uint16 and float arrays, and these are {}", name(input.dtype)),
+             "choose dtype=\"float32\", which converts without scaling");
+    }
+    plan.divisor = input.dtype == DType::u8 ? 255.0F : input.dtype == DType::u16 ? 65535.0F : 1.0F;
+  }
+  plan.to = options.dtype.value_or(to_float ? DType::f32 : input.dtype);
+  if (plan.to != plan.from && !is_float(plan.to)) {
+    throw Error(ErrorKind::usage, fmt::format("cannot give {} arrays as {}", name(plan.from), name(plan.to)),
+                fmt::format("choose dtype float32, float16 or bfloat16, or leave it {}", name(plan.from)));
+  }
+  if (to_float && !is_float(plan.to)) {
+    throw Error(ErrorKind::usage, fmt::format("cannot give arrays as {}: ToFloat makes them float", name(plan.to)),
+                "leave ToFloat out, or choose dtype float32, float16 or bfloat16");
+  }
+  return plan;
+}
+
+Result Plan::apply_array(const std::byte* source, std::byte* slot) const noexcept {
+  const ArrayPlan& plan = compiled_->array;
+  if (array_is_copy_) {
+    std::memcpy(slot, source, plan.count * size_of(plan.to));
+    return {};
+  }
+  std::array<float, 1024> chunk;
+  for (std::uint64_t at = 0; at < plan.count; at += chunk.size()) {
+    const std::size_t count = std::min<std::uint64_t>(chunk.size(), plan.count - at);
+    read_floats(plan.from, source + at * size_of(plan.from), count, chunk.data());
+    if (plan.divisor != 1.0F) {
+      for (std::size_t i = 0; i < count; ++i) chunk[i] /= plan.divisor;
+    }
+    convert(chunk.data(), count, plan.to, slot + at * size_of(plan.to));
+  }
+  return {};
+}
+
+}  // namespace stoker::transform

@@ -1,0 +1,244 @@
+// Reads a list of operations on pictures.
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/transform/compiled.h"
+#include "stoker/transform/ops_check.h"
+
+namespace stoker::transform {
+namespace {
+
+// Every operation draws from a stream of its own, so that none shifts the numbers of another. A stream is named by the
+// kind of operation and by which of its kind it is.
+std::uint32_t stream_of(const Op& op, std::uint32_t occurrence) {
+  return static_cast<std::uint32_t>(op.what.index()) * 256 + occurrence;
+}
+
+std::string size_text(std::uint32_t height, std::uint32_t width) {
+  return fmt::format("{}x{}", height, width);
+}
+
+// Reads one list of picture operations, in order, and refuses what cannot be.
+class ImageCompiler {
+ public:
+  ImageCompiler(const Input& input, const OutputOptions& options)
+      : input_(input), options_(options), width_(input.width), height_(input.height) {}
+
+  ImagePlan compile(const Ops& ops) {
+    for (const Op& op : ops) {
+      check_op(op);
+      std::visit([&](const auto& what) { add(op, what); }, op.what);
+    }
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  void add(const Op& op, const RandomResizedCrop& what) {
+    refuse_after_float(op);
+    Step step{Step::What::random_crop, what.height, what.width, what.filter, what, 0};
+    step.stream = stream_of(op, static_cast<std::uint32_t>(plan_.steps.size()));
+    add_resize(op, step);
+    fixed_ = true;
+    width_ = what.width, height_ = what.height;
+    shorter_ = std::min(width_, height_);
+  }
+
+  void add(const Op& op, const Resize& what) {
+    refuse_after_float(op);
+    const bool exact = what.width != 0;
+    add_resize(
+        op, {exact ? Step::What::exact_size : Step::What::shorter_side, what.height, what.width, what.filter, {}, 0});
+    if (exact) {
+      fixed_ = true;
+      width_ = what.width, height_ = what.height;
+      shorter_ = std::min(width_, height_);
+    } else {
+      shorter_ = what.height;
+      if (width_ != 0 && height_ != 0) std::tie(width_, height_) = shorter_side(width_, height_, what.height);
+    }
+  }
+
+  void add(const Op& op, const CenterCrop& what) {
+    const bool too_large = fixed_ ? what.width > width_ || what.height > height_
+                                  : shorter_ != 0 && std::max(what.width, what.height) > shorter_ &&
+                                        std::min(what.width, what.height) > shorter_;
+    if (too_large) {
+      refuse(op,
+             fmt::format("{} does not fit into the {} that comes before it", size_text(what.height, what.width),
+                         fixed_ ? size_text(height_, width_) : fmt::format("shorter side of {}", shorter_)),
+             "make the size before it larger, or the crop smaller");
+    }
+    plan_.steps.push_back({Step::What::center_crop, what.height, what.width, Filter::bilinear, {}, 0});
+    fixed_ = true;
+    width_ = what.width, height_ = what.height;
+    shorter_ = std::min(width_, height_);
+  }
+
+  void add(const Op& op, const HorizontalFlip& what) {
+    if (plan_.has_flip) refuse(op, "it is given twice");
+    plan_.has_flip = true;
+    plan_.flip_p = what.p;
+    plan_.flip_at = static_cast<std::uint32_t>(plan_.steps.size());
+  }
+
+  void add(const Op& op, const Normalize& what) {
+    if (!plan_.mean.empty()) refuse(op, "it is given twice");
+    if (what.mean.size() != 1 && what.mean.size() != input_.channels) {
+      refuse(op,
+             fmt::format("it has {} means, but the pictures have {} channel{}", what.mean.size(), input_.channels,
+                         input_.channels == 1 ? "" : "s"),
+             "give one mean and std per channel, or choose color=\"rgb\" or \"gray\"");
+    }
+    for (std::size_t c = 0; c < input_.channels; ++c) {
+      plan_.mean.push_back(what.mean[what.mean.size() == 1 ? 0 : c]);
+      plan_.std.push_back(what.std[what.mean.size() == 1 ? 0 : c]);
+    }
+    plan_.values = Values::unit;
+  }
+
+  void add(const Op& op, const ToFloat&) {
+    if (!plan_.mean.empty()) refuse(op, "Normalize before it has made floats already", "leave ToFloat out");
+    if (to_float_) refuse(op, "it is given twice");
+    to_float_ = true;
+    plan_.values = Values::unit;
+  }
+
+  void add(const Op& op, const Window& what) {
+    if (plan_.has_window) refuse(op, "it is given twice");
+    if (input_.bits != 16) refuse(op, "it needs 16-bit pictures, and these have 8 bits", "leave Window out");
+    refuse_after_float(op);
+    plan_.has_window = true;
+    plan_.window = what;
+    plan_.window_last = plan_.resizes != 0;
+    plan_.values = Values::unit;
+  }
+
+  void add(const Op& op, const PadOrTrim&) { refuse_sound(op); }
+  void add(const Op& op, const Resample&) { refuse_sound(op); }
+  void add(const Op& op, const Mono&) { refuse_sound(op); }
+  void add(const Op& op, const Views&) {
+    refuse(op, "it stands alone", "put the other operations into the lists of its groups");
+  }
+
+  void add_resize(const Op& op, const Step& step) {
+    if (plan_.resizes == kMostResizes) refuse(op, fmt::format("pictures are resized more than {} times", kMostResizes));
+    plan_.filters[plan_.resizes] = step.filter;
+    plan_.step_of[plan_.resizes] = static_cast<std::uint32_t>(plan_.steps.size());
+    ++plan_.resizes;
+    plan_.steps.push_back(step);
+  }
+
+  // Pillow resizes bytes: after the change to float the same operation would give other pixels.
+  void refuse_after_float(const Op& op) const {
+    if (to_float_ || !plan_.mean.empty()) {
+      refuse(op, fmt::format("it cannot come after {}", plan_.mean.empty() ? "ToFloat" : "Normalize"),
+             fmt::format("put {} before it", name(op)));
+    }
+  }
+
+  [[noreturn]] static void refuse_sound(const Op& op) {
+    refuse(op, "it is for sound, and these are pictures", "leave it out, or choose the sounds of the data set");
+  }
+
+  void finish() {
+    if (width_ == 0 || height_ == 0) {
+      throw Error(ErrorKind::usage, "cannot compile the transform: the size of the pictures is not known",
+                  "add Resize((height, width)) or RandomResizedCrop(size)");
+    }
+    plan_.deep = plan_.has_window || (to_float_ && input_.bits == 16);
+    const bool floats = plan_.values == Values::unit;
+    const DType dtype = options_.dtype.value_or(floats ? DType::f32 : DType::u8);
+    if (dtype != DType::u8 && !is_float(dtype)) {
+      throw Error(ErrorKind::usage, fmt::format("cannot give pictures as {}", name(dtype)),
+                  "choose dtype uint8, float16, bfloat16 or float32");
+    }
+    if (floats && dtype == DType::u8) {
+      const std::string_view by = !plan_.mean.empty() ? "Normalize" : plan_.has_window ? "Window" : "ToFloat";
+      throw Error(ErrorKind::usage, fmt::format("cannot give pictures as uint8: {} makes them float", by),
+                  fmt::format("leave {} out, or choose dtype float32, float16 or bfloat16", by));
+    }
+    plan_.store = {width_, height_, input_.channels, options_.layout == Layout::nchw, dtype};
+    if (!plan_.deep && dtype != DType::u8) make_table(dtype);
+  }
+
+  // The order of float32 operations is that of torchvision's ToTensor and Normalize.
+  void make_table(DType dtype) {
+    const std::size_t count = std::size_t{input_.channels} * 256;
+    std::vector<float> figures(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      float value = static_cast<float>(i % 256);
+      if (plan_.values == Values::unit) value = value / 255.0F;
+      if (!plan_.mean.empty()) {
+        value = value - plan_.mean[i / 256];
+        value = value / plan_.std[i / 256];
+      }
+      figures[i] = value;
+    }
+    plan_.table.resize(count * size_of(dtype));
+    convert(figures.data(), count, dtype, plan_.table.data());
+  }
+
+  const Input& input_;
+  const OutputOptions& options_;
+  ImagePlan plan_;
+  std::uint32_t width_, height_;  // so far, of the first picture
+  bool fixed_ = false;            // for every picture
+  std::uint32_t shorter_ = 0;     // for every picture; 0: not known
+  bool to_float_ = false;
+};
+
+}  // namespace
+
+ImagePlan compile_image(const Ops& ops, const Input& input, const OutputOptions& options) {
+  return ImageCompiler(input, options).compile(ops);
+}
+
+std::string describe_image(const ImagePlan& plan) {
+  std::vector<std::string> words;
+  const auto add_flip = [&](std::size_t at) {
+    if (plan.has_flip && plan.flip_at == at) words.push_back(fmt::format("flip p={}", plan.flip_p));
+  };
+  const auto add_window = [&] {
+    const Window& w = plan.window;
+    const auto range = [](double low, double high) {
+      return low == high ? fmt::format("{}", low) : fmt::format("{}..{}", low, high);
+    };
+    words.push_back(
+        fmt::format("window level {} width {}", range(w.level_min, w.level_max), range(w.width_min, w.width_max)));
+  };
+  if (plan.has_window && !plan.window_last) add_window();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    add_flip(i);
+    const Step& step = plan.steps[i];
+    switch (step.what) {
+      case Step::What::random_crop:
+        words.push_back(fmt::format("RandomResizedCrop {} {}", size_text(step.height, step.width), name(step.filter)));
+        break;
+      case Step::What::shorter_side:
+        words.push_back(fmt::format("Resize shorter side {} {}", step.height, name(step.filter)));
+        break;
+      case Step::What::exact_size:
+        words.push_back(fmt::format("Resize {} {}", size_text(step.height, step.width), name(step.filter)));
+        break;
+      case Step::What::center_crop:
+        words.push_back("CenterCrop " + size_text(step.height, step.width));
+        break;
+    }
+  }
+  add_flip(plan.steps.size());
+  if (plan.has_window && plan.window_last) add_window();
+  if (!plan.mean.empty()) {
+    words.push_back("normalize");
+  } else if (plan.values == Values::unit && !plan.has_window) {
+    words.push_back("to [0, 1]");
+  }
+  return fmt::format("{}", fmt::join(words, " -> "));
+}
+
+}  // namespace stoker::transform
