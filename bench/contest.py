@@ -168,7 +168,9 @@ def environment(work):
 
 
 def versions_of(tables):
-    found = {}
+    import stoker
+
+    found = {"stoker": stoker.__version__}
     for table in tables:
         for row in table["rows"]:
             for run in row.get("runs", []) if isinstance(row, dict) else []:

@@ -23,11 +23,11 @@ def work(args, stopwatch):
         nonlocal peak
         while not done.wait(0.005):
             peak = max(peak, own_bytes())
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)  # does not keep a failing process alive
     watcher.start()
     transform = [stoker.RandomResizedCrop(224)] + ([stoker.Normalize("imagenet")] if args["dtype"] == "float32" else [])
     loader = stoker.Loader(args["data"], batch_size=64, shuffle=True, seed=42, transform=transform, dtype=args["dtype"],
-                           memory_limit=args["memory_limit"], output="numpy")
+                           memory_limit=args["memory_limit"], prefetch_factor=64, output="numpy")
     items = 0
     for data, _ in loader:
         items += len(data)
