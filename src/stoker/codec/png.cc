@@ -1,12 +1,12 @@
 // PNG: chunks -> one zlib stream (libdeflate) -> unfilter in place -> store. Colours come out as Pillow's (see
 // codec.h): gamma, colour profiles and the colour key of tRNS change nothing; the alpha of a palette does.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "stoker/codec/byte_order.h"
 #include "stoker/codec/inflate.h"
 #include "stoker/codec/picture.h"
+#include "stoker/codec/png_filter.h"
 
 namespace stoker::codec {
 namespace {
@@ -201,48 +201,6 @@ Result inflate_rows(Bytes stream, std::uint64_t offset, std::uint64_t wanted, Sc
     }
   }
   return failed(Code::corrupt, "the picture's data is far longer than its size", offset);
-}
-
-std::uint8_t paeth(int a, int b, int c) noexcept {
-  const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
-  return static_cast<std::uint8_t>(pa <= pb && pa <= pc ? a : pb <= pc ? b : c);
-}
-
-// Undoes one row's filter in place. `above` is the finished row before it, or null for the first; `step` is the
-// distance to the pixel on the left in bytes.
-bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
-              std::size_t step) noexcept {
-  const std::size_t head = std::min(step, count);
-  switch (filter) {
-    case 0:
-      return true;
-    case 1:
-      for (std::size_t i = step; i < count; ++i) row[i] = static_cast<std::uint8_t>(row[i] + row[i - step]);
-      return true;
-    case 2:
-      if (above == nullptr) return true;
-      for (std::size_t i = 0; i < count; ++i) row[i] = static_cast<std::uint8_t>(row[i] + above[i]);
-      return true;
-    case 3:
-      if (above == nullptr) {
-        for (std::size_t i = step; i < count; ++i) row[i] = static_cast<std::uint8_t>(row[i] + row[i - step] / 2);
-        return true;
-      }
-      for (std::size_t i = 0; i < head; ++i) row[i] = static_cast<std::uint8_t>(row[i] + above[i] / 2);
-      for (std::size_t i = step; i < count; ++i) {
-        row[i] = static_cast<std::uint8_t>(row[i] + (row[i - step] + above[i]) / 2);
-      }
-      return true;
-    case 4:
-      if (above == nullptr) return unfilter(1, row, nullptr, count, step);
-      for (std::size_t i = 0; i < head; ++i) row[i] = static_cast<std::uint8_t>(row[i] + above[i]);
-      for (std::size_t i = step; i < count; ++i) {
-        row[i] = static_cast<std::uint8_t>(row[i] + paeth(row[i - step], above[i], above[i - step]));
-      }
-      return true;
-    default:
-      return false;
-  }
 }
 
 // Rows as the filters leave them, to rows as store_row takes them.

@@ -1,0 +1,262 @@
+#include "stoker/codec/png_filter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace stoker::codec {
+namespace {
+
+constexpr std::uint8_t kSub = 1, kUp = 2, kAverage = 3, kPaeth = 4;
+
+std::uint8_t low_byte(int value) noexcept {
+  return static_cast<std::uint8_t>(value);
+}
+
+// Each loop continues a row whose first `from` bytes, at least one pixel, are done.
+
+void sub_from(std::size_t from, std::uint8_t* row, std::size_t count, std::size_t step) noexcept {
+  for (std::size_t i = from; i < count; ++i) row[i] = low_byte(row[i] + row[i - step]);
+}
+
+void average_from(std::size_t from, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
+                  std::size_t step) noexcept {
+  for (std::size_t i = from; i < count; ++i) row[i] = low_byte(row[i] + (row[i - step] + above[i]) / 2);
+}
+
+void paeth_from(std::size_t from, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
+                std::size_t step) noexcept {
+  for (std::size_t i = from; i < count; ++i) {
+    row[i] = low_byte(row[i] + paeth(row[i - step], above[i], above[i - step]));
+  }
+}
+
+void up_from(std::size_t from, std::uint8_t* row, const std::uint8_t* above, std::size_t count) noexcept {
+  for (std::size_t i = from; i < count; ++i) row[i] = low_byte(row[i] + above[i]);
+}
+
+#if defined(__x86_64__)
+// ---- AVX2. Each kernel does whole groups of pixels and returns how many bytes are done; the loops above do the rest.
+#define STOKER_AVX2 __attribute__((target("avx2")))
+
+// Pixels of 3 and 6 bytes go by 12 bytes of a register, the others by all 16.
+template <int kStep>
+constexpr std::size_t kGroupBytes = kStep % 3 == 0 ? 12 : 16;
+
+template <int kStep>
+STOKER_AVX2 void store_group(std::uint8_t* at, __m128i group) noexcept {
+  if constexpr (kGroupBytes<kStep> == 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at), group);
+  } else {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(at), group);
+    const int rest = _mm_extract_epi32(group, 2);
+    std::memcpy(at + 8, &rest, 4);
+  }
+}
+
+// A running sum: pixels are added to their right neighbours 1, 2, 4 ... away, then the last pixel of the group before.
+template <int kStep>
+STOKER_AVX2 std::size_t sub_wide(std::uint8_t* row, std::size_t count) noexcept {
+  alignas(16) std::uint8_t spread[16];
+  for (std::size_t i = 0; i < 16; ++i) spread[i] = static_cast<std::uint8_t>(kGroupBytes<kStep> - kStep + i % kStep);
+  const __m128i last = _mm_load_si128(reinterpret_cast<const __m128i*>(spread));
+  __m128i before = _mm_setzero_si128();
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += kGroupBytes<kStep>) {
+    __m128i sum = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i));
+    sum = _mm_add_epi8(sum, _mm_slli_si128(sum, kStep));
+    if constexpr (2 * kStep < kGroupBytes<kStep>) sum = _mm_add_epi8(sum, _mm_slli_si128(sum, 2 * kStep));
+    if constexpr (4 * kStep < kGroupBytes<kStep>) sum = _mm_add_epi8(sum, _mm_slli_si128(sum, 4 * kStep));
+    if constexpr (8 * kStep < kGroupBytes<kStep>) sum = _mm_add_epi8(sum, _mm_slli_si128(sum, 8 * kStep));
+    sum = _mm_add_epi8(sum, before);
+    store_group<kStep>(row + i, sum);
+    before = _mm_shuffle_epi8(sum, last);
+  }
+  return i;
+}
+
+STOKER_AVX2 std::size_t up_wide(std::uint8_t* row, const std::uint8_t* above, std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    auto* const at = reinterpret_cast<__m256i*>(row + i);
+    const __m256i up = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(above + i));
+    _mm256_storeu_si256(at, _mm256_add_epi8(_mm256_loadu_si256(at), up));
+  }
+  return i;
+}
+
+// One pixel of a group after the other; `done` collects them from its upper end.
+template <int kStep, int kPixel = 0>
+STOKER_AVX2 inline void average_pixels(__m128i coded, __m128i not_above, __m128i& not_left, __m128i& done) noexcept {
+  if constexpr ((kPixel + 1) * kStep <= static_cast<int>(kGroupBytes<kStep>)) {
+    // The instruction rounds up; on complements that is down: ~(x + floor((a + b) / 2)) = avg(~a, ~b) - x.
+    not_left = _mm_sub_epi8(_mm_avg_epu8(not_left, _mm_srli_si128(not_above, kPixel * kStep)),
+                            _mm_srli_si128(coded, kPixel * kStep));
+    done = _mm_alignr_epi8(not_left, done, kStep);
+    average_pixels<kStep, kPixel + 1>(coded, not_above, not_left, done);
+  }
+}
+
+template <int kStep>
+STOKER_AVX2 std::size_t average_wide(std::uint8_t* row, const std::uint8_t* above, std::size_t count) noexcept {
+  const __m128i ones = _mm_set1_epi8(-1);
+  __m128i not_left = ones;
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += kGroupBytes<kStep>) {
+    const __m128i coded = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i));
+    const __m128i up = _mm_loadu_si128(reinterpret_cast<const __m128i*>(above + i));
+    __m128i done = ones;
+    average_pixels<kStep>(coded, _mm_xor_si128(up, ones), not_left, done);
+    store_group<kStep>(row + i, _mm_srli_si128(_mm_xor_si128(done, ones), 16 - static_cast<int>(kGroupBytes<kStep>)));
+  }
+  return i;
+}
+
+// Values as 16 bits, of which the upper byte stays zero where only bytes are added.
+struct PaethGroup {
+  __m128i above;
+  __m128i base;  // 3 * corner - above
+  __m128i coded;
+  __m128i coded_corner;  // coded + corner, as bytes
+};
+
+// The sums with `coded` are made beside the comparisons, so that four steps lead from one pixel to the next.
+template <int kStep, int kPixel = 0>
+STOKER_AVX2 inline void paeth_pixels(const PaethGroup& group, __m128i& left, __m128i& done) noexcept {
+  if constexpr ((kPixel + 1) * kStep <= 8) {
+    constexpr int kAt = 2 * kPixel * kStep;
+    const __m128i above = _mm_srli_si128(group.above, kAt);
+    const __m128i coded = _mm_srli_si128(group.coded, kAt);
+    const __m128i threshold = _mm_sub_epi16(_mm_srli_si128(group.base, kAt), left);
+    const __m128i low = _mm_min_epi16(left, above), high = _mm_max_epi16(left, above);
+    const __m128i keeps_corner = _mm_cmpgt_epi16(high, threshold), keeps_inner = _mm_cmpgt_epi16(threshold, low);
+    const __m128i inner =
+        _mm_blendv_epi8(_mm_add_epi8(low, coded), _mm_srli_si128(group.coded_corner, kAt), keeps_corner);
+    left = _mm_blendv_epi8(_mm_add_epi8(high, coded), inner, keeps_inner);
+    done = _mm_alignr_epi8(left, done, 2 * kStep);
+    paeth_pixels<kStep, kPixel + 1>(group, left, done);
+  }
+}
+
+template <int kStep>
+STOKER_AVX2 std::size_t paeth_wide(std::uint8_t* row, const std::uint8_t* above, std::size_t count) noexcept {
+  constexpr int kBytes = 8 / kStep * kStep;
+  const auto widened = [](const std::uint8_t* at) STOKER_AVX2 {
+    return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+  };
+  __m128i left = _mm_setzero_si128(), above_before = left;
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += kBytes) {
+    PaethGroup group;
+    group.above = widened(above + i);
+    group.coded = widened(row + i);
+    // The last pixel of the group before lies at 2 * (kBytes - kStep); it becomes the first corner.
+    const __m128i shifted = kBytes == 8 ? above_before : _mm_slli_si128(above_before, 16 - 2 * kBytes);
+    const __m128i corner = _mm_alignr_epi8(group.above, shifted, 16 - 2 * kStep);
+    group.base = _mm_sub_epi16(_mm_add_epi16(corner, _mm_add_epi16(corner, corner)), group.above);
+    group.coded_corner = _mm_add_epi8(corner, group.coded);
+    __m128i done = left;
+    paeth_pixels<kStep>(group, left, done);
+    const __m128i bytes = _mm_packus_epi16(kBytes == 8 ? done : _mm_srli_si128(done, 16 - 2 * kBytes), done);
+    if constexpr (kBytes == 8) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(row + i), bytes);
+    } else {
+      const int four = _mm_cvtsi128_si32(bytes), two = _mm_extract_epi16(bytes, 2);
+      std::memcpy(row + i, &four, 4);
+      std::memcpy(row + i + 4, &two, 2);
+    }
+    above_before = group.above;
+  }
+  return i;
+}
+
+template <int kStep>
+bool unfilter_wide(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count) noexcept {
+  // A row too short for one group has no pixel done; the portable loops want one.
+  if (count < 16 || (above == nullptr && filter != kSub)) {
+    return unfilter_portable(filter, row, above, count, kStep);
+  }
+  switch (filter) {
+    case kSub:
+      sub_from(sub_wide<kStep>(row, count), row, count, kStep);
+      return true;
+    case kUp:
+      up_from(up_wide(row, above, count), row, above, count);
+      return true;
+    case kAverage:
+      average_from(average_wide<kStep>(row, above, count), row, above, count, kStep);
+      return true;
+    case kPaeth:
+      paeth_from(paeth_wide<kStep>(row, above, count), row, above, count, kStep);
+      return true;
+    default:
+      return filter == 0;
+  }
+}
+#endif
+
+}  // namespace
+
+bool unfilter_portable(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
+                       std::size_t step) noexcept {
+  const std::size_t head = std::min(step, count);
+  switch (filter) {
+    case 0:
+      return true;
+    case kSub:
+      sub_from(head, row, count, step);
+      return true;
+    case kUp:
+      if (above != nullptr) up_from(0, row, above, count);
+      return true;
+    case kAverage:
+      if (above == nullptr) {
+        for (std::size_t i = head; i < count; ++i) row[i] = low_byte(row[i] + row[i - step] / 2);
+        return true;
+      }
+      for (std::size_t i = 0; i < head; ++i) row[i] = low_byte(row[i] + above[i] / 2);
+      average_from(head, row, above, count, step);
+      return true;
+    case kPaeth:
+      if (above == nullptr) {
+        sub_from(head, row, count, step);
+        return true;
+      }
+      up_from(0, row, above, head);
+      paeth_from(head, row, above, count, step);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
+              std::size_t step) noexcept {
+#if defined(__x86_64__)
+  static const bool wide = __builtin_cpu_supports("avx2") != 0;
+  if (wide) {
+    switch (step) {
+      case 1:
+        return unfilter_wide<1>(filter, row, above, count);
+      case 2:
+        return unfilter_wide<2>(filter, row, above, count);
+      case 3:
+        return unfilter_wide<3>(filter, row, above, count);
+      case 4:
+        return unfilter_wide<4>(filter, row, above, count);
+      case 6:
+        return unfilter_wide<6>(filter, row, above, count);
+      case 8:
+        return unfilter_wide<8>(filter, row, above, count);
+      default:
+        break;
+    }
+  }
+#endif
+  return unfilter_portable(filter, row, above, count, step);
+}
+
+}  // namespace stoker::codec

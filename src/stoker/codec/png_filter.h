@@ -1,0 +1,28 @@
+// The row filters of PNG, undone in place. Pure; safe from any thread. Private to this folder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stoker::codec {
+
+// Undoes filter `filter` of a row of `count` bytes. `above` is the finished row before it, or null for the first;
+// `step` is the distance to the pixel on the left in bytes (1, 2, 3, 4, 6 or 8). False: there is no such filter.
+bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
+              std::size_t step) noexcept;
+
+// The same in portable loops, for machines without AVX2 and as the measure of the kernels.
+bool unfilter_portable(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
+                       std::size_t step) noexcept;
+
+// The neighbour (left, above, corner) that is nearest to left + above - corner. The specification's three distances
+// come down to comparing with 3 * corner - (left + above), which has a shorter chain of dependent steps.
+constexpr int paeth(int left, int above, int corner) noexcept {
+  const int threshold = 3 * corner - (left + above);
+  const int low = left < above ? left : above;
+  const int high = left < above ? above : left;
+  const int inner = high <= threshold ? low : corner;
+  return threshold <= low ? high : inner;
+}
+
+}  // namespace stoker::codec

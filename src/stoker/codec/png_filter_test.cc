@@ -1,0 +1,100 @@
+#include "stoker/codec/png_filter.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/random.h"
+
+namespace stoker::codec {
+namespace {
+
+using Row = std::vector<std::uint8_t>;
+
+// As the specification words it.
+int nearest_neighbour(int a, int b, int c) {
+  const int p = a + b - c;
+  const int pa = std::abs(p - a), pb = std::abs(p - b), pc = std::abs(p - c);
+  if (pa <= pb && pa <= pc) return a;
+  return pb <= pc ? b : c;
+}
+
+std::uint8_t neighbour(const Row& row, std::size_t i, std::size_t step) {
+  return i < step ? std::uint8_t{0} : row[i - step];
+}
+
+Row undone(int filter, Row row, const Row& above, std::size_t step) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const int a = neighbour(row, i, step), b = above[i], c = neighbour(above, i, step);
+    const int guess = filter == 1 ? a : filter == 2 ? b : filter == 3 ? (a + b) / 2 : nearest_neighbour(a, b, c);
+    row[i] = static_cast<std::uint8_t>(row[i] + guess);
+  }
+  return row;
+}
+
+// Small differences, as pictures have, or any bytes at all.
+Row draw_row(Random& random, std::size_t count, bool calm) {
+  Row row(count);
+  for (std::uint8_t& byte : row) {
+    byte = static_cast<std::uint8_t>(calm ? 250u + random.below(12) : random.below(256));
+  }
+  return row;
+}
+
+TEST(PngFilter, TheNearestNeighbourIsThatOfTheSpecificationForAllBytes) {
+  int wrong = 0;
+  for (int a = 0; a < 256; ++a) {
+    for (int b = 0; b < 256; ++b) {
+      for (int c = 0; c < 256; ++c) wrong += paeth(a, b, c) != nearest_neighbour(a, b, c);
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(PngFilter, UndoesRowsOfEveryStepLengthAndPlaceAsTheSpecificationSays) {
+  std::uint64_t number = 0;
+  for (const std::size_t step : {1, 2, 3, 4, 6, 8}) {
+    for (std::size_t pixels = 0; pixels <= 130; ++pixels) {
+      const std::size_t count = pixels * step;
+      for (const int filter : {1, 2, 3, 4}) {
+        Random random(9, 0, number++);
+        const Row row = draw_row(random, count, pixels % 2 == 0), above = draw_row(random, count, pixels % 4 < 2);
+        const Row none(count, 0);
+        const std::size_t place = random.below(32), gap = random.below(32);
+        for (const bool first : {false, true}) {
+          const Row expected = undone(filter, row, first ? none : above, step);
+          for (const bool portable : {false, true}) {
+            // A guard of one byte on both sides of rows that begin anywhere.
+            Row room(place + count + 1, 0xA5), room_above(gap + count, 0);
+            std::copy(row.begin(), row.end(), room.begin() + static_cast<std::ptrdiff_t>(place));
+            std::copy(above.begin(), above.end(), room_above.begin() + static_cast<std::ptrdiff_t>(gap));
+            const auto undo = portable ? unfilter_portable : unfilter;
+            ASSERT_TRUE(undo(static_cast<std::uint8_t>(filter), room.data() + place,
+                             first ? nullptr : room_above.data() + gap, count, step));
+            const Row done(room.begin() + static_cast<std::ptrdiff_t>(place), room.end() - 1);
+            ASSERT_EQ(done, expected) << "filter " << filter << ", step " << step << ", " << pixels << " pixels, first "
+                                      << first << ", portable " << portable;
+            ASSERT_EQ(room.back(), 0xA5) << "wrote beyond the row";
+            ASSERT_TRUE(place == 0 || room[place - 1] == 0xA5) << "wrote before the row";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PngFilter, KnowsFiveFilters) {
+  for (const auto undo : {unfilter, unfilter_portable}) {
+    for (const std::size_t count : {std::size_t{4}, std::size_t{64}}) {
+      Row row(count, 7), above(count, 9);
+      EXPECT_TRUE(undo(0, row.data(), above.data(), count, 2));
+      EXPECT_EQ(row, Row(count, 7));
+      EXPECT_FALSE(undo(5, row.data(), above.data(), count, 2));
+      EXPECT_FALSE(undo(255, row.data(), nullptr, count, 2));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::codec
