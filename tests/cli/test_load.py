@@ -105,8 +105,8 @@ def test_drop_last_leaves_the_short_batch_out(stoker, sounds):
     assert facts(stoker(*batch, "--drop-last"))["samples"] == 32
 
 
-@pytest.mark.parametrize("last_batch, samples", [("keep", 12), ("drop", 12), ("pad", 14)])
-def test_the_last_rank_gets_padding_only_where_asked(stoker, sounds, last_batch, samples):
+@pytest.mark.parametrize("last_batch, samples", [("keep", 13), ("drop", 12), ("pad", 16)])
+def test_the_last_rank_gets_its_share_of_the_last_step_as_asked(stoker, sounds, last_batch, samples):
     ranks = ["--world-size", "3", "--rank", "2", "--last-batch", last_batch]  # 40 = 3 * 12 + 4
     assert facts(stoker(*SOUNDS, *ranks, "--json"))["samples"] == samples
 
