@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "stoker/base/result.h"
-#include "stoker/base/scratch.h"
 #include "stoker/transform/plan.h"
 #include "stoker/transform/sinc.h"
 #include "stoker/transform/store.h"
@@ -96,10 +94,5 @@ bool is_float(DType type) noexcept;
 // torchvision's Resize(int): width and height that leave.
 std::pair<std::uint32_t, std::uint32_t> shorter_side(std::uint32_t width, std::uint32_t height,
                                                      std::uint32_t side) noexcept;
-
-template <typename T>
-T* take(Scratch& scratch, std::size_t count) noexcept {
-  return reinterpret_cast<T*>(scratch.take(count * sizeof(T)).data());
-}
 
 }  // namespace stoker::transform

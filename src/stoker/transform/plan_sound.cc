@@ -6,6 +6,7 @@
 #include "stoker/base/error.h"
 #include "stoker/transform/compiled.h"
 #include "stoker/transform/ops_check.h"
+#include "stoker/transform/take.h"
 
 namespace stoker::transform {
 

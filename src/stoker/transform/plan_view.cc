@@ -8,10 +8,12 @@
 
 #include "stoker/transform/compiled.h"
 #include "stoker/transform/resize.h"
+#include "stoker/transform/take.h"
 
 namespace stoker::transform {
 namespace {
 
+// As plan_image.cc numbers the streams: the place in the variant times 256.
 constexpr std::uint32_t kFlipStream = 3 * 256, kWindowStream = 6 * 256;
 static_assert(std::is_same_v<std::variant_alternative_t<3, decltype(Op::what)>, HorizontalFlip>);
 static_assert(std::is_same_v<std::variant_alternative_t<6, decltype(Op::what)>, Window>);

@@ -2,179 +2,22 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "stoker/transform/take.h"
+
 namespace stoker::transform {
 namespace {
 
-// Pillow's fixed point for 8 bits: two bits of head room for filters with negative lobes.
-constexpr int kPrecision = 32 - 8 - 2;
 constexpr std::int32_t kHalf = 1 << (kPrecision - 1);
 
 constexpr Result kNoMemory = failed(Code::no_memory, "no room to resize the picture: raise memory_limit");
 
 std::atomic<bool> g_wide{true};
-
-bool wide() noexcept {
-#if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has && g_wide.load(std::memory_order_relaxed);
-#else
-  return false;
-#endif
-}
-
-double support_of(Filter filter) noexcept {
-  switch (filter) {
-    case Filter::bicubic:
-      return 2.0;
-    case Filter::box:
-      return 0.5;
-    case Filter::bilinear:
-    case Filter::nearest:
-      break;
-  }
-  return 1.0;
-}
-
-struct Box {
-  double operator()(double x) const noexcept { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
-};
-struct Triangle {
-  double operator()(double x) const noexcept {
-    x = std::fabs(x);
-    return x < 1.0 ? 1.0 - x : 0.0;
-  }
-};
-struct Cubic {
-  double operator()(double x) const noexcept {
-    constexpr double a = -0.5;
-    x = std::fabs(x);
-    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
-    return 0.0;
-  }
-};
-
-struct Scale {
-  double scale, stretch, support;
-
-  Scale(std::uint32_t in, std::uint32_t out, Filter filter) noexcept
-      : scale(static_cast<double>(in) / out), stretch(std::max(scale, 1.0)), support(support_of(filter) * stretch) {}
-
-  double center(std::uint32_t at) const noexcept { return (at + 0.5) * scale; }
-  std::uint32_t start(std::uint32_t at) const noexcept {
-    return static_cast<std::uint32_t>(std::max(0, static_cast<int>(center(at) - support + 0.5)));
-  }
-  std::uint32_t end(std::uint32_t at, std::uint32_t in) const noexcept {
-    return std::min(in, static_cast<std::uint32_t>(static_cast<int>(center(at) + support + 0.5)));
-  }
-};
-
-// Pillow adds up the step; so do we, to meet its rounding.
-void nearest_columns(std::uint32_t in, std::uint32_t out, std::uint32_t first, std::uint32_t count, bool mirrored,
-                     std::uint32_t* into) noexcept {
-  const double step = static_cast<double>(in) / out;
-  const std::uint32_t from = mirrored ? out - first - count : first;
-  double at = step * 0.5;
-  for (std::uint32_t i = 0; i < from; ++i) at += step;
-  for (std::uint32_t i = 0; i < count; ++i, at += step) {
-    const std::uint32_t column = std::min(in - 1, static_cast<std::uint32_t>(at));
-    into[mirrored ? count - 1 - i : i] = mirrored ? in - 1 - column : column;
-  }
-}
-
-struct Reach {
-  std::uint32_t first, count;
-};
-
-Reach reach(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
-            bool mirrored) noexcept {
-  if (in == out) return {first, count};
-  const std::uint32_t low = mirrored ? out - first - count : first;
-  std::uint32_t begin = 0, end = 0;
-  if (filter == Filter::nearest) {
-    // One pixel of slack on both sides covers the rounding of the added-up step.
-    const double step = static_cast<double>(in) / out;
-    begin = static_cast<std::uint32_t>(std::max(0.0, (low + 0.5) * step - 1));
-    end = std::min(in, static_cast<std::uint32_t>((low + count - 0.5) * step) + 2);
-  } else {
-    const Scale scale(in, out, filter);
-    begin = std::min(scale.start(low), in - 1);
-    end = std::max(scale.end(low + count - 1, in), begin + 1);
-  }
-  return {mirrored ? in - end : begin, end - begin};
-}
-
-void to_weight(double value, std::int32_t& weight) noexcept {
-  weight = static_cast<std::int32_t>((value < 0 ? -0.5 : 0.5) + value * (1 << kPrecision));
-}
-void to_weight(double value, double& weight) noexcept {
-  weight = value;
-}
-
-template <typename Shape, typename K>
-void fill_weights(Shape shape, const Scale& scale, std::uint32_t in, std::uint32_t out, std::uint32_t first,
-                  bool mirrored, Axis<K>& axis, double* line) noexcept {
-  const double shrink = 1.0 / scale.stretch;
-  for (std::uint32_t i = 0; i < axis.count; ++i) {
-    const std::uint32_t at = mirrored ? out - 1 - (first + i) : first + i;
-    const double center = scale.center(at);
-    const std::uint32_t start = scale.start(at);
-    const std::uint32_t end = scale.end(at, in);
-    const std::uint32_t taps = end > start ? end - start : 0;
-    double sum = 0;
-    for (std::uint32_t t = 0; t < taps; ++t) {
-      line[t] = shape((static_cast<int>(t + start) - center + 0.5) * shrink);
-      sum += line[t];
-    }
-    if (sum != 0.0) {
-      for (std::uint32_t t = 0; t < taps; ++t) line[t] /= sum;
-    }
-    K* const k = axis.k + std::size_t{i} * axis.stride;
-    for (std::uint32_t t = 0; t < taps; ++t) to_weight(line[mirrored ? taps - 1 - t : t], k[t]);
-    for (std::uint32_t t = taps; t < axis.stride; ++t) k[t] = 0;
-    axis.start[i] = taps == 0 ? 0 : mirrored ? in - end : start;
-    axis.taps[i] = taps;
-  }
-}
-
-template <typename T>
-T* take(Scratch& scratch, std::size_t count) noexcept {
-  return reinterpret_cast<T*>(scratch.take(count * sizeof(T)).data());
-}
-
-template <typename K>
-bool make_axis(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
-               bool mirrored, Axis<K>& axis, Scratch& scratch) noexcept {
-  const Scale scale(in, out, filter);
-  const auto most = static_cast<std::uint32_t>(std::ceil(scale.support)) * 2 + 1;
-  axis.count = count;
-  axis.stride = (most + 3) / 4 * 4;
-  axis.start = take<std::uint32_t>(scratch, count);
-  axis.taps = take<std::uint32_t>(scratch, count);
-  axis.k = take<K>(scratch, std::size_t{count} * axis.stride);
-  double* const line = take<double>(scratch, most);
-  if (axis.start == nullptr || axis.taps == nullptr || axis.k == nullptr || line == nullptr) return false;
-  switch (filter) {
-    case Filter::box:
-      fill_weights(Box{}, scale, in, out, first, mirrored, axis, line);
-      break;
-    case Filter::bicubic:
-      fill_weights(Cubic{}, scale, in, out, first, mirrored, axis, line);
-      break;
-    case Filter::bilinear:
-    case Filter::nearest:
-      fill_weights(Triangle{}, scale, in, out, first, mirrored, axis, line);
-      break;
-  }
-  return true;
-}
 
 std::uint8_t clip8(std::int32_t sum) noexcept {
   return static_cast<std::uint8_t>(std::clamp(sum >> kPrecision, 0, 255));
@@ -359,7 +202,7 @@ bool across(const Part<std::uint8_t>& source, const Axis<std::int32_t>& axis, st
             std::uint32_t rows, std::uint8_t* out, std::size_t out_stride, Scratch& scratch) noexcept {
   std::uint32_t done = 0;  // columns that the wide kernel may read without leaving the row
 #if defined(__x86_64__)
-  if (wide() && source.channels >= 3) {
+  if (wide_kernels() && source.channels >= 3) {
     const std::int64_t spare = source.channels == 3 ? 4 : 0;
     const std::int64_t row_bytes = std::int64_t{source.width} * source.channels;
     while (done < axis.count) {
@@ -408,7 +251,7 @@ bool across(const Part<float>& source, const Axis<double>& axis, std::uint32_t f
 void down(const std::uint8_t* top, std::size_t stride, std::uint32_t taps, const std::int32_t* k, std::size_t count,
           std::int32_t* sums, std::uint8_t* out) noexcept {
 #if defined(__x86_64__)
-  if (wide() && count >= 32) return down_columns_wide(top, stride, taps, k, count, out);
+  if (wide_kernels() && count >= 32) return down_columns_wide(top, stride, taps, k, count, out);
 #endif
   down_columns(top, stride, taps, k, count, sums, out);
 }
@@ -447,6 +290,15 @@ bool use_wide_kernels(bool wanted) noexcept {
   return g_wide.exchange(wanted);
 }
 
+bool wide_kernels() noexcept {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has && g_wide.load(std::memory_order_relaxed);
+#else
+  return false;
+#endif
+}
+
 bool columns_first(const Resizing& r) noexcept {
   const std::int64_t rows_lost = std::int64_t{r.in_height} - r.out_height;
   const std::int64_t columns_lost = std::int64_t{r.in_width} - r.out_width;
@@ -477,8 +329,8 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
     across_ = take<std::uint32_t>(scratch, keep.width);
     down_ = take<std::uint32_t>(scratch, keep.height);
     if (across_ == nullptr || down_ == nullptr) return kNoMemory;
-    nearest_columns(r.in_width, r.out_width, keep.x, keep.width, r.mirrored, across_);
-    nearest_columns(r.in_height, r.out_height, keep.y, keep.height, false, down_);
+    nearest_inputs(r.in_width, r.out_width, keep.x, keep.width, r.mirrored, across_);
+    nearest_inputs(r.in_height, r.out_height, keep.y, keep.height, false, down_);
     from_ = source;
     return {};
   }

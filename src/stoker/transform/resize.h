@@ -13,6 +13,7 @@
 #include "stoker/base/result.h"
 #include "stoker/base/scratch.h"
 #include "stoker/transform/ops.h"
+#include "stoker/transform/weights.h"
 
 namespace stoker::transform {
 
@@ -46,15 +47,6 @@ bool columns_first(const Resizing& resizing) noexcept;
 // The rectangle of the input that `keep` depends on.
 Rect needed(const Resizing& resizing) noexcept;
 
-// Weights of one axis for the outputs that are kept: output i is the sum of k[i * stride + t] * input[start[i] + t].
-template <typename K>
-struct Axis {
-  std::uint32_t count = 0, stride = 0;
-  std::uint32_t* start = nullptr;
-  std::uint32_t* taps = nullptr;
-  K* k = nullptr;
-};
-
 template <typename T>
 class Resizer {
  public:
@@ -84,5 +76,6 @@ extern template class Resizer<float>;
 
 // For tests: false makes every later call take the portable loops. Returns what was set before.
 bool use_wide_kernels(bool wanted) noexcept;
+bool wide_kernels() noexcept;  // the machine has AVX2, and nothing has switched it off
 
 }  // namespace stoker::transform

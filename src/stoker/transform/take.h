@@ -1,0 +1,16 @@
+// Typed room from a Scratch. Private to this folder.
+#pragma once
+
+#include <cstddef>
+
+#include "stoker/base/scratch.h"
+
+namespace stoker::transform {
+
+// Uninitialised, 64-byte aligned; null when the budget refuses.
+template <typename T>
+T* take(Scratch& scratch, std::size_t count) noexcept {
+  return reinterpret_cast<T*>(scratch.take(count * sizeof(T)).data());
+}
+
+}  // namespace stoker::transform
