@@ -1,7 +1,7 @@
-// JPEG by libjpeg-turbo, with the pixels that Pillow gives. libjpeg reports by longjmp, so between setjmp and the calls
-// that may jump there are only plain structs: nothing here has a destructor. The decompressor is made anew for each
-// picture, which takes a microsecond or two: a reused one keeps the tables of the picture before, and a file that lacks
-// its own would decode differently from one thread to the next.
+// JPEG with the pixels that Pillow gives: by our own decoder where it is certain, else by libjpeg-turbo. That reports
+// by longjmp, so between setjmp and the calls that may jump there are only plain structs: nothing here has a
+// destructor. The decompressor is made anew for each picture, which takes a microsecond or two: a reused one keeps the
+// tables of the picture before, and a file that lacks its own would decode differently from one thread to the next.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "stoker/codec/jpeg/baseline.h"
 #include "stoker/codec/picture.h"
 
 namespace stoker::codec {
@@ -301,6 +302,12 @@ Result probe_jpeg(Bytes bytes, ImageInfo& info) noexcept {
 
 Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
                    Scratch& scratch) noexcept {
+  if (jpeg::decode_baseline(bytes, options, region, into, scratch)) return {};
+  return decode_by_libjpeg(bytes, options, region, into, scratch);
+}
+
+Result decode_by_libjpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
+                         Scratch& scratch) noexcept {
   Job job{};
   job.bytes = bytes;
   job.options = &options;

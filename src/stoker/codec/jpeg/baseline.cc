@@ -1,0 +1,277 @@
+// MCU row by MCU row: entropy-decode all of it, transform the MCUs that the region needs into planes that hold two MCU
+// rows, and give out the pixel rows that are complete. With vertical subsampling the last pixel row of an MCU row has
+// to wait for the next one, whose first chroma row it is blended with.
+#include "stoker/codec/jpeg/baseline.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "stoker/codec/jpeg/entropy.h"
+#include "stoker/codec/jpeg/headers.h"
+#include "stoker/codec/jpeg/target.h"
+#include "stoker/codec/picture.h"
+
+namespace stoker::codec::jpeg {
+namespace {
+
+constexpr std::size_t kLeftPad = 32;  // keeps rows aligned, and has room for the sample left of the first
+
+std::uint32_t divided_up(std::uint32_t value, std::uint32_t by) noexcept {
+  return (value + by - 1) / by;
+}
+
+// The MCUs, along one axis, that give the samples [first, end) of `size`; `factor` is 2 if chroma has half as many.
+struct Span {
+  std::uint32_t first, end;
+};
+Span mcus_for(std::uint32_t first, std::uint32_t end, std::uint32_t size, std::uint32_t factor) noexcept {
+  std::uint32_t low = first / factor, high = (end - 1) / factor;
+  if (factor == 2) {  // interpolation needs a neighbour
+    if (low > 0) --low;
+    if (high + 1 < divided_up(size, 2)) ++high;
+  }
+  return {low / 8, high / 8 + 1};
+}
+
+// Two MCU rows of one component; only the columns that the region needs.
+struct Plane {
+  std::uint8_t* first = nullptr;
+  std::size_t stride = 0;
+  std::uint32_t rows = 0;  // a power of two
+
+  std::uint8_t* row(std::uint32_t y) const noexcept { return first + (y & (rows - 1)) * stride; }
+};
+
+class Decoder {
+ public:
+  Decoder(const Frame& frame, Color color, const Rect& region, const Pixels& into, const Kernels& kernels) noexcept
+      : frame_(frame),
+        color_(color),
+        region_(region),
+        into_(into),
+        kernels_(kernels),
+        mcus_across_(divided_up(frame.width, 8 * frame.h())),
+        mcus_down_(divided_up(frame.height, 8 * frame.v())),
+        columns_(mcus_for(region.x, region.x + region.width, frame.width, frame.h())),
+        rows_(mcus_for(region.y, region.y + region.height, frame.height, frame.v())) {}
+
+  bool prepare(Scratch& scratch) noexcept;
+  bool run(Bytes data) noexcept;
+
+ private:
+  bool build_tables(Scratch& scratch) noexcept;
+  void transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, std::size_t mcus) noexcept;
+  void repeat_edges(std::uint32_t mcu_row) noexcept;
+  void give_row(std::uint32_t y) noexcept;
+  const std::uint8_t* chroma_row(std::size_t component, std::uint32_t y) noexcept;
+
+  const Frame& frame_;
+  const Color color_;
+  const Rect& region_;
+  const Pixels& into_;
+  const Kernels& kernels_;
+  const std::uint32_t mcus_across_, mcus_down_;
+  const Span columns_, rows_;  // what the region needs, in MCUs
+
+  McuLayout layout_;
+  std::array<Plane, 3> plane_;
+  std::array<std::uint8_t*, 3> upsampled_{};  // a row each of the second and third component
+  std::byte* rgb_ = nullptr;                  // a row, unless it is stored where it belongs at once
+  std::span<std::byte> window_;
+  Block* blocks_ = nullptr;
+  std::array<std::uint8_t, kMaxStripBlocks> last_{};
+};
+
+template <typename T>
+T* make(Scratch& scratch) noexcept {
+  std::byte* const at = scratch.take(sizeof(T)).data();
+  return at == nullptr ? nullptr : new (at) T;
+}
+
+bool Decoder::build_tables(Scratch& scratch) noexcept {
+  for (std::size_t i = 0; i < frame_.components; ++i) {
+    const Component& component = frame_.component[i];
+    for (std::size_t j = 0; j < i; ++j) {
+      if (frame_.component[j].dc == component.dc) layout_.dc[i] = layout_.dc[j];
+      if (frame_.component[j].ac == component.ac) layout_.ac[i] = layout_.ac[j];
+    }
+    if (layout_.dc[i] == nullptr) {
+      auto* const table = make<DcTable>(scratch);
+      if (table == nullptr || !build(frame_.dc[component.dc], *table)) return false;
+      layout_.dc[i] = table;
+    }
+    if (layout_.ac[i] == nullptr) {
+      auto* const table = make<AcTable>(scratch);
+      if (table == nullptr || !build(frame_.ac[component.ac], *table)) return false;
+      layout_.ac[i] = table;
+    }
+    for (int block = 0; block < component.h * component.v; ++block) {
+      layout_.component[layout_.blocks++] = static_cast<std::uint8_t>(i);
+    }
+  }
+  return true;
+}
+
+bool Decoder::prepare(Scratch& scratch) noexcept {
+  if (!build_tables(scratch)) return false;
+  bool granted = true;
+  const auto take = [&](std::size_t size) noexcept {
+    std::byte* const at = scratch.take(size).data();
+    granted = granted && at != nullptr;
+    return at;
+  };
+  for (std::size_t i = 0; i < frame_.components; ++i) {
+    const Component& component = frame_.component[i];
+    Plane& plane = plane_[i];
+    plane.rows = 16u * component.v;
+    plane.stride = kLeftPad + std::size_t{columns_.end - columns_.first} * component.h * 8 + kRowSlack + 32;
+    plane.first = reinterpret_cast<std::uint8_t*>(take(plane.stride * plane.rows)) + kLeftPad;
+    if (i > 0) upsampled_[i] = reinterpret_cast<std::uint8_t*>(take(std::size_t{region_.width} + 2 + kRowSlack));
+  }
+  const bool straight = frame_.components == 3 && color_ != Color::gray && into_.dtype == DType::u8;
+  if (!straight) rgb_ = take(std::size_t{region_.width} * 3);
+  window_ = {take(EntropyDecoder::kWindowBytes), EntropyDecoder::kWindowBytes};
+  std::byte* const blocks = take(sizeof(Block) * kMaxStripBlocks);
+  if (!granted) return false;
+  blocks_ = new (blocks) Block[kMaxStripBlocks];
+  return true;
+}
+
+bool Decoder::run(Bytes data) noexcept {
+  EntropyDecoder entropy(data, layout_, window_);
+  const std::uint32_t interval = frame_.restart_interval;
+  const auto strip = static_cast<std::uint32_t>(kMaxStripBlocks / layout_.blocks);
+  std::uint32_t restarts = 0, since_restart = 0;
+  std::uint32_t y = region_.y;
+  const std::uint32_t bottom = region_.y + region_.height;
+  for (std::uint32_t row = 0; row < rows_.end; ++row) {
+    const bool wanted_row = row >= rows_.first;
+    const std::uint32_t end = row + 1 == rows_.end ? columns_.end : mcus_across_;
+    for (std::uint32_t mcu = 0; mcu < end;) {
+      if (interval != 0 && since_restart == interval) {
+        if (!entropy.restart(restarts++)) return false;
+        since_restart = 0;
+      }
+      const bool wanted = wanted_row && mcu >= columns_.first && mcu < columns_.end;
+      const std::uint32_t to = wanted ? columns_.end : wanted_row && mcu < columns_.first ? columns_.first : end;
+      std::uint32_t count = std::min(strip, to - mcu);
+      if (interval != 0) count = std::min(count, interval - since_restart);
+      if (wanted) {
+        if (!entropy.decode(count, blocks_, last_.data())) return false;
+        transform_strip(row, mcu, count);
+      } else if (!entropy.skip(count)) {
+        return false;
+      }
+      mcu += count;
+      since_restart += count;
+    }
+    if (!wanted_row) continue;
+    repeat_edges(row);
+    std::uint32_t complete = bottom;
+    if (row + 1 < rows_.end) complete = std::min(bottom, (row + 1) * 8 * frame_.v() - (frame_.v() - 1));
+    for (; y < complete; ++y) give_row(y);
+  }
+  const bool whole = rows_.end == mcus_down_ && columns_.end == mcus_across_;
+  return entropy.has_margin() && (!whole || entropy.is_at_marker());
+}
+
+void Decoder::transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, std::size_t mcus) noexcept {
+  std::size_t first_block = 0;  // of the component in the MCU
+  for (std::size_t i = 0; i < frame_.components; ++i) {
+    const Component& component = frame_.component[i];
+    const std::int16_t* const quant = frame_.quant[component.quant].values.data();
+    const std::size_t h = component.h, stride = plane_[i].stride;
+    for (std::size_t line = 0; line < component.v; ++line) {
+      const auto top = static_cast<std::uint32_t>((std::size_t{mcu_row} * component.v + line) * 8);
+      std::uint8_t* into = plane_[i].row(top) + (first_mcu - columns_.first) * h * 8;
+      for (std::size_t column = 0; column < mcus * h; column += 2, into += 16) {
+        const bool paired = column + 1 < mcus * h;
+        const std::size_t a = column / h * layout_.blocks + first_block + line * h + column % h;
+        const std::size_t b = !paired ? a : h == 2 ? a + 1 : a + layout_.blocks;
+        kernels_.transform(blocks_[a], blocks_[b], quant, std::max(last_[a], last_[b]), into, into + (paired ? 8 : 0),
+                           stride);
+      }
+    }
+    first_block += h * component.v;
+  }
+}
+
+// What interpolation takes for the neighbours of the picture's first and last column.
+void Decoder::repeat_edges(std::uint32_t mcu_row) noexcept {
+  if (frame_.components == 1 || frame_.h() == 1) return;
+  const std::uint32_t width = divided_up(frame_.width, 2), left = columns_.first * 8;
+  for (std::size_t i = 1; i < frame_.components; ++i) {
+    for (std::uint32_t y = mcu_row * 8; y < mcu_row * 8 + 8; ++y) {
+      std::uint8_t* const row = plane_[i].row(y);
+      if (columns_.first == 0) row[-1] = row[0];
+      if (columns_.end == mcus_across_) row[width - left] = row[width - left - 1];
+    }
+  }
+}
+
+const std::uint8_t* Decoder::chroma_row(std::size_t component, std::uint32_t y) noexcept {
+  const std::uint32_t h = frame_.h(), v = frame_.v();
+  const std::uint32_t x = region_.x / h, near_y = y / v;
+  const std::size_t count = (region_.x + region_.width - 1) / h - x + 1;
+  const std::size_t offset = x - columns_.first * 8;
+  const std::uint8_t* const near = plane_[component].row(near_y) + offset;
+  std::uint8_t* const into = upsampled_[component];
+  if (v == 1) {
+    if (h == 1) return near;
+    kernels_.double_row(near, count, into);
+    return into + region_.x % 2;
+  }
+  const bool lower = y % 2 != 0;
+  const std::uint32_t far_y =
+      lower ? std::min(near_y + 1, divided_up(frame_.height, 2) - 1) : near_y - std::min(near_y, 1u);
+  const std::uint8_t* const far = plane_[component].row(far_y) + offset;
+  if (h == 1) {
+    kernels_.blend(near, far, count, lower ? 2 : 1, into);
+    return into;
+  }
+  kernels_.double_between(near, far, count, into);
+  return into + region_.x % 2;
+}
+
+void Decoder::give_row(std::uint32_t y) noexcept {
+  std::byte* const slot = into_.data + std::size_t{y - region_.y} * into_.stride_bytes;
+  const std::uint8_t* const luma = plane_[0].row(y) + (region_.x - columns_.first * 8 * frame_.h());
+  if (frame_.components == 1) {
+    return store_row({reinterpret_cast<const std::byte*>(luma), region_.width, 1, false}, color_, into_.dtype, slot);
+  }
+  const std::uint8_t* const cb = chroma_row(1, y);
+  const std::uint8_t* const cr = chroma_row(2, y);
+  std::byte* const rgb = rgb_ != nullptr ? rgb_ : slot;
+  kernels_.to_rgb(luma, cb, cr, region_.width, reinterpret_cast<std::uint8_t*>(rgb));
+  if (rgb_ != nullptr) store_row({rgb, region_.width, 3, false}, color_, into_.dtype, slot);
+}
+
+// libjpeg's path refuses a picture with less than two bits per MCU, wherever the region ends.
+bool has_enough_data(const Frame& frame, std::size_t bytes) noexcept {
+  const std::uint64_t mcus =
+      std::uint64_t{divided_up(frame.width, 8 * frame.h())} * divided_up(frame.height, 8 * frame.v());
+  return bytes >= mcus * 2 / 8;
+}
+
+}  // namespace
+
+bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
+                     const Kernels& kernels) noexcept {
+  if (!runs_fast_code() || options.fast) return false;
+  Frame frame;
+  if (!read_headers(bytes, frame)) return false;
+  const ImageInfo info{frame.width, frame.height, frame.components, 8};
+  if (!check_request(Media::jpeg, info, options, region, into).ok()) return false;
+  if (!has_enough_data(frame, bytes.size() - frame.scan_offset)) return false;
+  // libjpeg interpolates no chroma rows of one or two samples.
+  if (frame.h() == 2 && frame.width <= 4) return false;
+
+  const Scratch::Mark mark = scratch.mark();
+  Decoder decoder(frame, options.color, region, into, kernels);
+  const bool done = decoder.prepare(scratch) && decoder.run(bytes.subspan(frame.scan_offset));
+  scratch.rewind(mark);
+  return done;
+}
+
+}  // namespace stoker::codec::jpeg

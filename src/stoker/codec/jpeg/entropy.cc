@@ -1,0 +1,224 @@
+// How reading stays in bounds: each call of run() starts with at least kStripBytes in the window, or with all that
+// there is and kSlackBytes of zeros behind it; and it stops at the first MCU that ends among those zeros. Bits are
+// counted, so that zeros taken for data are noticed.
+#include "stoker/codec/jpeg/entropy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "stoker/codec/byte_order.h"
+
+namespace stoker::codec::jpeg {
+namespace {
+
+constexpr std::size_t kBlockBits = (16 + kMaxDcSize) + 63 * (16 + kMaxAcSize);
+constexpr std::size_t kStripBytes = kMaxStripBlocks * kBlockBits / 8 + 64;
+constexpr std::size_t kSlackBytes = kMaxMcuBlocks * kBlockBits / 8 + 64;
+static_assert(kStripBytes + kSlackBytes < EntropyDecoder::kWindowBytes / 2);
+
+constexpr unsigned kBad = 255;  // instead of the last coefficient's index
+
+}  // namespace
+
+EntropyDecoder::EntropyDecoder(Bytes data, const McuLayout& layout, std::span<std::byte> window) noexcept
+    : layout_(layout), data_(data), window_(window.data()), window_end_(window.data()), bits_{window.data()} {}
+
+void EntropyDecoder::fill_window() noexcept {
+  if (marker_found_ || data_ended_ || window_end_ - bits_.next >= static_cast<std::ptrdiff_t>(kStripBytes)) return;
+  const std::size_t kept = static_cast<std::size_t>(window_end_ - bits_.next);
+  std::memmove(window_, bits_.next, kept);
+  bits_.next = window_;
+  window_end_ = window_ + kept;
+  std::size_t room = kWindowBytes - kSlackBytes - kept;
+  while (room > 0) {
+    const std::size_t reach = std::min(room, data_.size());
+    const auto* ff = reach == 0 ? nullptr : static_cast<const std::byte*>(std::memchr(data_.data(), 0xFF, reach));
+    const std::size_t count = ff == nullptr ? reach : static_cast<std::size_t>(ff - data_.data());
+    if (count != 0) std::memcpy(window_end_, data_.data(), count);
+    window_end_ += count;
+    room -= count;
+    data_ = data_.subspan(count);
+    if (data_.empty() || (ff != nullptr && data_.size() == 1)) {
+      data_ended_ = true;
+      break;
+    }
+    if (ff == nullptr) continue;
+    if (data_[1] != std::byte{0}) {
+      marker_found_ = true;
+      break;
+    }
+    *window_end_++ = std::byte{0xFF};
+    --room;
+    data_ = data_.subspan(2);
+  }
+  if (marker_found_ || data_ended_) std::memset(window_end_, 0, kSlackBytes);
+}
+
+bool EntropyDecoder::restart(std::uint32_t number) noexcept {
+  if (!is_at_marker() || !marker_found_ || data_[1] != static_cast<std::byte>(0xD0 + number % 8)) return false;
+  data_ = data_.subspan(2);
+  marker_found_ = false;
+  window_end_ = window_;
+  bits_ = {window_};
+  predictor_ = {};
+  return true;
+}
+
+bool EntropyDecoder::is_at_marker() const noexcept {
+  const std::ptrdiff_t left = (window_end_ - bits_.next) * 8 + static_cast<std::ptrdiff_t>(bits_.count);
+  return (marker_found_ || data_ended_) && left >= 0 && left < 8;
+}
+
+bool EntropyDecoder::has_margin() const noexcept {
+  return !data_ended_ || window_end_ - bits_.next >= 64;
+}
+
+// The loop has one branch per look into the table. An advance beyond the block ends it, whatever the cause;
+// coefficients stored meanwhile with an index beyond 63 land in the place of the DC coefficient, which is stored last.
+template <bool kStore>
+[[gnu::always_inline]] inline unsigned EntropyDecoder::decode_block(Bits& state, const DcTable& dc, const AcTable& ac,
+                                                                    std::int32_t& predictor,
+                                                                    std::int16_t* block) noexcept {
+  std::uint64_t buffer = state.buffer;
+  std::uint32_t count = state.count;
+  const std::byte* next = state.next;
+#define STOKER_REFILL()                                              \
+  do {                                                               \
+    buffer |= __builtin_bswap64(load<std::uint64_t>(next)) >> count; \
+    next += (63 - count) >> 3;                                       \
+    count |= 56;                                                     \
+  } while (false)
+
+  STOKER_REFILL();
+  {
+    const DcTable::Entry entry = dc.entry[buffer >> (64 - DcTable::kBits)];
+    std::int32_t difference;
+    if (entry.bits != 0) [[likely]] {
+      difference = static_cast<std::int16_t>(static_cast<std::uint32_t>(buffer >> entry.shift) +
+                                             static_cast<std::uint32_t>(entry.base));
+      buffer <<= entry.bits;
+      count -= entry.bits;
+    } else {
+      const auto [bits, size] = dc.long_codes.find(static_cast<std::uint32_t>(buffer >> 48));
+      if (bits == 0) return kBad;
+      buffer <<= bits;
+      difference = 0;
+      if (size != 0) {
+        const auto value = static_cast<std::int32_t>(buffer >> (64 - size));
+        difference = static_cast<std::int64_t>(buffer) < 0 ? value : value + 1 - (1 << size);
+        buffer <<= size;
+      }
+      count -= bits + size;
+    }
+    predictor += difference;
+    if (predictor != static_cast<std::int16_t>(predictor)) return kBad;
+  }
+
+  unsigned k = 0;
+  for (;;) {
+    unsigned first = 0;  // index after the first of two coefficients
+    std::uint64_t before = 0;
+    const AcTable::Entry* entry = nullptr;
+#define STOKER_LOOK()                                                                                              \
+  do {                                                                                                             \
+    const std::size_t index = buffer >> (64 - AcTable::kBits);                                                     \
+    const std::uint32_t bits = ac.bits[index];                                                                     \
+    entry = &ac.entry[index];                                                                                      \
+    before = buffer;                                                                                               \
+    buffer <<= bits & 63;                                                                                          \
+    count -= bits;                                                                                                 \
+    first = k + entry->advance;                                                                                    \
+    k = first + entry->advance2;                                                                                   \
+    if constexpr (kStore) {                                                                                        \
+      block[kNaturalOrder[k]] = entry->value2;                                                                     \
+      block[kNaturalOrder[first]] = static_cast<std::int16_t>(static_cast<std::uint32_t>(before >> entry->shift) + \
+                                                              static_cast<std::uint32_t>(entry->base));            \
+    }                                                                                                              \
+  } while (false)
+
+    do {
+      STOKER_REFILL();
+      STOKER_LOOK();
+      if (k >= 63) break;
+      STOKER_LOOK();
+    } while (k < 63);
+
+    if (first >= 63 && first < AcTable::kEnd) [[unlikely]] {
+      if (first > 63) return kBad;
+      // The block is full: what the entry gives beyond belongs to the next one.
+      const std::uint32_t used = (64 - entry->shift) & 63;
+      count += ac.bits[static_cast<std::size_t>(entry - ac.entry.data())] - used;
+      buffer = before << used;
+      k = 63;
+      break;
+    }
+    if (first < AcTable::kLong) [[likely]] {
+      if (k == 63) break;
+      k -= AcTable::kEnd;  // wraps around if a run left the block
+      if (k > 62) return kBad;
+      break;
+    }
+    k = first - AcTable::kLong;
+    STOKER_REFILL();
+    const auto [bits, symbol] = ac.long_codes.find(static_cast<std::uint32_t>(buffer >> 48));
+    if (bits == 0) return kBad;
+    buffer <<= bits;
+    count -= bits;
+    if (symbol == 0) break;
+    const std::uint32_t size = symbol & 15;
+    k += (symbol >> 4) + 1;
+    if (k > 63) return kBad;
+    if (size != 0) {
+      if constexpr (kStore) {
+        const auto value = static_cast<std::int32_t>(buffer >> (64 - size));
+        block[kNaturalOrder[k]] =
+            static_cast<std::int16_t>(static_cast<std::int64_t>(buffer) < 0 ? value : value + 1 - (1 << size));
+      }
+      buffer <<= size;
+      count -= size;
+    }
+    if (k == 63) break;
+  }
+#undef STOKER_LOOK
+#undef STOKER_REFILL
+  if constexpr (kStore) block[0] = static_cast<std::int16_t>(predictor);
+  state.buffer = buffer;
+  state.count = count;
+  state.next = next;
+  return k;
+}
+
+template <bool kStore>
+bool EntropyDecoder::run(std::size_t mcus, Block* blocks, std::uint8_t* last) noexcept {
+  fill_window();
+  Bits bits = bits_;
+  const std::byte* const end = window_end_;
+  for (std::size_t mcu = 0; mcu < mcus; ++mcu) {
+    for (std::size_t i = 0; i < layout_.blocks; ++i) {
+      const std::size_t component = layout_.component[i];
+      std::int16_t* block = nullptr;
+      if constexpr (kStore) {
+        block = blocks->coefficient;
+        std::memset(block, 0, sizeof(Block));
+        ++blocks;
+      }
+      const unsigned k =
+          decode_block<kStore>(bits, *layout_.dc[component], *layout_.ac[component], predictor_[component], block);
+      if (k > 63) return false;
+      if constexpr (kStore) *last++ = static_cast<std::uint8_t>(k);
+    }
+    if (bits.next > end + 8) return false;
+  }
+  bits_ = bits;
+  return (end - bits.next) * 8 + static_cast<std::ptrdiff_t>(bits.count) >= 0;
+}
+
+bool EntropyDecoder::decode(std::size_t mcus, Block* blocks, std::uint8_t* last) noexcept {
+  return run<true>(mcus, blocks, last);
+}
+
+bool EntropyDecoder::skip(std::size_t mcus) noexcept {
+  return run<false>(mcus, nullptr, nullptr);
+}
+
+}  // namespace stoker::codec::jpeg
