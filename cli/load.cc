@@ -221,6 +221,8 @@ int run_load(const Arguments& arguments) {
   dataset::OpenOptions opening = open_options(arguments, wanted.storage);
   const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
   if (!errors_file.empty()) require_free(errors_file, arguments.has("--force"), "--save-errors");
+  const std::string subset_file = arguments.text("--save-subset");
+  if (!subset_file.empty()) require_free(subset_file, arguments.has("--force"), "--save-subset");
   std::optional<loader::State> resume;
   if (!state_file.empty() && exists(state_file)) resume = read_state(state_file);
 
@@ -238,7 +240,14 @@ int run_load(const Arguments& arguments) {
       bar.update(seen, "files");
       return !interrupted();
     };
+    const std::uint64_t times = opening.inflate;
+    if (!subset_file.empty()) opening.inflate = 1;
     data = dataset::open(report.address, opening);
+    if (!subset_file.empty()) {
+      dataset::write_subset_json(*data, opening.subset_seed, subset_file);
+      report.notes.push_back(fmt::format("wrote the {} samples used to `{}`", format_count(data->size()), subset_file));
+      if (times > 1) data = dataset::inflate(data, times);
+    }
   }
   const dataset::Facts& facts = data->facts();
   report.kind = facts.kind;
@@ -366,6 +375,7 @@ const Verb& load_verb() {
          {"--subset-seed", "N", "42", "of --subset"},
          {"--class-subset", "N", "", "only N classes, chosen by --class-subset-seed"},
          {"--class-subset-seed", "N", "42", "of --class-subset"},
+         {"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"},
          {"--inflate", "N", "1", "repeat the data set N times without copying it"}}},
        {"how long",
         {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
@@ -389,10 +399,10 @@ const Verb& load_verb() {
        {"trouble",
         {{"--on-error", "HOW", std::string(name(defaults.on_error)), "a bad sample: raise, skip, replace or zero",
           true},
-         {"--max-errors", "N", "0", "stop after so many; below 1: a share of the samples seen; 0: no limit"},
+         {"--max-errors", "N", "0", "more in an epoch end the run; below 1: a share of the data set; 0: no limit"},
          {"--timeout", "TIME", "5m", "without any progress: an error that names the sample; 0: never"},
          {"--save-errors", "FILE", "", "write the list of bad samples as JSON"},
-         {"--force", "", "", "let --save-errors overwrite FILE"}}},
+         {"--force", "", "", "let --save-errors and --save-subset overwrite FILE"}}},
        common_flags(true)},
       more_help,
       run_load};

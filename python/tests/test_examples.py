@@ -27,6 +27,7 @@ def test_train_torch(photos):
     assert out.count("epoch") == 3 and "samples/s" in out
 
 
+@pytest.mark.slow
 def test_jax_example(photos):
     pytest.importorskip("jax")
     assert "loss" in run("jax_example.py", photos)

@@ -6,6 +6,7 @@ import pytest
 import stoker
 
 jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.slow  # jax is large: `./dev test --slow` installs it
 
 
 def test_batches_are_jax_arrays_with_the_same_values(photos):

@@ -165,10 +165,18 @@ def test_bad_files_are_passed_over_as_asked_and_listed(stoker, sounds, tmp_path,
 def test_too_many_bad_files_end_the_run_and_the_list_is_saved_all_the_same(stoker, sounds, tmp_path):
     for i in range(5):
         (sounds / "cat" / f"{i:03}.wav").write_bytes(b"no sound")
-    done = stoker(*SOUNDS, "--batch-size", "1", "--on-error", "skip", "--max-errors", "3", "--save-errors", "bad.json")
+    done = stoker(*SOUNDS, "--on-error", "skip", "--max-errors", "3", "--save-errors", "bad.json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "bad.json" in done.stderr
     assert len(json.loads((tmp_path / "bad.json").read_text())["errors"]) >= 3
+
+
+def test_a_subset_is_written_once_even_when_it_is_inflated(stoker, sounds, tmp_path):
+    done = stoker(*SOUNDS, "--subset", "5", "--subset-seed", "7", "--inflate", "3", "--save-subset", "subset.json", "--json")
+    assert facts(done)["samples"] == 15
+    subset = json.loads((tmp_path / "subset.json").read_text())
+    assert (subset["seed"], subset["count"], len(subset["ids"]), len(set(subset["paths"]))) == (7, 5, 5, 5)
+    assert stoker(*SOUNDS, "--save-subset", "subset.json").returncode == 2
 
 
 def test_nothing_is_overwritten_without_force(stoker, sounds, tmp_path):

@@ -68,13 +68,13 @@ struct Remarks {
     left_out.unknown += folder.left_out.unknown;
     left_out.special += folder.left_out.special;
     left_out.too_long += folder.left_out.too_long;
-    for (const auto& [extension, count] : folder.left_out.extensions) {
+    for (const auto& more : folder.left_out.extensions) {
       const auto known = std::find_if(left_out.extensions.begin(), left_out.extensions.end(),
-                                      [&](const auto& pair) { return pair.first == extension; });
+                                      [&](const auto& pair) { return pair.first == more.first; });
       if (known != left_out.extensions.end()) {
-        known->second += count;
+        known->second += more.second;
       } else if (left_out.extensions.size() < 64) {
-        left_out.extensions.emplace_back(extension, count);
+        left_out.extensions.push_back(more);
       }
     }
     for (const std::string& name : folder.broken_links) broken_links.push_back(folder.path + name);

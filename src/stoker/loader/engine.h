@@ -85,6 +85,7 @@ class Loader::Engine {
   void complete(IoThread& self, const storage::Fetched& fetched);
   void read_finished(Unit& unit, std::int64_t now);
   void wake_readers() noexcept;
+  void note_once(const std::string& note);
 
   // prep_stage.cc
   void work_loop(Worker& self, int number);

@@ -243,9 +243,15 @@ void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
   }
 }
 
+void Loader::Engine::note_once(const std::string& note) {
+  const std::scoped_lock lock(mutex_);
+  if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+}
+
 void Loader::Engine::io_loop(IoThread& self) {
   storage::Fetcher& fetcher = *self.fetcher;
   std::vector<storage::Fetched> finished(64);
+  bool said_direct = options_.storage != storage::Storage::direct;
   std::int64_t now = measure::now_ns();
   const auto charge = [&](measure::Sum& sum) {
     const std::int64_t then = std::exchange(now, measure::now_ns());
@@ -282,6 +288,10 @@ void Loader::Engine::io_loop(IoThread& self) {
       const std::size_t count = fetcher.wait(finished, kLongWait);
       charge(self.counters.input_wait_ns);
       for (std::size_t i = 0; i < count; ++i) complete(self, finished[i]);
+      if (!said_direct && fetcher.direct_refused()) {
+        said_direct = true;
+        note_once("storage=direct: this file system refuses O_DIRECT; files are read through the page cache");
+      }
     }
   } catch (const Error& error) {
     const std::scoped_lock lock(mutex_);

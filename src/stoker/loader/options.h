@@ -52,7 +52,7 @@ struct LoaderOptions {
   int io_threads = kAuto;
 
   OnError on_error = OnError::raise;
-  double max_errors = 0;  // below 1: share of the samples seen; from 1: count; 0: no limit
+  double max_errors = 0;  // per epoch; below 1: share of the data set; from 1: count; 0: no limit
   std::chrono::nanoseconds timeout =
       std::chrono::minutes(5);  // without any progress: an error naming the sample; 0: never
   bool pin_memory = false;      // register slabs with the device runtime, where there is one
