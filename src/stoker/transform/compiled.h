@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -47,7 +48,8 @@ struct ImagePlan {
   Window window;
 
   Values values = Values::raw;
-  std::vector<float> mean, std;  // one per channel, or empty
+  std::vector<float> mean, std;          // one per channel, or empty
+  std::vector<float> mean_row, std_row;  // of 16-bit pictures: one per element of a row, or empty
 
   bool deep = false;
   StoreShape store;

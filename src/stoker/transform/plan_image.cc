@@ -165,6 +165,12 @@ class ImageCompiler {
     }
     plan_.store = {width_, height_, input_.channels, options_.layout == Layout::nchw, dtype};
     if (!plan_.deep && dtype != DType::u8) make_table(dtype);
+    if (plan_.deep && !plan_.mean.empty()) {
+      for (std::uint32_t x = 0; x < width_; ++x) {
+        plan_.mean_row.insert(plan_.mean_row.end(), plan_.mean.begin(), plan_.mean.end());
+        plan_.std_row.insert(plan_.std_row.end(), plan_.std.begin(), plan_.std.end());
+      }
+    }
   }
 
   // The order of float32 operations is that of torchvision's ToTensor and Normalize.

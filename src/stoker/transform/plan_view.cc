@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "stoker/transform/compiled.h"
+#include "stoker/transform/deep.h"
 #include "stoker/transform/resize.h"
 #include "stoker/transform/take.h"
 
@@ -85,37 +86,24 @@ Needs needs_of(const ImagePlan& plan, const Draw& draw) noexcept {
   return needs;
 }
 
-// The u16 source as float32: windowed, scaled to [0, 1], or as it is when the window comes after a resize.
-void load_deep(const ImagePlan& plan, const Pixels& source, const Rect& region, const Rect& need, float shift,
-               float scale, float* into) noexcept {
-  const std::size_t elements = std::size_t{need.width} * source.channels;
-  for (std::uint32_t y = 0; y < need.height; ++y) {
-    const std::byte* const row = source.data + std::size_t{need.y - region.y + y} * source.stride_bytes +
-                                 std::size_t{need.x - region.x} * source.channels * sizeof(std::uint16_t);
-    float* const out = into + y * elements;
-    for (std::size_t i = 0; i < elements; ++i) {
-      std::uint16_t value = 0;
-      std::memcpy(&value, row + i * sizeof(value), sizeof(value));
-      out[i] = value;
-    }
-    if (plan.has_window && !plan.window_last) {
-      for (std::size_t i = 0; i < elements; ++i) out[i] = std::clamp((out[i] - shift) * scale, 0.0F, 1.0F);
-    } else if (!plan.has_window) {
-      for (std::size_t i = 0; i < elements; ++i) out[i] = out[i] / 65535.0F;
-    }
+// Keeps the rows of a resize as the picture that the next one takes.
+template <typename T, typename Resized>
+bool keep_rows(Resized& resizer, const Rect& keep, std::uint32_t channels, Scratch& scratch, Part<T>& part) noexcept {
+  const std::size_t elements = std::size_t{keep.width} * channels;
+  T* const rows = take<T>(scratch, elements * keep.height);
+  if (rows == nullptr) return false;
+  for (std::uint32_t y = 0; y < keep.height; ++y) {
+    std::memcpy(rows + y * elements, resizer.row(y), elements * sizeof(T));
   }
+  part = {rows, elements, keep.x, keep.y, keep.width, keep.height, channels};
+  return true;
 }
 
-// Runs the resizes and hands each row of the view to `store(y, row)`.
+// Runs the resizes from the `first` on and hands each row of the view to `store(y, row)`.
 template <typename T, typename Store>
-Result run_resizes(const ImagePlan& plan, const Draw& draw, const Needs& needs, Part<T> source, Scratch& scratch,
-                   Store store) noexcept {
-  if (plan.resizes == 0) {
-    const Rect& keep = draw.steps[0];
-    for (std::uint32_t y = 0; y < keep.height; ++y) store(y, source.at(keep.x, std::int64_t{keep.y} + y));
-    return {};
-  }
-  for (std::uint32_t i = 0; i < plan.resizes; ++i) {
+Result run_resizes(const ImagePlan& plan, const Draw& draw, const Needs& needs, std::uint32_t first, Part<T> source,
+                   Scratch& scratch, Store store) noexcept {
+  for (std::uint32_t i = first; i < plan.resizes; ++i) {
     const Resizing& r = needs.resizings[i];
     source.x -= draw.steps[i].x;  // coordinates of the crop that is resized
     source.y -= draw.steps[i].y;
@@ -124,16 +112,40 @@ Result run_resizes(const ImagePlan& plan, const Draw& draw, const Needs& needs, 
     if (!prepared.ok()) return prepared;
     if (i + 1 == plan.resizes) {
       for (std::uint32_t y = 0; y < r.keep.height; ++y) store(y, resizer.row(y));
-      break;
+      return {};
     }
-    const std::size_t elements = std::size_t{r.keep.width} * source.channels;
-    T* const next = take<T>(scratch, elements * r.keep.height);
-    if (next == nullptr) return kNoRoom;
-    for (std::uint32_t y = 0; y < r.keep.height; ++y)
-      std::memcpy(next + y * elements, resizer.row(y), elements * sizeof(T));
-    source = {next, elements, r.keep.x, r.keep.y, r.keep.width, r.keep.height, source.channels};
+    if (!keep_rows(resizer, r.keep, source.channels, scratch, source)) return kNoRoom;
   }
+  const Rect& keep = draw.steps[plan.resizes];
+  for (std::uint32_t y = 0; y < keep.height; ++y) store(y, source.at(keep.x, std::int64_t{keep.y} + y));
   return {};
+}
+
+// The same for a 16-bit source. `line` has room for a row of the view.
+template <typename Store>
+Result run_deep(const ImagePlan& plan, const Draw& draw, const Needs& needs, DeepPart source, const Levels& levels,
+                float* line, Scratch& scratch, Store store) noexcept {
+  if (plan.resizes == 0) {
+    const Rect& keep = draw.steps[0];
+    for (std::uint32_t y = 0; y < keep.height; ++y) {
+      level_row(source.at(keep.x, std::int64_t{keep.y} + y), std::size_t{keep.width} * source.channels, levels, line);
+      store(y, line);
+    }
+    return {};
+  }
+  const Resizing& r = needs.resizings[0];
+  source.x -= draw.steps[0].x;
+  source.y -= draw.steps[0].y;
+  DeepResizer resizer;
+  const Result prepared = resizer.prepare(source, levels, r, scratch);
+  if (!prepared.ok()) return prepared;
+  if (plan.resizes == 1) {
+    for (std::uint32_t y = 0; y < r.keep.height; ++y) store(y, resizer.row(y));
+    return {};
+  }
+  Part<float> part;
+  if (!keep_rows(resizer, r.keep, source.channels, scratch, part)) return kNoRoom;
+  return run_resizes(plan, draw, needs, 1, part, scratch, store);
 }
 
 [[maybe_unused]] bool contains(const Rect& outer, const Rect& inner) noexcept {
@@ -240,30 +252,27 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
                                   region.height,
                                   source.channels};
     const void* const table = plan.table.empty() ? nullptr : plan.table.data();
-    return run_resizes(plan, draw, needs, part, scratch, [&](std::uint32_t y, const std::uint8_t* row) {
+    return run_resizes(plan, draw, needs, 0, part, scratch, [&](std::uint32_t y, const std::uint8_t* row) {
       store_row(shape, row, y, draw.flip, table, slot);
     });
   }
 
-  const Rect& need = needs.source;
-  const std::size_t elements = std::size_t{need.width} * source.channels;
-  float* const loaded = take<float>(scratch, elements * need.height);
-  const std::size_t row_elements = std::size_t{shape.width} * shape.channels;
-  float* const line = take<float>(scratch, row_elements);
-  if (loaded == nullptr || line == nullptr) return kNoRoom;
-  const float shift = static_cast<float>(draw.window_low + plan.window.offset.value_or(offset));
-  const float scale = draw.window_scale;
-  load_deep(plan, source, region, need, shift, scale, loaded);
-  const Part<float> part{loaded, elements, need.x, need.y, need.width, need.height, source.channels};
-  return run_resizes(plan, draw, needs, part, scratch, [&](std::uint32_t y, const float* row) {
+  const std::size_t elements = std::size_t{shape.width} * shape.channels;
+  float* const line = take<float>(scratch, elements);
+  if (line == nullptr) return kNoRoom;
+  const DeepPart part{source.data, source.stride_bytes, region.x, region.y, source.channels};
+  Levels levels{Levels::What::share, 0, 1};
+  if (plan.has_window) {
+    levels = {plan.window_last ? Levels::What::as_stored : Levels::What::window,
+              static_cast<float>(draw.window_low + plan.window.offset.value_or(offset)), draw.window_scale};
+  }
+  return run_deep(plan, draw, needs, part, levels, line, scratch, [&](std::uint32_t y, const float* row) {
     if (plan.window_last) {
-      for (std::size_t i = 0; i < row_elements; ++i) line[i] = std::clamp((row[i] - shift) * scale, 0.0F, 1.0F);
+      window_row(row, elements, levels.shift, levels.scale, line);
       row = line;
     }
-    if (!plan.mean.empty()) {
-      for (std::size_t x = 0, i = 0; x < shape.width; ++x) {
-        for (std::uint32_t c = 0; c < shape.channels; ++c, ++i) line[i] = (row[i] - plan.mean[c]) / plan.std[c];
-      }
+    if (!plan.mean_row.empty()) {
+      normalize_row(row, elements, plan.mean_row.data(), plan.std_row.data(), line);
       row = line;
     }
     store_row(shape, row, y, draw.flip, slot);
