@@ -61,11 +61,11 @@ def files():
 
 
 def main(folder):
-    for format in ("jpeg", "png", "wav", "npy", "npz"):
+    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)
-    for extension, format in {"jpg": "jpeg", "png": "png", "wav": "wav"}.items():
+    for extension, format in (("jpg", "jpeg"), ("jpg", "jpeg_differential"), ("png", "png"), ("wav", "wav")):
         for path in FORMATS.glob(f"*.{extension}"):
             shutil.copy(path, folder / format / path.name)
 

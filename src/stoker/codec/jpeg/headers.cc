@@ -116,8 +116,8 @@ bool read_frame(Segment segment, Frame& frame) noexcept {
       return false;
     }
   }
-  // Alone in its scan, a component has one block per MCU whatever it says; we are certain only where it says so.
-  if (components == 1 && (frame.h() != 1 || frame.v() != 1)) return false;
+  // Alone in its scan, a component has one block per MCU whatever it says.
+  if (components == 1) frame.component[0].h = frame.component[0].v = 1;
   return segment.is_used_up();
 }
 

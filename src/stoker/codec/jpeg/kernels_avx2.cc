@@ -120,9 +120,9 @@ STOKER_STEP void store_two_rows(__m256i rows, int first, std::uint8_t* into_a, s
   const std::size_t at = static_cast<std::size_t>(first) * stride;
   const __m128i a = _mm256_castsi256_si128(rows), b = _mm256_extracti128_si256(rows, 1);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(into_a + at), a);
-  _mm_storeh_pd(reinterpret_cast<double*>(into_a + at + stride), _mm_castsi128_pd(a));
+  _mm_storeh_pi(reinterpret_cast<__m64*>(into_a + at + stride), _mm_castsi128_ps(a));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(into_b + at), b);
-  _mm_storeh_pd(reinterpret_cast<double*>(into_b + at + stride), _mm_castsi128_pd(b));
+  _mm_storeh_pi(reinterpret_cast<__m64*>(into_b + at + stride), _mm_castsi128_ps(b));
 }
 
 // Each line is a column of the block.

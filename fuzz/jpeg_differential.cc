@@ -1,0 +1,48 @@
+// Our own JPEG decoder against libjpeg-turbo: where it takes a whole file, libjpeg-turbo must take it too, without a
+// warning, and give the same pixels. Of a part it may know more, because libjpeg-turbo reads on behind it.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "stoker/codec/codec.h"
+#include "stoker/codec/jpeg/baseline.h"
+#include "stoker/codec/picture.h"
+
+namespace {
+
+using namespace stoker;
+using namespace stoker::codec;
+
+constexpr std::uint64_t kMaxBytes = 1 << 20;  // of output: larger pictures only cost time
+
+void compare(Bytes bytes, const ImageInfo& info, const ImageOptions& options, const Rect& region, bool whole) {
+  static Scratch scratch;
+  Pixels into{nullptr, 0, region.width, region.height, output_channels(info, options), DType::u8};
+  into.stride_bytes = into.row_bytes();
+  std::vector<std::byte> ours(into.stride_bytes * region.height, std::byte{1}), theirs(ours.size(), std::byte{2});
+  into.data = ours.data();
+  scratch.reset();
+  if (!jpeg::decode_baseline(bytes, options, region, into, scratch)) return;
+  into.data = theirs.data();
+  scratch.reset();
+  const bool decoded = decode_by_libjpeg(bytes, options, region, into, scratch).ok();
+  if (decoded ? ours != theirs : whole) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const Bytes bytes{reinterpret_cast<const std::byte*>(data), size};
+  ImageInfo info;
+  if (!probe_jpeg(bytes, info).ok() || std::uint64_t{info.width} * info.height * 3 > kMaxBytes) return 0;
+  const auto choice = static_cast<std::uint32_t>(size);
+  ImageOptions options;
+  options.color = static_cast<Color>(choice % 3);
+  options.strict = true;
+  compare(bytes, info, options, {0, 0, info.width, info.height}, true);
+  options.strict = false;
+  const std::uint32_t x = choice * 7 % info.width, y = choice * 5 % info.height;
+  compare(bytes, info, options, {x, y, 1 + choice % (info.width - x), 1 + choice % (info.height - y)}, false);
+  return 0;
+}

@@ -1,0 +1,345 @@
+// Our decoder against libjpeg-turbo, on files that libjpeg-turbo encodes here.
+#include "stoker/codec/jpeg/baseline.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+// jpeglib.h needs <cstdio> before it.
+#include <jpeglib.h>
+
+#include "stoker/base/random.h"
+#include "stoker/codec/damage.h"
+#include "stoker/codec/jpeg/target.h"
+#include "stoker/codec/picture.h"
+
+namespace stoker::codec::jpeg {
+namespace {
+
+using Values = std::vector<std::uint8_t>;
+
+struct Coding {
+  J_COLOR_SPACE stored = JCS_YCbCr;
+  int h_sampling = 1, v_sampling = 1;  // of the first component; the others have 1
+  int quality = 90;
+  bool optimized = false, progressive = false, arithmetic = false;
+  unsigned restart_interval = 0;
+};
+
+enum class Scene { noise, smooth, extreme };
+
+Values paint(std::uint32_t width, std::uint32_t height, Scene scene) {
+  Random random(width, height, 3);
+  Values pixels;
+  for (std::uint32_t y = 0; y < height; ++y) {
+    for (std::uint32_t x = 0; x < width; ++x) {
+      for (std::uint32_t c = 0; c < 3; ++c) {
+        const std::uint32_t smooth = (x * (3 + c) + y * (5 - c)) / 4 + (x / 9 + y / 7) % 2 * 40;
+        const std::uint32_t value = scene == Scene::noise    ? random.below(256)
+                                    : scene == Scene::smooth ? smooth + random.below(4)
+                                                             : random.below(2) * 255;
+        pixels.push_back(static_cast<std::uint8_t>(value));
+      }
+    }
+  }
+  return pixels;
+}
+
+File encode(std::uint32_t width, std::uint32_t height, Scene scene, const Coding& coding) {
+  jpeg_compress_struct jpeg;
+  jpeg_error_mgr errors;
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&jpeg);
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&jpeg, &out, &size);
+  jpeg.image_width = width;
+  jpeg.image_height = height;
+  jpeg.input_components = 3;
+  jpeg.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_colorspace(&jpeg, coding.stored);
+  jpeg_set_quality(&jpeg, coding.quality, TRUE);
+  jpeg.comp_info[0].h_samp_factor = coding.h_sampling;
+  jpeg.comp_info[0].v_samp_factor = coding.v_sampling;
+  jpeg.restart_interval = coding.restart_interval;
+  jpeg.optimize_coding = coding.optimized ? TRUE : FALSE;
+  jpeg.arith_code = coding.arithmetic ? TRUE : FALSE;
+  if (coding.progressive) jpeg_simple_progression(&jpeg);
+  jpeg_start_compress(&jpeg, TRUE);
+  Values pixels = paint(width, height, scene);
+  while (jpeg.next_scanline < height) {
+    JSAMPROW row = pixels.data() + std::size_t{jpeg.next_scanline} * width * 3;
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  File file;
+  file.bytes(Bytes(reinterpret_cast<const std::byte*>(out), size));
+  jpeg_destroy_compress(&jpeg);
+  std::free(out);
+  return file;
+}
+
+// Where the content of the first segment with this marker begins.
+std::size_t find_segment(File& file, int marker) {
+  for (std::size_t i = 0; i + 1 < file.size(); ++i) {
+    if (file[i] == std::byte{0xFF} && file[i + 1] == static_cast<std::byte>(marker)) return i + 4;
+  }
+  ADD_FAILURE() << "no such segment";
+  return 0;
+}
+
+class OwnJpeg : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!runs_fast_code()) GTEST_SKIP() << "this CPU has no AVX2: libjpeg-turbo decodes everything";
+  }
+};
+
+// The pixels, or nothing. In memory of exactly the size needed, so that ASan sees every step beyond.
+template <typename Decode>
+std::optional<Values> pixels_of(const ImageInfo& info, const ImageOptions& options, const Rect& region,
+                                const Decode& decode_into) {
+  Scratch scratch;
+  Pixels into{
+      nullptr, 0, region.width, region.height, output_channels(info, options), options.deep ? DType::u16 : DType::u8};
+  into.stride_bytes = into.row_bytes();
+  Values values(into.stride_bytes * region.height, 0xAB);
+  into.data = reinterpret_cast<std::byte*>(values.data());
+  if (!decode_into(into, scratch)) return std::nullopt;
+  return values;
+}
+
+std::optional<Values> ours(Bytes file, const ImageInfo& info, const ImageOptions& options, const Rect& region,
+                           const Kernels& kernels = kAvx2Kernels) {
+  return pixels_of(info, options, region, [&](const Pixels& into, Scratch& scratch) {
+    return decode_baseline(file, options, region, into, scratch, kernels);
+  });
+}
+
+std::optional<Values> libjpegs(Bytes file, const ImageInfo& info, const ImageOptions& options, const Rect& region) {
+  return pixels_of(info, options, region, [&](const Pixels& into, Scratch& scratch) {
+    return decode_by_libjpeg(file, options, region, into, scratch).ok();
+  });
+}
+
+Rect any_region(Random& random, const ImageInfo& info) {
+  const std::uint32_t x = random.below(info.width), y = random.below(info.height);
+  const std::uint32_t limit = random.below(2) == 0 ? 20 : 1000;
+  return {x, y, 1 + random.below(std::min(limit, info.width - x)), 1 + random.below(std::min(limit, info.height - y))};
+}
+
+// Whole in every colour and depth, and `regions` parts of it.
+void expect_libjpegs_pixels(Bytes file, int regions) {
+  ImageInfo info;
+  ASSERT_TRUE(probe_jpeg(file, info).ok());
+  const Rect all{0, 0, info.width, info.height};
+  for (const Color color : {Color::rgb, Color::gray, Color::keep}) {
+    for (const bool deep : {false, true}) {
+      const ImageOptions options{.color = color, .deep = deep, .strict = true};
+      const std::optional<Values> expected = libjpegs(file, info, options, all);
+      ASSERT_TRUE(expected.has_value());
+      const std::optional<Values> got = ours(file, info, options, all);
+      ASSERT_TRUE(got.has_value()) << "declined";
+      ASSERT_TRUE(*got == *expected) << "color " << static_cast<int>(color) << " deep " << deep;
+    }
+  }
+  ASSERT_TRUE(ours(file, info, {}, all, kPlainKernels) == libjpegs(file, info, {}, all)) << "plain kernels";
+  Random random(7, 8, info.width * 1000 + info.height);
+  for (int i = 0; i < regions; ++i) {
+    const Rect region = any_region(random, info);
+    const std::optional<Values> got = ours(file, info, {}, region);
+    ASSERT_TRUE(got.has_value()) << "declined";
+    ASSERT_TRUE(got == libjpegs(file, info, {}, region))
+        << region.x << "," << region.y << " " << region.width << "x" << region.height;
+  }
+}
+
+const Coding kSamplings[] = {{},
+                             {.h_sampling = 2},
+                             {.v_sampling = 2},
+                             {.h_sampling = 2, .v_sampling = 2},
+                             {.stored = JCS_GRAYSCALE},
+                             {.stored = JCS_GRAYSCALE, .h_sampling = 2, .v_sampling = 2},
+                             {.stored = JCS_GRAYSCALE, .h_sampling = 2}};
+
+std::string describe(const Coding& coding, std::uint32_t width, std::uint32_t height) {
+  return std::to_string(coding.h_sampling) + "x" + std::to_string(coding.v_sampling) +
+         (coding.stored == JCS_GRAYSCALE ? " gray" : "") + " quality " + std::to_string(coding.quality) + " restart " +
+         std::to_string(coding.restart_interval) + " size " + std::to_string(width) + "x" + std::to_string(height);
+}
+
+TEST_F(OwnJpeg, GivesLibjpegsPixelsForEveryQualityAndSampling) {
+  for (Coding coding : kSamplings) {
+    for (const int quality : {1, 10, 35, 60, 75, 85, 92, 97, 100}) {
+      for (const Scene scene : {Scene::noise, Scene::smooth, Scene::extreme}) {
+        coding.quality = quality;
+        coding.optimized = quality % 2 == 0;
+        SCOPED_TRACE(describe(coding, 75, 53));
+        expect_libjpegs_pixels(encode(75, 53, scene, coding), 12);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(OwnJpeg, GivesLibjpegsPixelsForEverySmallSize) {
+  for (const Coding& coding : kSamplings) {
+    const std::uint32_t least_width = coding.h_sampling == 2 ? 5 : 1;
+    for (std::uint32_t width = least_width; width <= 36; width += width < 20 ? 1 : 5) {
+      for (std::uint32_t height = 1; height <= 36; height += height < 20 ? 1 : 5) {
+        SCOPED_TRACE(describe(coding, width, height));
+        expect_libjpegs_pixels(encode(width, height, Scene::noise, coding), 3);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(OwnJpeg, GivesLibjpegsPixelsWithRestarts) {
+  for (Coding coding : kSamplings) {
+    for (const unsigned interval : {1u, 2u, 3u, 7u, 9u, 64u, 65535u}) {
+      coding.restart_interval = interval;
+      SCOPED_TRACE(describe(coding, 141, 67));
+      expect_libjpegs_pixels(encode(141, 67, Scene::smooth, coding), 25);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_F(OwnJpeg, GivesLibjpegsPixelsForDataLongerThanItsWindow) {
+  for (Coding coding : kSamplings) {
+    coding.quality = 100;
+    SCOPED_TRACE(describe(coding, 517, 389));
+    const File file = encode(517, 389, Scene::noise, coding);
+    ASSERT_GT(file.size(), 4 * EntropyDecoder::kWindowBytes);
+    expect_libjpegs_pixels(file, 25);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(OwnJpeg, OverflowsAsLibjpegDoesWithAbsurdTables) {
+  Random random(5, 5, 5);
+  for (Coding coding : kSamplings) {
+    coding.quality = 100;
+    for (int i = 0; i < 60; ++i) {
+      File file = encode(57, 41, i % 3 == 0 ? Scene::extreme : i % 3 == 1 ? Scene::noise : Scene::smooth, coding);
+      const std::size_t table = find_segment(file, 0xDB) + 1;
+      for (std::size_t k = 0; k < 64; ++k) {
+        file[table + k] = static_cast<std::byte>(i % 2 == 0 ? 255 : random.below(256));
+      }
+      SCOPED_TRACE(describe(coding, 57, 41));
+      expect_libjpegs_pixels(file, 2);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_F(OwnJpeg, DeclinesOtherKinds) {
+  const auto is_declined = [](Bytes file) {
+    ImageInfo info;
+    EXPECT_TRUE(probe_jpeg(file, info).ok());
+    return !ours(file, info, {}, {0, 0, info.width, info.height}).has_value() && decode(file).result.ok();
+  };
+  EXPECT_TRUE(is_declined(encode(40, 40, Scene::noise, {.progressive = true})));
+  EXPECT_TRUE(is_declined(encode(40, 40, Scene::noise, {.arithmetic = true})));
+  EXPECT_TRUE(is_declined(encode(40, 40, Scene::noise, {.stored = JCS_RGB})));
+  EXPECT_TRUE(is_declined(encode(40, 40, Scene::noise, {.h_sampling = 4})));
+  EXPECT_TRUE(is_declined(encode(4, 40, Scene::noise, {.h_sampling = 2, .v_sampling = 2})));
+  EXPECT_FALSE(is_declined(encode(40, 40, Scene::noise, {})));
+}
+
+TEST_F(OwnJpeg, DeclinesRequestsThatDoNotFit) {
+  const File file = encode(40, 30, Scene::noise, {});
+  Values into(40 * 30 * 3);
+  Scratch scratch;
+  const auto decodes = [&](const Rect& region, const Pixels& shape, const ImageOptions& options = {}) {
+    Pixels pixels = shape;
+    pixels.data = reinterpret_cast<std::byte*>(into.data());
+    return decode_baseline(file, options, region, pixels, scratch);
+  };
+  EXPECT_TRUE(decodes({0, 0, 40, 30}, {nullptr, 120, 40, 30, 3, DType::u8}));
+  EXPECT_FALSE(decodes({1, 0, 40, 30}, {nullptr, 120, 40, 30, 3, DType::u8}));
+  EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 119, 40, 30, 3, DType::u8}));
+  EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 120, 40, 30, 1, DType::u8}));
+  EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 120, 40, 30, 3, DType::u8}, {.fast = true}));
+}
+
+TEST_F(OwnJpeg, DeclinesWithoutMemory) {
+  const File file = encode(400, 30, Scene::noise, {});
+  Values into(400 * 30 * 3);
+  const Pixels pixels{reinterpret_cast<std::byte*>(into.data()), 1200, 400, 30, 3, DType::u8};
+  for (const std::size_t size : {std::size_t{0}, std::size_t{20} << 10, std::size_t{90} << 10}) {
+    Budget budget(size);
+    Scratch scratch(&budget);
+    EXPECT_FALSE(decode_baseline(file, {}, {0, 0, 400, 30}, pixels, scratch));
+  }
+}
+
+// Whatever happens to a file: if we decode all of it, then libjpeg does too, without a warning and to the same pixels.
+// Of a part we may know more, because libjpeg reads on behind it.
+int count_accepted(Bytes file, Random& random) {
+  ImageInfo info;
+  if (!probe_jpeg(file, info).ok() || info.width > 200 || info.height > 200) return 0;
+  const Rect all{0, 0, info.width, info.height};
+  const ImageOptions strict{.strict = true};
+  const std::optional<Values> whole = ours(file, info, strict, all);
+  if (whole.has_value()) {
+    EXPECT_TRUE(libjpegs(file, info, strict, all) == whole) << "whole";
+  }
+  const Rect region = any_region(random, info);
+  const std::optional<Values> part = ours(file, info, {}, region);
+  if (part.has_value()) {
+    const std::optional<Values> expected = libjpegs(file, info, {}, region);
+    EXPECT_TRUE(!expected.has_value() || *expected == *part)
+        << region.x << "," << region.y << " " << region.width << "x" << region.height;
+  }
+  return whole.has_value() ? 1 : 0;
+}
+
+TEST_F(OwnJpeg, NeverDiffersWhereverAFileIsCut) {
+  for (Coding coding : kSamplings) {
+    for (const unsigned interval : {0u, 2u}) {
+      coding.restart_interval = interval;
+      Random random(1, 2, 3);
+      const File file = encode(43, 37, Scene::smooth, coding);
+      int accepted = 0;
+      at_every_truncation(file, [&](Bytes part) { accepted += count_accepted(part, random); });
+      EXPECT_LE(accepted, 1) << "the end marker's second byte is all that may be missing";
+    }
+  }
+}
+
+TEST_F(OwnJpeg, NeverDiffersWhicheverBitIsFlipped) {
+  for (Coding coding : kSamplings) {
+    coding.restart_interval = coding.h_sampling == 2 ? 2 : 0;
+    coding.optimized = true;
+    Random random(1, 2, 3);
+    const File file = encode(23, 37, Scene::smooth, coding);
+    int accepted = 0;
+    at_every_flipped_bit(file, [&](Bytes damaged) { accepted += count_accepted(damaged, random); });
+    EXPECT_GT(accepted, 100) << "of flips in tables and values, many leave a file that is fine";
+  }
+}
+
+TEST_F(OwnJpeg, NeverDiffersOnFilesWithRandomDamage) {
+  Random random(9, 9, 9);
+  for (int i = 0; i < 3000; ++i) {
+    Coding coding = kSamplings[random.below(std::size(kSamplings))];
+    coding.quality = 1 + static_cast<int>(random.below(100));
+    coding.restart_interval = random.below(2) * random.below(9);
+    File file = encode(1 + random.below(60), 1 + random.below(60), static_cast<Scene>(random.below(3)), coding);
+    for (std::uint32_t n = 1 + random.below(4); n > 0; --n) {
+      file[random.below(static_cast<std::uint32_t>(file.size()))] = static_cast<std::byte>(random.below(256));
+    }
+    if (random.below(3) == 0) file.cut(1 + random.below(static_cast<std::uint32_t>(file.size())));
+    count_accepted(file, random);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::codec::jpeg
