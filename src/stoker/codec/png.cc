@@ -12,6 +12,7 @@ namespace stoker::codec {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 8, kChunkBytes = 12;  // length, name and CRC around a chunk's data
+constexpr std::uint32_t kBand = 4;                            // rows that are unfiltered before they are stored
 constexpr std::uint8_t kGray = 0, kRgb = 2, kPalette = 3, kGrayAlpha = 4, kRgba = 6;
 
 struct Chunk {
@@ -317,14 +318,16 @@ Result decode_png(Bytes bytes, const ImageOptions& options, const Rect& region, 
     if (columns == 0) continue;
     const std::size_t row_bytes = header.row_bytes(columns);
     const std::byte* above = nullptr;
-    for (std::uint32_t i = 0; i < pass.rows(header); ++i) {
-      const std::uint32_t y = pass.y + i * pass.y_step;
-      if (y >= region.y + region.height && !header.interlaced) return {};
-      std::byte* const row = at + 1;
-      if (!unfilter(static_cast<std::uint8_t>(*at), reinterpret_cast<std::uint8_t*>(row),
-                    reinterpret_cast<const std::uint8_t*>(above), row_bytes, header.filter_bytes())) {
+    // Below the region nothing is wanted; a row of a pass with gaps may still have something to store.
+    const std::uint32_t count = header.interlaced ? pass.rows(header) : region.y + region.height;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (i % kBand == 0 &&
+          !unfilter_rows(reinterpret_cast<std::uint8_t*>(at), std::min(kBand, count - i),
+                         reinterpret_cast<const std::uint8_t*>(above), row_bytes, header.filter_bytes())) {
         return failed(Code::corrupt, "an unknown row filter", header.data_at);
       }
+      const std::uint32_t y = pass.y + i * pass.y_step;
+      std::byte* const row = at + 1;
       if (y >= region.y && y - region.y < region.height) {
         store_pass_row(unpacker, row, pass, columns, y, target, stored.data());
       }

@@ -38,6 +38,22 @@ void up_from(std::size_t from, std::uint8_t* row, const std::uint8_t* above, std
   for (std::size_t i = from; i < count; ++i) row[i] = low_byte(row[i] + above[i]);
 }
 
+void unfilter_from(std::size_t from, std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
+                   std::size_t count, std::size_t step) noexcept {
+  switch (filter) {
+    case kSub:
+      return sub_from(from, row, count, step);
+    case kUp:
+      return up_from(from, row, above, count);
+    case kAverage:
+      return average_from(from, row, above, count, step);
+    case kPaeth:
+      return paeth_from(from, row, above, count, step);
+    default:
+      return;
+  }
+}
+
 #if defined(__x86_64__)
 // ---- AVX2. Each kernel does whole groups of pixels and returns how many bytes are done; the loops above do the rest.
 #define STOKER_AVX2 __attribute__((target("avx2")))
@@ -173,28 +189,147 @@ STOKER_AVX2 std::size_t paeth_wide(std::uint8_t* row, const std::uint8_t* above,
   return i;
 }
 
+// ---- Four rows at once, for pixels of two bytes (16-bit gray). Paeth and Average go from left to right, but the row
+// below may follow one pixel behind: at step s row r is at pixel s - r, and what lies above it was made the step
+// before.
+
+struct FourRows {
+  std::uint8_t filters[4];
+  std::uint8_t* rows[4];
+  const std::uint8_t* above;  // the first row
+
+  const std::uint8_t* above_row(int r) const noexcept { return r == 0 ? above : rows[r - 1]; }
+};
+
+// All-ones in the two 16-bit lanes of each row that has the filter.
+STOKER_AVX2 __m128i lanes_with(const FourRows& four, std::uint8_t filter) noexcept {
+  const auto lane = [&](int r) { return four.filters[r] == filter ? -1 : 0; };
+  return _mm_setr_epi32(lane(0), lane(1), lane(2), lane(3));
+}
+
+struct StairStep {
+  __m128i left, above;  // what the step before made, and what lay above it
+  __m128i has_paeth, has_up, has_sub, has_average;
+};
+
+// `first_above` is the pixel above the first row, in the two lowest lanes. kOthers: rows may be other than Paeth and
+// Up.
+template <bool kOthers>
+STOKER_AVX2 inline __m128i step_down(StairStep& s, __m128i coded, __m128i first_above) noexcept {
+  const __m128i corner = s.above, left = s.left;
+  const __m128i above = _mm_blend_epi16(_mm_slli_si128(left, 4), first_above, 0x03);
+  const __m128i three = _mm_add_epi16(corner, _mm_add_epi16(corner, corner));
+  const __m128i threshold = _mm_sub_epi16(_mm_sub_epi16(three, left), above);
+  const __m128i low = _mm_min_epi16(left, above), high = _mm_max_epi16(left, above);
+  const __m128i keeps_corner = _mm_cmpgt_epi16(high, threshold), keeps_inner = _mm_cmpgt_epi16(threshold, low);
+  const __m128i inner = _mm_blendv_epi8(_mm_add_epi8(low, coded), _mm_add_epi8(corner, coded), keeps_corner);
+  const __m128i nearest = _mm_blendv_epi8(_mm_add_epi8(high, coded), inner, keeps_inner);
+  __m128i other = above;
+  if constexpr (kOthers) {
+    const __m128i average = _mm_srli_epi16(_mm_add_epi16(left, above), 1);
+    other = _mm_or_si128(_mm_and_si128(above, s.has_up),
+                         _mm_or_si128(_mm_and_si128(left, s.has_sub), _mm_and_si128(average, s.has_average)));
+  }
+  s.left = _mm_blendv_epi8(_mm_add_epi8(other, coded), nearest, s.has_paeth);
+  s.above = above;
+  return s.left;
+}
+
+// Starts at pixel 3 of the first row, with 3 - r pixels of each row done; returns the first row's next pixel.
+template <bool kOthers>
+STOKER_AVX2 std::size_t stairs_wide(const FourRows& four, std::size_t pixels) noexcept {
+  const auto pixel_of = [](const std::uint8_t* row, int x) { return row[2 * x] | row[2 * x + 1] << 16; };
+  const auto stairs = [&](auto row_of) STOKER_AVX2 {
+    return _mm_setr_epi32(pixel_of(row_of(0), 2), pixel_of(row_of(1), 1), pixel_of(row_of(2), 0), 0);
+  };
+  StairStep s;
+  s.left = stairs([&](int r) { return four.rows[r]; });
+  s.above = stairs([&](int r) { return four.above_row(r); });
+  s.has_paeth = lanes_with(four, kPaeth);
+  s.has_up = lanes_with(four, kUp);
+  s.has_sub = lanes_with(four, kSub);
+  s.has_average = lanes_with(four, kAverage);
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i pair_rows = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+
+  std::size_t x = 3;
+  for (; x + 8 <= pixels; x += 8) {
+    __m128i* at[4];
+    __m128i in[4];
+    for (std::size_t r = 0; r < 4; ++r) {
+      at[r] = reinterpret_cast<__m128i*>(four.rows[r] + 2 * (x - r));
+      in[r] = _mm_loadu_si128(at[r]);
+    }
+    const __m128i first_above = _mm_loadu_si128(reinterpret_cast<const __m128i*>(four.above + 2 * x));
+    const __m128i low01 = _mm_unpacklo_epi16(in[0], in[1]), high01 = _mm_unpackhi_epi16(in[0], in[1]);
+    const __m128i low23 = _mm_unpacklo_epi16(in[2], in[3]), high23 = _mm_unpackhi_epi16(in[2], in[3]);
+    // Two steps each, and the pixels above four steps each.
+    const __m128i coded[4] = {_mm_unpacklo_epi32(low01, low23), _mm_unpackhi_epi32(low01, low23),
+                              _mm_unpacklo_epi32(high01, high23), _mm_unpackhi_epi32(high01, high23)};
+    const __m128i above_low = _mm_unpacklo_epi8(first_above, zero), above_high = _mm_unpackhi_epi8(first_above, zero);
+    __m128i done[4];
+    for (int i = 0; i < 4; ++i) {
+      const __m128i above = i < 2 ? above_low : above_high;
+      const __m128i even = i % 2 == 0 ? above : _mm_srli_si128(above, 8);
+      const __m128i first = step_down<kOthers>(s, _mm_unpacklo_epi8(coded[i], zero), even);
+      const __m128i second = step_down<kOthers>(s, _mm_unpackhi_epi8(coded[i], zero), _mm_srli_si128(even, 4));
+      done[i] = _mm_shuffle_epi8(_mm_packus_epi16(first, second), pair_rows);
+    }
+    const __m128i a = _mm_unpacklo_epi32(done[0], done[1]), b = _mm_unpackhi_epi32(done[0], done[1]);
+    const __m128i c = _mm_unpacklo_epi32(done[2], done[3]), d = _mm_unpackhi_epi32(done[2], done[3]);
+    _mm_storeu_si128(at[0], _mm_unpacklo_epi64(a, c));
+    _mm_storeu_si128(at[1], _mm_unpackhi_epi64(a, c));
+    _mm_storeu_si128(at[2], _mm_unpacklo_epi64(b, d));
+    _mm_storeu_si128(at[3], _mm_unpackhi_epi64(b, d));
+  }
+  return x;
+}
+
+// Pays where at least two of the rows would go pixel by pixel.
+bool suits_stairs(const FourRows& four, std::size_t pixels) noexcept {
+  const auto is_slow = [](std::uint8_t filter) { return filter == kPaeth || filter == kAverage; };
+  const auto is_known = [](std::uint8_t filter) { return filter <= kPaeth; };
+  return pixels >= 16 && std::count_if(four.filters, four.filters + 4, is_slow) >= 2 &&
+         std::all_of(four.filters, four.filters + 4, is_known);
+}
+
+void unfilter_stairs(const FourRows& four, std::size_t pixels) noexcept {
+  for (int r = 0; r < 3; ++r) {
+    unfilter_portable(four.filters[r], four.rows[r], four.above_row(r), 2 * (3 - static_cast<std::size_t>(r)), 2);
+  }
+  const bool others = std::any_of(four.filters, four.filters + 4, [](auto f) { return f != kPaeth && f != kUp; });
+  const std::size_t x = others ? stairs_wide<true>(four, pixels) : stairs_wide<false>(four, pixels);
+  for (int r = 0; r < 4; ++r) {
+    const std::size_t from = 2 * (x - static_cast<std::size_t>(r));
+    unfilter_from(from, four.filters[r], four.rows[r], four.above_row(r), 2 * pixels, 2);
+  }
+}
+
 template <int kStep>
 bool unfilter_wide(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count) noexcept {
   // A row too short for one group has no pixel done; the portable loops want one.
   if (count < 16 || (above == nullptr && filter != kSub)) {
     return unfilter_portable(filter, row, above, count, kStep);
   }
+  std::size_t done = 0;
   switch (filter) {
     case kSub:
-      sub_from(sub_wide<kStep>(row, count), row, count, kStep);
-      return true;
+      done = sub_wide<kStep>(row, count);
+      break;
     case kUp:
-      up_from(up_wide(row, above, count), row, above, count);
-      return true;
+      done = up_wide(row, above, count);
+      break;
     case kAverage:
-      average_from(average_wide<kStep>(row, above, count), row, above, count, kStep);
-      return true;
+      done = average_wide<kStep>(row, above, count);
+      break;
     case kPaeth:
-      paeth_from(paeth_wide<kStep>(row, above, count), row, above, count, kStep);
-      return true;
+      done = paeth_wide<kStep>(row, above, count);
+      break;
     default:
       return filter == 0;
   }
+  unfilter_from(done, filter, row, above, count, kStep);
+  return true;
 }
 #endif
 
@@ -233,11 +368,23 @@ bool unfilter_portable(std::uint8_t filter, std::uint8_t* row, const std::uint8_
   }
 }
 
+namespace {
+
+bool use_avx2() noexcept {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
 bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
               std::size_t step) noexcept {
 #if defined(__x86_64__)
-  static const bool wide = __builtin_cpu_supports("avx2") != 0;
-  if (wide) {
+  if (use_avx2()) {
     switch (step) {
       case 1:
         return unfilter_wide<1>(filter, row, above, count);
@@ -257,6 +404,33 @@ bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
   }
 #endif
   return unfilter_portable(filter, row, above, count, step);
+}
+
+bool unfilter_rows(std::uint8_t* first, std::uint32_t rows, const std::uint8_t* above, std::size_t count,
+                   std::size_t step) noexcept {
+  std::uint8_t* at = first;
+  for (std::uint32_t y = 0; y < rows; ++y) {
+#if defined(__x86_64__)
+    if (step == 2 && above != nullptr && rows - y >= 4 && use_avx2()) {
+      FourRows four{{}, {}, above};
+      for (std::size_t r = 0; r < 4; ++r) {
+        four.filters[r] = at[r * (count + 1)];
+        four.rows[r] = at + r * (count + 1) + 1;
+      }
+      if (suits_stairs(four, count / 2)) {
+        unfilter_stairs(four, count / 2);
+        above = four.rows[3];
+        at += 4 * (count + 1);
+        y += 3;
+        continue;
+      }
+    }
+#endif
+    if (!unfilter(*at, at + 1, above, count, step)) return false;
+    above = at + 1;
+    at += count + 1;
+  }
+  return true;
 }
 
 }  // namespace stoker::codec

@@ -11,7 +11,12 @@ namespace stoker::codec {
 bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
               std::size_t step) noexcept;
 
-// The same in portable loops, for machines without AVX2 and as the measure of the kernels.
+// Undoes `rows` rows that lie one after the other, each `count` bytes after its filter byte. Four at a time are faster
+// than one by one. False: one has a filter that there is not.
+bool unfilter_rows(std::uint8_t* first, std::uint32_t rows, const std::uint8_t* above, std::size_t count,
+                   std::size_t step) noexcept;
+
+// `unfilter` in portable loops, for machines without AVX2 and as the measure of the kernels.
 bool unfilter_portable(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
                        std::size_t step) noexcept;
 

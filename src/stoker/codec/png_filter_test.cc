@@ -1,5 +1,7 @@
 #include "stoker/codec/png_filter.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <vector>
 
@@ -81,6 +83,41 @@ TEST(PngFilter, UndoesRowsOfEveryStepLengthAndPlaceAsTheSpecificationSays) {
         }
       }
     }
+  }
+}
+
+TEST(PngFilter, UndoesManyRowsOfMixedFiltersAsOneByOne) {
+  for (std::uint32_t number = 0; number < 4000; ++number) {
+    Random random(10, 0, number);
+    const std::size_t step = std::array{2, 2, 2, 1, 3, 4, 6, 8}[random.below(8)];
+    const std::size_t count = step * (1 + random.below(70));
+    const std::uint32_t rows = 1 + random.below(9);
+    const bool first = random.below(4) == 0, mostly_paeth = random.below(2) == 0, calm = random.below(2) == 0;
+    const Row before = first ? Row(count, 0) : draw_row(random, count, calm);
+    Row expected, above = before, room;
+    for (std::uint32_t y = 0; y < rows; ++y) {
+      const int filter = mostly_paeth && random.below(4) != 0 ? 4 : static_cast<int>(random.below(5));
+      const Row row = draw_row(random, count, calm);
+      room.push_back(static_cast<std::uint8_t>(filter));
+      room.insert(room.end(), row.begin(), row.end());
+      above = filter == 0 ? row : undone(filter, row, above, step);
+      expected.push_back(static_cast<std::uint8_t>(filter));
+      expected.insert(expected.end(), above.begin(), above.end());
+    }
+    room.push_back(0xA5), expected.push_back(0xA5);
+    ASSERT_TRUE(unfilter_rows(room.data(), rows, first ? nullptr : before.data(), count, step));
+    ASSERT_EQ(room, expected) << "case " << number << ": " << rows << " rows of " << count << " bytes, step " << step;
+  }
+}
+
+TEST(PngFilter, FindsAnUnknownFilterInAnyRow) {
+  for (std::size_t bad = 0; bad < 6; ++bad) {
+    Row room;
+    for (std::size_t y = 0; y < 6; ++y) {
+      room.push_back(y == bad ? 5 : 4);
+      room.insert(room.end(), 64, 1);
+    }
+    EXPECT_FALSE(unfilter_rows(room.data(), 6, nullptr, 64, 2)) << bad;
   }
 }
 
