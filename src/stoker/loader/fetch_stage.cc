@@ -228,6 +228,7 @@ void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
     const bool must_measure = recipe_.varies() && !unit.measured;
     if (!must_measure && pending.slab == nullptr && !pending.abandoned) {
       pending.parked.push_back(&unit);
+      assign_slabs_locked();
     } else {
       queue_.push(&unit);
       queued_rows_ += unit.rows;

@@ -350,6 +350,9 @@ void Loader::Engine::assign_slabs_locked() {
     if (pending->range.count == 0 && pending->ready) continue;
     if (pending->abandoned) continue;
     if (recipe_.varies() && pending->rows_unmeasured != 0) break;
+    // Not before there is something to put into it: a fast consumer then needs fewer slabs, and touching one for the
+    // first time costs more than filling it.
+    if (!in_place_ && pending->parked.empty()) break;
     if (slabs_filling_ > options_.prefetch_factor) break;
     Slab* slab = nullptr;
     try {
