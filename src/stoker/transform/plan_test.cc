@@ -1,6 +1,7 @@
 #include "stoker/transform/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,8 @@
 #include "stoker/base/error.h"
 #include "stoker/transform/golden.h"
 #include "stoker/transform/half.h"
+#include "stoker/transform/resize.h"
+#include "stoker/transform/store.h"
 
 namespace stoker::transform {
 namespace {
@@ -136,6 +139,50 @@ TEST(Plan, TakesTheWindowsOffsetFromTheSampleUnlessItHasItsOwn) {
   EXPECT_NE(own, values("window:level=0:width=4000", 0));
   EXPECT_EQ(*std::min_element(own.begin(), own.end()), 0.0F);
   EXPECT_EQ(*std::max_element(own.begin(), own.end()), 1.0F);
+}
+
+TEST(Plan, SixteenBitViewsAreTheSameWithWideAndPortableLoops) {
+  const std::string window = "window:level=-700..100:width=300..2000:offset=32768";
+  for (const std::string& text :
+       {window + ",rrc:24", window + ",flip:1,resize:20x30", window + ",resize:70x40:filter=box",
+        "resize:31x20:filter=bicubic," + window, "rrc:40,centercrop:16,resize:12x30," + window + ",flip:1",
+        window + ",centercrop:30,normalize:0.4/0.3", std::string("resize:40x30,tofloat,normalize:0.4/0.3"),
+        window + ",resize:33:filter=nearest,centercrop:33"}) {
+    for (const std::uint8_t channels : {1, 3}) {
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+          const Plan plan = compile(text, pictures(61, 50, channels, 16), dtype, layout);
+          const auto picture = make_words(8, std::size_t{61} * 50 * channels);
+          const Draw drawn = draw(plan, 61, 50);
+          const auto wide = make_view(plan, picture, 61, 50, channels, drawn);
+          const bool before = use_wide_kernels(false);
+          EXPECT_EQ(make_view(plan, picture, 61, 50, channels, drawn), wide) << text << " as " << name(dtype);
+          use_wide_kernels(before);
+        }
+      }
+    }
+  }
+}
+
+TEST(Plan, MirrorsSixteenBitRowsOfEveryElementType) {
+  const auto picture = make_words(4, 21 * 5);
+  const auto rows = [&](const char* text, DType dtype) {
+    const Plan plan = compile(text, pictures(21, 5, 1, 16), dtype);
+    return make_view(plan, picture, 21, 5, 1, draw(plan, 21, 5));
+  };
+  const auto expect_mirrored = [&]<typename T>(T, DType dtype) {
+    const auto straight = as<T>(rows("tofloat,flip:0", dtype)), mirrored = as<T>(rows("tofloat,flip:1", dtype));
+    for (std::size_t i = 0; i < straight.size(); ++i) {
+      ASSERT_EQ(mirrored[i / 21 * 21 + 20 - i % 21], straight[i]) << name(dtype) << " at " << i;
+    }
+  };
+  expect_mirrored(float{}, DType::f32);
+  expect_mirrored(std::uint16_t{}, DType::f16);
+  expect_mirrored(std::uint16_t{}, DType::bf16);
+  const auto halves = as<std::uint16_t>(rows("tofloat", DType::f16));
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    ASSERT_EQ(halves[i], to_float16(static_cast<float>(picture[i]) / 65535.0F));
+  }
 }
 
 TEST(Plan, LaysOutPicturesAsAsked) {
@@ -534,6 +581,22 @@ TEST(Plan, RefusesPictureOperationsOnArrays) {
   EXPECT_EQ(refusal("", arrays(DType::f32, {4}), DType::u8), "cannot give float32 arrays as uint8");
   EXPECT_EQ(refusal("tofloat", arrays(DType::u8, {4}), DType::u8),
             "cannot give arrays as uint8: ToFloat makes them float");
+}
+
+TEST(Half, ConvertsRowsAsOneByOne) {
+  // Every half, the middle between it and the next, one step beside both, and floats of all sizes.
+  std::vector<float> values;
+  for (std::uint32_t half = 0; half <= 0xFFFF; ++half) {
+    const auto bits = std::bit_cast<std::uint32_t>(from_float16(static_cast<std::uint16_t>(half)));
+    for (const std::uint32_t step : {0u, 1u, 0xFFFu, 0x1000u, 0x1001u}) {
+      values.push_back(std::bit_cast<float>(bits + step));
+    }
+    values.push_back(std::bit_cast<float>(half * 65521u));
+  }
+  values.push_back(1.0F);  // not a whole vector
+  std::vector<std::uint16_t> converted(values.size());
+  convert(values.data(), values.size(), DType::f16, reinterpret_cast<std::byte*>(converted.data()));
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(converted[i], to_float16(values[i])) << values[i];
 }
 
 TEST(Half, RoundsToNearestEven) {

@@ -1,8 +1,14 @@
 #include "stoker/transform/store.h"
 
+#include <algorithm>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "stoker/transform/half.h"
+#include "stoker/transform/resize.h"
 
 namespace stoker::transform {
 namespace {
@@ -67,6 +73,24 @@ void store_any(const StoreShape& shape, const T* row, std::uint32_t y, bool flip
   }
 }
 
+#if defined(__x86_64__)
+bool has_float16() noexcept {
+  static const bool has = __builtin_cpu_supports("f16c") != 0;
+  return has && wide_kernels();
+}
+
+// Whole vectors; returns how many elements are done.
+__attribute__((target("avx2,f16c"))) std::size_t to_float16_wide(const float* from, std::size_t count,
+                                                                 std::uint16_t* into) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(into + i), halves);
+  }
+  return i;
+}
+#endif
+
 }  // namespace
 
 void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
@@ -86,6 +110,12 @@ void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y
 }
 
 void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept {
+  if (shape.channels == 1 && shape.dtype != DType::f32) {
+    auto* const line = reinterpret_cast<std::uint16_t*>(slot) + std::size_t{y} * shape.width;
+    convert(row, shape.width, shape.dtype, reinterpret_cast<std::byte*>(line));
+    if (flip) std::reverse(line, line + shape.width);
+    return;
+  }
   switch (shape.dtype) {
     case DType::f16:
       return store_any<std::uint16_t>(shape, row, y, flip, ToFloat16{}, slot);
@@ -103,7 +133,11 @@ void convert(const float* from, std::size_t count, DType dtype, std::byte* into)
   }
   auto* const out = reinterpret_cast<std::uint16_t*>(into);
   if (dtype == DType::f16) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = to_float16(from[i]);
+    std::size_t done = 0;
+#if defined(__x86_64__)
+    if (has_float16()) done = to_float16_wide(from, count, out);
+#endif
+    for (std::size_t i = done; i < count; ++i) out[i] = to_float16(from[i]);
   } else {
     for (std::size_t i = 0; i < count; ++i) out[i] = to_bfloat16(from[i]);
   }
