@@ -38,6 +38,15 @@ void up_from(std::size_t from, std::uint8_t* row, const std::uint8_t* above, std
   for (std::size_t i = from; i < count; ++i) row[i] = low_byte(row[i] + above[i]);
 }
 
+#if defined(__x86_64__)
+// ---- AVX2. Each kernel does whole groups of pixels and returns how many bytes are done; the loops above do the rest.
+#define STOKER_AVX2 __attribute__((target("avx2")))
+
+bool has_avx2() noexcept {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
 void unfilter_from(std::size_t from, std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
                    std::size_t count, std::size_t step) noexcept {
   switch (filter) {
@@ -53,10 +62,6 @@ void unfilter_from(std::size_t from, std::uint8_t filter, std::uint8_t* row, con
       return;
   }
 }
-
-#if defined(__x86_64__)
-// ---- AVX2. Each kernel does whole groups of pixels and returns how many bytes are done; the loops above do the rest.
-#define STOKER_AVX2 __attribute__((target("avx2")))
 
 // Pixels of 3 and 6 bytes go by 12 bytes of a register, the others by all 16.
 template <int kStep>
@@ -368,23 +373,10 @@ bool unfilter_portable(std::uint8_t filter, std::uint8_t* row, const std::uint8_
   }
 }
 
-namespace {
-
-bool use_avx2() noexcept {
-#if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
-
 bool unfilter(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above, std::size_t count,
               std::size_t step) noexcept {
 #if defined(__x86_64__)
-  if (use_avx2()) {
+  if (has_avx2()) {
     switch (step) {
       case 1:
         return unfilter_wide<1>(filter, row, above, count);
@@ -411,7 +403,7 @@ bool unfilter_rows(std::uint8_t* first, std::uint32_t rows, const std::uint8_t* 
   std::uint8_t* at = first;
   for (std::uint32_t y = 0; y < rows; ++y) {
 #if defined(__x86_64__)
-    if (step == 2 && above != nullptr && rows - y >= 4 && use_avx2()) {
+    if (step == 2 && above != nullptr && rows - y >= 4 && has_avx2()) {
       FourRows four{{}, {}, above};
       for (std::size_t r = 0; r < 4; ++r) {
         four.filters[r] = at[r * (count + 1)];
