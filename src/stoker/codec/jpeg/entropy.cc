@@ -43,6 +43,10 @@ void EntropyDecoder::fill_window() noexcept {
       break;
     }
     if (ff == nullptr) continue;
+    if (data_[1] == std::byte{0xFF}) {  // may be followed by a marker, or by data
+      data_ended_ = true;
+      break;
+    }
     if (data_[1] != std::byte{0}) {
       marker_found_ = true;
       break;
@@ -153,9 +157,7 @@ template <bool kStore>
       break;
     }
     if (first < AcTable::kLong) [[likely]] {
-      if (k == 63) break;
-      k -= AcTable::kEnd;  // wraps around if a run left the block
-      if (k > 62) return kBad;
+      if (k != 63) k -= AcTable::kEnd;  // wraps around if a run left the block, to an index that is none
       break;
     }
     k = first - AcTable::kLong;
@@ -199,7 +201,8 @@ bool EntropyDecoder::run(std::size_t mcus, Block* blocks, std::uint8_t* last) no
       std::int16_t* block = nullptr;
       if constexpr (kStore) {
         block = blocks->coefficient;
-        std::memset(block, 0, sizeof(Block));
+        // In pieces of one register: a whole block becomes a string instruction, which is slow to start.
+        for (std::size_t at = 0; at < 64; at += 16) std::memset(block + at, 0, 32);
         ++blocks;
       }
       const unsigned k =

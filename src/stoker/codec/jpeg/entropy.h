@@ -30,7 +30,7 @@ struct alignas(32) Block {
 
 class EntropyDecoder {
  public:
-  static constexpr std::size_t kWindowBytes = 40 << 10;
+  static constexpr std::size_t kWindowBytes = 24 << 10;
 
   // `data` begins with the scan's first byte; `window` has kWindowBytes.
   EntropyDecoder(Bytes data, const McuLayout& layout, std::span<std::byte> window) noexcept;
@@ -65,7 +65,7 @@ class EntropyDecoder {
   Bytes data_;               // what is not in the window yet
   std::byte* const window_;  // data without the zeros that are stuffed behind each FF
   std::byte* window_end_;
-  bool marker_found_ = false, data_ended_ = false;  // behind the window's end
+  bool marker_found_ = false, data_ended_ = false;  // behind the window's end; ended: without a marker
   Bits bits_;
   std::array<std::int32_t, 3> predictor_{};
 };

@@ -45,7 +45,7 @@ struct DcTable {
 
 // Gives up to two coefficients at once. An advance is the run of zeros and the coefficient after it.
 struct AcTable {
-  static constexpr int kBits = 11;
+  static constexpr int kBits = 10;
   static constexpr int kEnd = 80;    // the advance of the end-of-block code
   static constexpr int kLong = 160;  // the advance that sends to long_codes, with no bits
   struct alignas(8) Entry {

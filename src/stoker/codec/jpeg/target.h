@@ -2,7 +2,7 @@
 #pragma once
 
 #if defined(__x86_64__)
-#define STOKER_JPEG_FAST [[gnu::target("avx2,bmi,bmi2,lzcnt")]]
+#define STOKER_JPEG_FAST [[gnu::target("avx2,bmi,bmi2")]]
 #else
 #define STOKER_JPEG_FAST
 #endif
