@@ -45,11 +45,13 @@ struct Plane {
 
 class Decoder {
  public:
-  Decoder(const Frame& frame, Color color, const Rect& region, const Pixels& into, const Kernels& kernels) noexcept
+  Decoder(const Frame& frame, Color color, const Rect& region, const Pixels& into, SeekIndex* index,
+          const Kernels& kernels) noexcept
       : frame_(frame),
         color_(color),
         region_(region),
         into_(into),
+        index_(index),
         kernels_(kernels),
         mcus_across_(divided_up(frame.width, 8 * frame.h())),
         mcus_down_(divided_up(frame.height, 8 * frame.v())),
@@ -61,6 +63,8 @@ class Decoder {
 
  private:
   bool build_tables(Scratch& scratch) noexcept;
+  bool go_to(EntropyDecoder& entropy, std::uint32_t target) noexcept;
+  std::uint32_t begin_strip(EntropyDecoder& entropy, std::uint32_t limit) noexcept;
   void transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, std::size_t mcus) noexcept;
   void repeat_edges(std::uint32_t mcu_row) noexcept;
   void give_row(std::uint32_t y) noexcept;
@@ -70,9 +74,13 @@ class Decoder {
   const Color color_;
   const Rect& region_;
   const Pixels& into_;
+  SeekIndex* const index_;
   const Kernels& kernels_;
   const std::uint32_t mcus_across_, mcus_down_;
   const Span columns_, rows_;  // what the region needs, in MCUs
+
+  std::uint32_t mcu_ = 0;  // the next one, counted over all rows
+  std::uint32_t restarts_ = 0, since_restart_ = 0;
 
   McuLayout layout_;
   std::array<Plane, 3> plane_;
@@ -140,33 +148,16 @@ bool Decoder::prepare(Scratch& scratch) noexcept {
 
 bool Decoder::run(Bytes data) noexcept {
   EntropyDecoder entropy(data, layout_, window_);
-  const std::uint32_t interval = frame_.restart_interval;
-  const auto strip = static_cast<std::uint32_t>(kMaxStripBlocks / layout_.blocks);
-  std::uint32_t restarts = 0, since_restart = 0;
   std::uint32_t y = region_.y;
   const std::uint32_t bottom = region_.y + region_.height;
-  for (std::uint32_t row = 0; row < rows_.end; ++row) {
-    const bool wanted_row = row >= rows_.first;
-    const std::uint32_t end = row + 1 == rows_.end ? columns_.end : mcus_across_;
-    for (std::uint32_t mcu = 0; mcu < end;) {
-      if (interval != 0 && since_restart == interval) {
-        if (!entropy.restart(restarts++)) return false;
-        since_restart = 0;
-      }
-      const bool wanted = wanted_row && mcu >= columns_.first && mcu < columns_.end;
-      const std::uint32_t to = wanted ? columns_.end : wanted_row && mcu < columns_.first ? columns_.first : end;
-      std::uint32_t count = std::min(strip, to - mcu);
-      if (interval != 0) count = std::min(count, interval - since_restart);
-      if (wanted) {
-        if (!entropy.decode(count, blocks_, last_.data())) return false;
-        transform_strip(row, mcu, count);
-      } else if (!entropy.skip(count)) {
-        return false;
-      }
+  for (std::uint32_t row = rows_.first; row < rows_.end; ++row) {
+    if (!go_to(entropy, row * mcus_across_ + columns_.first)) return false;
+    for (std::uint32_t mcu = columns_.first; mcu < columns_.end;) {
+      const std::uint32_t count = begin_strip(entropy, columns_.end - mcu);
+      if (count == 0 || !entropy.decode(count, blocks_, last_.data())) return false;
+      transform_strip(row, mcu, count);
       mcu += count;
-      since_restart += count;
     }
-    if (!wanted_row) continue;
     repeat_edges(row);
     std::uint32_t complete = bottom;
     if (row + 1 < rows_.end) complete = std::min(bottom, (row + 1) * 8 * frame_.v() - (frame_.v() - 1));
@@ -174,6 +165,46 @@ bool Decoder::run(Bytes data) noexcept {
   }
   const bool whole = rows_.end == mcus_down_ && columns_.end == mcus_across_;
   return entropy.has_margin() && (!whole || entropy.is_at_marker());
+}
+
+// Passes over the MCUs before `target`, from the last known place before it.
+bool Decoder::go_to(EntropyDecoder& entropy, std::uint32_t target) noexcept {
+  if (index_ != nullptr) {
+    const std::uint32_t places = std::min(target / index_->step, index_->known);
+    const std::uint32_t place = places * index_->step;
+    if (place > mcu_) {
+      if (!entropy.resume(index_->places[places - 1])) return false;
+      mcu_ = place;
+      if (frame_.restart_interval != 0) {  // places are noted behind the restart marker
+        restarts_ = place / frame_.restart_interval;
+        since_restart_ = place % frame_.restart_interval;
+      }
+    }
+  }
+  while (mcu_ < target) {
+    const std::uint32_t count = begin_strip(entropy, target - mcu_);
+    if (count == 0 || !entropy.skip(count)) return false;
+  }
+  return true;
+}
+
+// How many MCUs to decode next, at most `limit`; 0: a restart marker is not where it should be.
+std::uint32_t Decoder::begin_strip(EntropyDecoder& entropy, std::uint32_t limit) noexcept {
+  const std::uint32_t interval = frame_.restart_interval;
+  if (interval != 0 && since_restart_ == interval) {
+    if (!entropy.restart(restarts_++)) return 0;
+    since_restart_ = 0;
+  }
+  std::uint32_t count = std::min(limit, static_cast<std::uint32_t>(kMaxStripBlocks / layout_.blocks));
+  if (interval != 0) count = std::min(count, interval - since_restart_);
+  if (index_ != nullptr && index_->known < index_->places.size()) {
+    const std::uint64_t next = (std::uint64_t{index_->known} + 1) * index_->step;
+    if (mcu_ == next && entropy.note(index_->places[index_->known])) ++index_->known;
+    count = std::min(count, index_->step - mcu_ % index_->step);
+  }
+  mcu_ += count;
+  since_restart_ += count;
+  return count;
 }
 
 void Decoder::transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, std::size_t mcus) noexcept {
@@ -257,8 +288,9 @@ bool has_enough_data(const Frame& frame, std::size_t bytes) noexcept {
 }  // namespace
 
 bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
-                     const Kernels& kernels) noexcept {
+                     SeekIndex* index, const Kernels& kernels) noexcept {
   if (!runs_fast_code() || options.fast) return false;
+  if (index != nullptr && (index->step == 0 || index->known > index->places.size())) return false;
   Frame frame;
   if (!read_headers(bytes, frame)) return false;
   const ImageInfo info{frame.width, frame.height, frame.components, 8};
@@ -268,7 +300,7 @@ bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& regio
   if (frame.h() == 2 && frame.width <= 4) return false;
 
   const Scratch::Mark mark = scratch.mark();
-  Decoder decoder(frame, options.color, region, into, kernels);
+  Decoder decoder(frame, options.color, region, into, index, kernels);
   const bool done = decoder.prepare(scratch) && decoder.run(bytes.subspan(frame.scan_offset));
   scratch.rewind(mark);
   return done;

@@ -9,8 +9,9 @@
 namespace stoker::codec::jpeg {
 
 // As decode_image. False: declined, for whatever reason (another kind of file, damage, a request that does not fit, no
-// memory); `into` may have been written to, and libjpeg-turbo has to say what is right.
+// memory); `into` may have been written to, and libjpeg-turbo has to say what is right. `index`, if there is one, is
+// used and extended; after a decline it is not to be used again.
 bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
-                     const Kernels& kernels = kAvx2Kernels) noexcept;
+                     SeekIndex* index = nullptr, const Kernels& kernels = kAvx2Kernels) noexcept;
 
 }  // namespace stoker::codec::jpeg

@@ -114,9 +114,9 @@ std::optional<Values> pixels_of(const ImageInfo& info, const ImageOptions& optio
 }
 
 std::optional<Values> ours(Bytes file, const ImageInfo& info, const ImageOptions& options, const Rect& region,
-                           const Kernels& kernels = kAvx2Kernels) {
+                           SeekIndex* index = nullptr, const Kernels& kernels = kAvx2Kernels) {
   return pixels_of(info, options, region, [&](const Pixels& into, Scratch& scratch) {
-    return decode_baseline(file, options, region, into, scratch, kernels);
+    return decode_baseline(file, options, region, into, scratch, index, kernels);
   });
 }
 
@@ -147,7 +147,7 @@ void expect_libjpegs_pixels(Bytes file, int regions) {
       ASSERT_TRUE(*got == *expected) << "color " << static_cast<int>(color) << " deep " << deep;
     }
   }
-  ASSERT_TRUE(ours(file, info, {}, all, kPlainKernels) == libjpegs(file, info, {}, all)) << "plain kernels";
+  ASSERT_TRUE(ours(file, info, {}, all, nullptr, kPlainKernels) == libjpegs(file, info, {}, all)) << "plain kernels";
   Random random(7, 8, info.width * 1000 + info.height);
   for (int i = 0; i < regions; ++i) {
     const Rect region = any_region(random, info);
@@ -416,6 +416,72 @@ TEST_F(OwnJpeg, NeverDiffersOnFilesWithRandomDamage) {
     if (random.below(3) == 0) file.cut(1 + random.below(static_cast<std::uint32_t>(file.size())));
     count_accepted(file, random);
     if (HasFailure()) return;
+  }
+}
+
+TEST_F(OwnJpeg, GivesLibjpegsPixelsThroughAnIndexThatRegionsExtend) {
+  for (Coding coding : kSamplings) {
+    for (const unsigned interval : {0u, 3u, 8u}) {
+      for (const std::uint32_t step : {1u, 5u, 8u, 18u}) {
+        coding.restart_interval = interval;
+        coding.quality = 100;
+        SCOPED_TRACE(describe(coding, 141, 157) + " step " + std::to_string(step));
+        const File file = encode(141, 157, Scene::noise, coding);
+        ASSERT_GT(file.size(), EntropyDecoder::kWindowBytes);
+        const ImageInfo info{141, 157, static_cast<std::uint8_t>(coding.stored == JCS_GRAYSCALE ? 1 : 3), 8};
+        std::vector<Checkpoint> places(1000);
+        SeekIndex index{step, places, 0};
+        Random random(3, 2, 1);
+        for (int i = 0; i < 40; ++i) {
+          const Rect region = any_region(random, info);
+          const std::uint32_t known = index.known;
+          const std::optional<Values> got = ours(file, info, {}, region, &index);
+          ASSERT_TRUE(got.has_value()) << "declined";
+          ASSERT_TRUE(got == libjpegs(file, info, {}, region));
+          ASSERT_GE(index.known, known);
+        }
+        const Rect all{0, 0, 141, 157};
+        ASSERT_TRUE(ours(file, info, {}, all, &index) == libjpegs(file, info, {}, all));
+        const std::uint32_t mcus = (141 + 8 * coding.h_sampling - 1) / (8 * coding.h_sampling) *
+                                   ((157 + 8 * coding.v_sampling - 1) / (8 * coding.v_sampling));
+        if (info.channels == 3) {
+          EXPECT_EQ(index.known, (mcus - 1) / step);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(OwnJpeg, ReadsNothingBeforeAKnownPlace) {
+  File file = encode(160, 160, Scene::noise, {});
+  const ImageInfo info{160, 160, 3, 8};
+  std::vector<Checkpoint> places(100);
+  SeekIndex index{8, places, 0};
+  const Rect lower{40, 130, 50, 20};
+  const std::optional<Values> before = ours(file, info, {}, lower, &index);
+  ASSERT_TRUE(before.has_value());
+  const std::size_t scan = find_segment(file, 0xDA) + 10;
+  for (std::size_t i = 0; i < file.size() / 2; ++i) file[scan + i] = std::byte{0xFF};
+  EXPECT_TRUE(ours(file, info, {}, lower, &index) == before);
+  EXPECT_FALSE(ours(file, info, {}, lower).has_value());
+}
+
+TEST_F(OwnJpeg, SurvivesAnIndexOfNonsense) {
+  Random random(6, 6, 6);
+  for (const Coding& coding : kSamplings) {
+    const File file = encode(75, 61, Scene::noise, coding);
+    const ImageInfo info{75, 61, static_cast<std::uint8_t>(coding.stored == JCS_GRAYSCALE ? 1 : 3), 8};
+    for (int i = 0; i < 500; ++i) {
+      std::vector<Checkpoint> places(40);
+      for (Checkpoint& place : places) {
+        const auto size = static_cast<std::uint32_t>(file.size());
+        place.byte = random.below(20) == 0 ? random.below(0xFFFFFFFF) : random.below(size);
+        place.bit = static_cast<std::uint8_t>(random.below(9));
+        for (std::int16_t& value : place.predictor) value = static_cast<std::int16_t>(random.below(65536));
+      }
+      SeekIndex index{1 + random.below(9), places, random.below(42)};
+      (void)ours(file, info, {}, any_region(random, info), &index);
+    }
   }
 }
 

@@ -21,13 +21,61 @@ constexpr unsigned kBad = 255;  // instead of the last coefficient's index
 }  // namespace
 
 EntropyDecoder::EntropyDecoder(Bytes data, const McuLayout& layout, std::span<std::byte> window) noexcept
-    : layout_(layout), data_(data), window_(window.data()), window_end_(window.data()), bits_{window.data()} {}
+    : layout_(layout),
+      scan_(data),
+      data_(data),
+      window_(window.data()),
+      window_end_(window.data()),
+      bits_{window.data()},
+      measured_(window.data()) {}
+
+void EntropyDecoder::start_at(std::size_t offset) noexcept {
+  data_ = scan_.subspan(offset);
+  marker_found_ = data_ended_ = false;
+  window_end_ = window_;
+  bits_ = {window_};
+  measured_ = window_;
+  measured_offset_ = offset;
+}
+
+// Each FF in the window is two bytes in the scan.
+void EntropyDecoder::measure_to(const std::byte* at) noexcept {
+  measured_offset_ += static_cast<std::size_t>(at - measured_ + std::count(measured_, at, std::byte{0xFF}));
+  measured_ = at;
+}
+
+bool EntropyDecoder::note(Checkpoint& place) noexcept {
+  // The byte that has the next bit; it is in the window, see fill_window().
+  const std::byte* const at = bits_.next - (bits_.count + 7) / 8;
+  if (at > window_end_) return false;
+  measure_to(at);
+  if (measured_offset_ > 0xFFFFFFFF) return false;
+  place.byte = static_cast<std::uint32_t>(measured_offset_);
+  place.bit = static_cast<std::uint8_t>((8 - bits_.count % 8) % 8);
+  for (std::size_t i = 0; i < 3; ++i) place.predictor[i] = static_cast<std::int16_t>(predictor_[i]);
+  return true;
+}
+
+bool EntropyDecoder::resume(const Checkpoint& place) noexcept {
+  if (place.byte > scan_.size() || place.bit > 7) return false;
+  start_at(place.byte);
+  fill_window();
+  bits_.buffer = __builtin_bswap64(load<std::uint64_t>(window_)) << place.bit;
+  bits_.count = 56u - place.bit;
+  bits_.next = window_ + 7;
+  for (std::size_t i = 0; i < 3; ++i) predictor_[i] = place.predictor[i];
+  return true;
+}
 
 void EntropyDecoder::fill_window() noexcept {
   if (marker_found_ || data_ended_ || window_end_ - bits_.next >= static_cast<std::ptrdiff_t>(kStripBytes)) return;
-  const std::size_t kept = static_cast<std::size_t>(window_end_ - bits_.next);
-  std::memmove(window_, bits_.next, kept);
-  bits_.next = window_;
+  // The last eight bytes are in the buffer, but note() may still name one of them.
+  const std::byte* const keep_from = bits_.next - std::min<std::ptrdiff_t>(8, bits_.next - window_);
+  measure_to(std::max(measured_, keep_from));
+  const std::size_t kept = static_cast<std::size_t>(window_end_ - keep_from);
+  std::memmove(window_, keep_from, kept);
+  bits_.next = window_ + (bits_.next - keep_from);
+  measured_ = window_ + (measured_ - keep_from);
   window_end_ = window_ + kept;
   std::size_t room = kWindowBytes - kSlackBytes - kept;
   while (room > 0) {
@@ -60,10 +108,7 @@ void EntropyDecoder::fill_window() noexcept {
 
 bool EntropyDecoder::restart(std::uint32_t number) noexcept {
   if (!is_at_marker() || !marker_found_ || data_[1] != static_cast<std::byte>(0xD0 + number % 8)) return false;
-  data_ = data_.subspan(2);
-  marker_found_ = false;
-  window_end_ = window_;
-  bits_ = {window_};
+  start_at(scan_.size() - data_.size() + 2);
   predictor_ = {};
   return true;
 }

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "stoker/codec/jpeg/huffman.h"
+#include "stoker/codec/jpeg/seek_index.h"
 #include "stoker/codec/jpeg/target.h"
 
 namespace stoker::codec::jpeg {
@@ -44,6 +45,9 @@ class EntropyDecoder {
   bool restart(std::uint32_t number) noexcept;
   // All data up to the next marker is used up.
   bool is_at_marker() const noexcept;
+  // Where the decoder is, and going on from there. False if the place cannot be told, or cannot be.
+  bool note(Checkpoint& place) noexcept;
+  bool resume(const Checkpoint& place) noexcept;
   // As far as the decoder went, libjpeg too finds enough data: it reads ahead a little.
   bool has_margin() const noexcept;
 
@@ -60,14 +64,19 @@ class EntropyDecoder {
   STOKER_JPEG_FAST static unsigned decode_block(Bits& bits, const DcTable& dc, const AcTable& ac,
                                                 std::int32_t& predictor, std::int16_t* block) noexcept;
   void fill_window() noexcept;
+  void start_at(std::size_t offset) noexcept;
+  void measure_to(const std::byte* at) noexcept;
 
   const McuLayout& layout_;
+  const Bytes scan_;
   Bytes data_;               // what is not in the window yet
   std::byte* const window_;  // data without the zeros that are stuffed behind each FF
   std::byte* window_end_;
   bool marker_found_ = false, data_ended_ = false;  // behind the window's end; ended: without a marker
   Bits bits_;
   std::array<std::int32_t, 3> predictor_{};
+  const std::byte* measured_;        // in the window
+  std::size_t measured_offset_ = 0;  // of that byte in the scan
 };
 
 }  // namespace stoker::codec::jpeg
