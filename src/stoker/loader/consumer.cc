@@ -13,6 +13,7 @@ namespace {
 
 constexpr auto kAskEvery = std::chrono::milliseconds(50);
 constexpr std::uint64_t kAdjustEvery = 16;  // batches
+constexpr std::uint64_t kMostListed = 10'000;
 
 class HandedBatch final : public Batch {
  public:
@@ -21,7 +22,7 @@ class HandedBatch final : public Batch {
       : pool_(std::move(pool)),
         slab_(slab),
         dataset_(std::move(dataset)),
-        size_(pending.range.count),
+        size_(pending.kept),
         epoch_(pending.epoch),
         step_(pending.step),
         layout_(lay_out(recipe, batch_size, pending.length)),
@@ -105,14 +106,31 @@ std::string SampleError::message() const {
   return text + ": " + cause;
 }
 
+Loader::Engine::Consuming::Consuming(Engine& engine) : engine_(engine) {
+  const std::scoped_lock lock(engine_.mutex_);
+  if (engine_.consumer_ != std::thread::id()) {
+    throw Error(ErrorKind::usage, "another thread is using this loader", "one thread consumes a loader");
+  }
+  engine_.consumer_ = std::this_thread::get_id();
+}
+
+Loader::Engine::Consuming::~Consuming() {
+  {
+    const std::scoped_lock lock(engine_.mutex_);
+    engine_.consumer_ = {};
+  }
+  engine_.drained_cv_.notify_all();
+}
+
 BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
   refuse_after_fork();
   const std::int64_t called = measure::now_ns();
+  const Consuming consuming(*this);  // close() waits for it
   std::unique_lock lock(mutex_);
   if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
   if (!started_) {
     lock.unlock();
-    start_epoch(epoch_, position_);
+    enter_epoch(epoch_, position_);
     lock.lock();
   }
   if (run_started_ns_ == 0) run_started_ns_ = called;
@@ -129,6 +147,7 @@ BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
     Pending* const front = front_locked();
     if (front != nullptr && front->serial == serial_ && front->ready) break;
     if (fatal_) throw *fatal_;
+    if (closed_) throw Error(ErrorKind::usage, "the loader was closed while a batch was awaited");
     check_consumer_locked();
     if (inline_) {
       if (Unit* const unit = pop_locked()) {
@@ -153,14 +172,13 @@ BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
         if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
         lock.lock();
       }
-      if (closed_) throw Error(ErrorKind::usage, "the loader was closed while a batch was awaited");
       check_progress_locked(measure::now_ns());
     }
   }
   Pending& pending = *pendings_.front();
   if (!pending.failure) check_error_limit_locked(pending);
   if (pending.failure) {
-    for (SampleError& error : std::exchange(pending.errors, {})) errors_.push_back(std::move(error));
+    list_errors_locked(pending);
     throw pending.failure->second;
   }
   BatchPtr batch = deliver_locked(pending);
@@ -187,14 +205,25 @@ BatchPtr Loader::Engine::deliver_locked(Pending& pending) {
   ++step_;
   position_ = pending.position_after;
   ++batches_;
-  samples_ += pending.range.count;
+  samples_ += pending.kept;
   for (std::size_t o = 0; o < recipe_.outputs().size(); ++o) {
-    decoded_bytes_ += pending.range.count * recipe_.row_bytes(o, pending.length);
+    decoded_bytes_ += pending.kept * recipe_.row_bytes(o, pending.length);
   }
   epoch_errors_ += pending.errors.size();
-  for (SampleError& error : pending.errors) errors_.push_back(std::move(error));
-  pending.errors.clear();
+  list_errors_locked(pending);
   return batch;
+}
+
+void Loader::Engine::list_errors_locked(Pending& pending) {
+  error_count_ += pending.errors.size();
+  for (SampleError& error : std::exchange(pending.errors, {})) {
+    if (errors_.size() < kMostListed) errors_.push_back(std::move(error));
+  }
+  if (error_count_ > kMostListed && errors_.size() == kMostListed && !said_listed_) {
+    said_listed_ = true;
+    notes_.push_back(
+        fmt::format("only the first {} bad samples are listed; all are counted", format_count(kMostListed)));
+  }
 }
 
 // Turns one bad sample too many into the batch's failure.
@@ -338,7 +367,7 @@ Stats Loader::Engine::stats() const {
     stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
     stats.slab_bytes = pool_->used_bytes();
   }
-  stats.errors = errors_.size();
+  stats.errors = error_count_;
   return stats;
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
@@ -17,13 +19,19 @@ namespace {
 constexpr std::size_t kSlabAlign = 4096;
 constexpr std::uint64_t kLeastScratch = 256 * kKiB;
 constexpr std::uint64_t kUnitBytes = 256 * kKiB;
+constexpr std::uint64_t kMostRows = 100'000'000;
 
 std::size_t up(std::size_t value, std::size_t align) {
   return (value + align - 1) / align * align;
 }
 
 LoaderOptions checked(LoaderOptions options) {
-  if (options.batch_size == 0) throw Error(ErrorKind::usage, "batch_size must be at least 1");
+  if (options.batch_size == 0 || options.batch_size > kMostRows) {
+    throw Error(ErrorKind::usage, fmt::format("batch_size is 1 up to {}", format_count(kMostRows)));
+  }
+  if (options.prefetch_factor > kMostRows) {
+    throw Error(ErrorKind::usage, fmt::format("prefetch_factor is 0 up to {}", format_count(kMostRows)));
+  }
   if (options.world_size == 0 || options.rank >= options.world_size) {
     throw Error(ErrorKind::usage,
                 fmt::format("rank {} of world_size {} does not exist", options.rank, options.world_size));
@@ -99,6 +107,16 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   if (options_.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
   if (options_.io_depth == 0) options_.io_depth = 256;
   if (options_.io_batch == 0) options_.io_batch = Unit::kMaxRows;
+  if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    // Every request in flight may hold a descriptor; a few are left for the rest of the process.
+    const std::uint64_t threads = static_cast<std::uint64_t>(options_.io_threads);
+    const std::uint64_t most = std::max<std::uint64_t>(1, files.rlim_cur / 4 * 3 / threads);
+    if (options_.io_depth > most) {
+      options_.io_depth = most;
+      if (files.rlim_cur < 1024)
+        notes_.push_back(fmt::format("io_depth={}: limited by {} open files (`ulimit -n`)", most, files.rlim_cur));
+    }
+  }
   options_.io_depth = std::max<std::uint64_t>(options_.io_depth, 1);
   divide_memory();
   order_.emplace(make_order(0, 0));
@@ -218,11 +236,14 @@ void Loader::Engine::divide_memory() {
                    : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
   unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
   const std::uint64_t ahead = ring_bytes_ / std::max<std::uint64_t>(1, batch * usual);
-  max_pendings_ = options_.prefetch_factor + 2 + std::min<std::uint64_t>(ahead, 64);
+  // More batches in the making than slabs for them would only be a list of plans.
+  const std::uint64_t fit = std::min(options_.prefetch_factor, slab_limit_ / std::max<std::uint64_t>(1, slab));
+  max_pendings_ = std::min<std::uint64_t>(fit, 4096) + 2 + std::min<std::uint64_t>(ahead, 64);
 }
 
 void Loader::Engine::start_threads() {
   const std::scoped_lock lock(mutex_);  // the threads wait for it until everything is in place
+  if (broken_) throw *broken_;
   if (started_) return;
   pool_ = std::make_shared<SlabPool>(slab_limit_, device_, [this] {
     {
@@ -231,8 +252,11 @@ void Loader::Engine::start_threads() {
     }
     ready_cv_.notify_all();
   });
-  const std::uint64_t units = max_pendings_ * ((options_.batch_size + unit_rows_ - 1) / unit_rows_) + 8;
-  const std::uint64_t max_units = std::min<std::uint64_t>(units, 4096);
+  // A batch whose length is known only when all of it was read keeps all of its units until then.
+  const std::uint64_t batch_units = (options_.batch_size + unit_rows_ - 1) / unit_rows_;
+  const std::uint64_t max_units = std::max<std::uint64_t>(std::min<std::uint64_t>(max_pendings_ * batch_units, 4096),
+                                                          recipe_.varies() ? batch_units : 0) +
+                                  8;
   ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units + 1);
   scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
   queue_.reserve(max_units);
@@ -264,14 +288,27 @@ void Loader::Engine::start_threads() {
   }
   fetch_alignment_ = first->alignment();
   for (int i = 0; i < options_.io_threads; ++i) {
-    io_threads_.push_back(std::make_unique<IoThread>());
-    io_threads_.back()->fetcher = i == 0 ? std::move(first) : storage::make_fetcher(fetcher);
+    auto io = std::make_unique<IoThread>();
+    io->fetcher = i == 0 ? std::move(first) : storage::make_fetcher(fetcher);
+    io_threads_.push_back(std::move(io));
   }
-  for (auto& io : io_threads_) io->thread = std::thread([this, &self = *io] { io_loop(self); });
-  for (int i = 0; i < options_.num_workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(scratch_budget_.get()));
-    workers_.back()->thread = std::thread([this, &self = *workers_.back(), i] { work_loop(self, i); });
+  try {
+    for (auto& io : io_threads_) io->thread = std::thread([this, &self = *io] { io_loop(self); });
+    for (int i = 0; i < options_.num_workers; ++i) add_worker_locked();
+  } catch (const std::system_error& error) {
+    broken_ = Error(ErrorKind::unavailable,
+                    fmt::format("cannot start {} I/O threads and {} workers: {}", options_.io_threads,
+                                options_.num_workers, error.code().message()),
+                    "lower num_workers, or raise the limit of processes: `ulimit -u`, or the container's pids limit");
+    throw *broken_;
   }
+}
+
+void Loader::Engine::add_worker_locked() {
+  const int number = static_cast<int>(workers_.size());
+  auto worker = std::make_unique<Worker>(scratch_budget_.get());
+  worker->thread = std::thread([this, &self = *worker, number] { work_loop(self, number); });
+  workers_.push_back(std::move(worker));
 }
 
 void Loader::Engine::set_num_workers(int workers) {
@@ -285,10 +322,12 @@ void Loader::Engine::set_num_workers(int workers) {
     }
     auto_workers_ = false;
     active_workers_ = options_.num_workers = workers;
-    while (started_ && !closed_ && static_cast<int>(workers_.size()) < workers) {
-      const int number = static_cast<int>(workers_.size());
-      workers_.push_back(std::make_unique<Worker>(scratch_budget_.get()));
-      workers_.back()->thread = std::thread([this, &self = *workers_.back(), number] { work_loop(self, number); });
+    try {
+      while (started_ && !closed_ && static_cast<int>(workers_.size()) < workers) add_worker_locked();
+    } catch (const std::system_error& error) {
+      active_workers_ = options_.num_workers = static_cast<int>(workers_.size());
+      throw Error(ErrorKind::unavailable,
+                  fmt::format("cannot start more than {} workers: {}", workers_.size(), error.code().message()));
     }
   }
   work_cv_.notify_all();
@@ -296,6 +335,11 @@ void Loader::Engine::set_num_workers(int workers) {
 
 void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position) {
   refuse_after_fork();
+  const Consuming consuming(*this);
+  enter_epoch(epoch, position);
+}
+
+void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position) {
   if (position > dataset_->size()) {
     throw Error(ErrorKind::usage,
                 fmt::format("position {} lies beyond the {} samples of the data set", position, dataset_->size()));
@@ -343,6 +387,7 @@ void Loader::Engine::restart(std::uint64_t epoch, std::uint64_t position) {
       measure::Clock::now() + (options_.timeout.count() > 0 ? options_.timeout : std::chrono::hours(24));
   while (units_out_ > 0) {
     if (fatal_) throw *fatal_;  // the thread that would end them is gone
+    if (stopping_) throw Error(ErrorKind::usage, "the loader was closed while an epoch began");
     if (inline_) {
       if (Unit* const unit = pop_locked()) {
         lock.unlock();
@@ -395,10 +440,19 @@ void Loader::Engine::close() {
   io_cv_.notify_all();
   work_cv_.notify_all();
   ready_cv_.notify_all();
+  drained_cv_.notify_all();
   for (auto& io : io_threads_) io->fetcher->wake();
-  for (auto& io : io_threads_) io->thread.join();
-  for (auto& worker : workers_) worker->thread.join();  // a worker may still wake a fetcher
-  for (auto& io : io_threads_) io->fetcher.reset();     // ends what is in flight before its memory goes
+  {
+    // A next() in another thread may be decoding; it ends at the next sample.
+    std::unique_lock lock(mutex_);
+    drained_cv_.wait(lock, [&] { return consumer_ == std::thread::id() || consumer_ == std::this_thread::get_id(); });
+  }
+  const auto join = [](Thread& thread) {
+    if (thread.thread.joinable()) thread.thread.join();  // not so if it could not be started
+  };
+  for (auto& io : io_threads_) join(*io);
+  for (auto& worker : workers_) join(*worker);       // a worker may still wake a fetcher
+  for (auto& io : io_threads_) io->fetcher.reset();  // ends what is in flight before its memory goes
   for (Pending* pending : pendings_) {
     if (pending->slab != nullptr) pool_->release(std::exchange(pending->slab, nullptr));
   }

@@ -68,10 +68,24 @@ class Loader::Engine {
     Scratch scratch;
   };
 
+  // Held while next() or start_epoch() runs: one thread consumes, and close() waits for it.
+  class Consuming {
+   public:
+    explicit Consuming(Engine& engine);
+    ~Consuming();
+    Consuming(const Consuming&) = delete;
+    Consuming& operator=(const Consuming&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
   // engine.cc: sizes, threads, epochs
   void divide_memory();
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;
   void start_threads();
+  void add_worker_locked();
+  void enter_epoch(std::uint64_t epoch, std::uint64_t position);
   void restart(std::uint64_t epoch, std::uint64_t position);
   dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
 
@@ -109,6 +123,7 @@ class Loader::Engine {
   // consumer.cc
   BatchPtr deliver_locked(Pending& pending);
   void check_consumer_locked();
+  void list_errors_locked(Pending& pending);
   void check_progress_locked(std::int64_t now);
   void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
   Pending* front_locked() noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
@@ -168,6 +183,8 @@ class Loader::Engine {
   std::mutex large_sample_mutex_;
   bool stopping_ = false, closed_ = false, started_ = false;
   std::optional<Error> fatal_;
+  std::optional<Error> broken_;  // a thread could not be started: for good
+  std::thread::id consumer_;     // the thread inside next(), if any
   std::atomic<std::uint64_t> progress_{0};
 
   // The consumer's place. mutex_ for what others read.
@@ -176,7 +193,9 @@ class Loader::Engine {
   std::int64_t returned_ns_ = 0;  // when the last batch was handed out; 0: not inside an epoch
   std::uint64_t seen_progress_ = 0;
   std::int64_t progress_ns_ = 0;
-  std::vector<SampleError> errors_;
+  std::vector<SampleError> errors_;  // the first ones
+  std::uint64_t error_count_ = 0;
+  bool said_listed_ = false;
   std::uint64_t epoch_errors_ = 0;
 
   // Figures. mutex_.

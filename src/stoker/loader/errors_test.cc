@@ -69,6 +69,65 @@ TEST(LoaderErrors, SkipShortensItsBatchAndMovesNothingElse) {
   EXPECT_EQ(loader.errors()[0].action, "skip");
 }
 
+// The plan must not mind that a finished batch became shorter: few reads in flight let workers overtake it.
+TEST(LoaderErrors, SkipNeitherStopsNorRepeatsABatchWhateverTheDepth) {
+  Folder folder;
+  for (int i = 0; i < 200; ++i) {
+    folder.write(fmt::format("{:03}.wav", i), i % 3 == 0 ? "bad" : wav(100, static_cast<std::int16_t>(i)));
+  }
+  const auto data = open_uncached(folder.path());
+  for (const std::uint64_t batch_size : {1, 2, 3, 8}) {
+    for (const std::uint64_t depth : {1, 2, 8}) {
+      for (const int workers : {0, 1, 4}) {
+        LoaderOptions options = sound(OnError::skip, workers);
+        options.batch_size = batch_size;
+        options.io_depth = depth;
+        options.io_threads = 1;
+        options.timeout = std::chrono::seconds(20);
+        Loader loader(data, options);
+        for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+          loader.start_epoch(epoch);
+          std::size_t rows = 0;
+          for (const Taken& batch : drain(loader)) {
+            for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+              float value = 0;
+              std::memcpy(&value, batch.rows[i].data(), 4);
+              ASSERT_EQ(value, static_cast<float>(batch.indices[i]) / 32768.0f);
+              ++rows;
+            }
+          }
+          ASSERT_EQ(rows, 133u) << batch_size << " " << depth << " " << workers;
+        }
+      }
+    }
+  }
+}
+
+TEST(LoaderErrors, RunningOutOfDescriptorsEndsTheRunWhateverThePolicy) {
+  Folder folder;
+  for (int i = 0; i < 40; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+  const auto data = open_uncached(folder.path());
+  Loader loader(data, sound(OnError::skip));
+  const os::InjectFault fault(os::Call::open, {.error_number = EMFILE, .skip = 10});
+  const Error error = error_of([&] { drain(loader); });
+  EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+  EXPECT_NE(error.hint().find("ulimit -n"), std::string::npos) << error.hint();
+}
+
+TEST(LoaderErrors, TheListIsBoundedAndTheCountIsNot) {
+  Folder folder;
+  folder.write("good.wav", wav(100, 1));
+  folder.write("z.wav", "bad");
+  dataset::OpenOptions open;
+  open.inflate = 12'000;
+  LoaderOptions options = sound(OnError::zero);
+  options.batch_size = 1000;
+  Loader loader(open_uncached(folder.path(), open), options);
+  EXPECT_EQ(indices_of(drain(loader)).size(), 24'000u);
+  EXPECT_EQ(loader.errors().size(), 10'000u);
+  EXPECT_EQ(loader.stats().errors, 12'000u);
+}
+
 TEST(LoaderErrors, ZeroGivesZerosMarkedNotValid) {
   Folder folder;
   write_with_damage(folder, "x");

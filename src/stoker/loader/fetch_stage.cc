@@ -53,6 +53,7 @@ bool Loader::Engine::open_pending() {
   pending->rows_unmeasured = pending->range.count;
   pending->abandoned = false;
   pending->length = 0;
+  pending->kept = 0;
   pending->ready = false;
   pending->errors.clear();
   pending->failure.reset();

@@ -119,6 +119,48 @@ TEST(LoaderLife, BatchesOutliveTheirLoader) {
   std::thread([moved = std::move(batch)]() mutable { moved.reset(); }).join();
 }
 
+TEST(LoaderLife, ClosingFromAnotherThreadEndsTheWait) {
+  Folder folder;
+  write_wavs(folder, 300);
+  const auto data = open_uncached(folder.path());
+  for (const int workers : {0, 2}) {
+    for (int round = 0; round < 20; ++round) {
+      LoaderOptions options = batches_of(2, workers);
+      options.transform = parse_ops("resample:44100,pad:2000");
+      Loader loader(data, options);
+      loader.start_epoch(0);
+      std::promise<void> begun;
+      std::thread consumer([&] {
+        begun.set_value();
+        EXPECT_THROW(
+            {
+              for (std::uint64_t epoch = 0;; ++epoch) {
+                loader.start_epoch(epoch);
+                drain(loader);
+              }
+            },
+            Error);
+      });
+      begun.get_future().wait();
+      for (int i = 0; i < 40 * round; ++i) std::this_thread::yield();
+      loader.close();
+      consumer.join();
+    }
+  }
+}
+
+TEST(LoaderMemory, PrefetchDoesNotPassTheLimitEither) {
+  Folder folder;
+  folder.write("x.npy", npy(100, 1000));
+  LoaderOptions options = batches_of(10);
+  options.prefetch_factor = 50'000'000;
+  Loader loader(open_uncached(folder.path("x.npy")), options);
+  EXPECT_EQ(drain(loader).size(), 10u);
+  EXPECT_LE(loader.stats().memory_peak, options.memory_limit);
+  options.prefetch_factor = 0;
+  EXPECT_EQ(epoch_of(open_uncached(folder.path("x.npy")), options).size(), 10u);
+}
+
 TEST(LoaderLife, UseAfterCloseIsRefused) {
   Folder folder;
   folder.write("x.npy", npy(10, 10));
@@ -248,6 +290,19 @@ TEST(LoaderSound, UnequalLengthsArePaddedToTheLongestOfTheBatch) {
     }
     EXPECT_EQ(frames, 73);
   }
+}
+
+TEST(LoaderSound, ABatchOfMoreUnitsThanUsualIsMeasuredWhole) {
+  Folder folder;
+  for (int i = 0; i < 20; ++i) folder.write(fmt::format("{:02}.wav", i), wav(10 + static_cast<std::uint32_t>(i), 1));
+  dataset::OpenOptions open;
+  open.inflate = 250;
+  LoaderOptions options = batches_of(5000);
+  options.io_depth = 1;  // one row a unit
+  options.timeout = std::chrono::seconds(20);
+  const auto batches = epoch_of(open_uncached(folder.path(), open), options);
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_EQ(batches[0].lengths.size(), 5000u);
 }
 
 TEST(LoaderSound, EncodedBytesComeAsTheyAre) {

@@ -43,6 +43,7 @@ struct Pending {
   std::uint64_t rows_unmeasured = 0;
   std::uint64_t length = 0;  // of the longest row, where it varies
   Slab* slab = nullptr;
+  std::uint64_t kept = 0;  // rows that are handed out, once ready: all but the skipped ones
   bool ready = false;
   std::vector<struct Unit*> parked;  // read, but waiting for a slab
 
@@ -99,6 +100,7 @@ class UnitQueue {
 struct BadRow {
   SampleError error;
   ErrorKind kind = ErrorKind::corrupt;
+  bool ends_the_run = false;  // whatever the policy
   std::string hint = "use on_error=\"skip\", \"replace\" or \"zero\" to go on without it";
 };
 

@@ -1,6 +1,7 @@
 // The prep stage: workers turn the bytes of each row into its place in the slab; what cannot be is dealt with by
 // policy.
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -206,7 +207,12 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
                               format_count(extent.bytes), format_count(fault.actual_bytes));
   } else {
     error.cause = std::strerror(fault.error_number);
-    bad.kind = system_error(fault.error_number, "read", "").kind();
+    const Error system = system_error(fault.error_number, "read", "");
+    bad.kind = system.kind();
+    if (fault.error_number == EMFILE || fault.error_number == ENFILE || fault.error_number == ENOMEM) {
+      bad.ends_the_run = true;
+      bad.hint = system.hint();
+    }
   }
   return bad;
 }
@@ -229,7 +235,6 @@ void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad,
   error.id = dataset_->id(place.index);
   error.epoch = pending.epoch;
   error.position = place.position;
-  error.action = name(options_.on_error);
 
   const auto make_zero = [&] {
     const Slot slot = slot_of(pending, row);
@@ -239,7 +244,10 @@ void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad,
     place.valid = false;
     place.length = 0;
   };
-  switch (options_.on_error) {
+  // A machine out of descriptors or memory says nothing about the sample: no policy hides it.
+  const OnError policy = bad.ends_the_run ? OnError::raise : options_.on_error;
+  error.action = name(policy);
+  switch (policy) {
     case OnError::raise: {
       const std::scoped_lock lock(pending.errors_mutex);
       if (!pending.failure || row < pending.failure->first) {
@@ -330,7 +338,7 @@ void Loader::Engine::close_batch(Pending& pending) {
     valid[to] = row.valid ? 1 : 0;
     ++to;
   }
-  pending.range.count = to;
+  pending.kept = to;
   std::sort(pending.errors.begin(), pending.errors.end(),
             [](const SampleError& a, const SampleError& b) { return a.position < b.position; });
   {
