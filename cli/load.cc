@@ -39,11 +39,11 @@ int count_or_auto(const Arguments& arguments, std::string_view flag) {
   if (arguments.text(flag) == "auto") return loader::kAuto;
   try {
     const std::uint64_t count = arguments.count(flag);
-    if (count <= 4096) return static_cast<int>(count);
+    if (count <= 1024) return static_cast<int>(count);
   } catch (const Error&) {
   }
   throw Error(ErrorKind::usage,
-              fmt::format("`{}` takes auto or a number up to 4096, not `{}`", flag, arguments.text(flag)));
+              fmt::format("`{}` takes auto or a number up to 1024, not `{}`", flag, arguments.text(flag)));
 }
 
 loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<Workload>& workload) {
@@ -216,6 +216,9 @@ int run_load(const Arguments& arguments) {
     report.step_ms = report.workload->step_ms;
   } else if (arguments.has("--step-ms")) {
     report.step_ms = arguments.number("--step-ms");
+    if (!(report.step_ms >= 0 && report.step_ms <= 1e7)) {
+      throw Error(ErrorKind::usage, "`--step-ms` is 0 up to 10000000 (milliseconds)");
+    }
   }
   const loader::LoaderOptions wanted = loader_options(arguments, report.workload);
   dataset::OpenOptions opening = open_options(arguments, wanted.storage);

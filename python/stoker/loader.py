@@ -29,6 +29,7 @@ from .transforms import compile_transform
 __all__ = ["Loader", "SampleError", "ErrorList"]
 
 _AUTO = -1
+_TOO_LARGE = 2**62  # no count of anything reaches it
 _OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
 
 
@@ -275,6 +276,9 @@ class Loader:
         try:
             values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
             values["shuffle"] = bool(state["shuffle"])
+            for word, value in values.items():
+                if not 0 <= value < 2**64 or (word != "seed" and value >= _TOO_LARGE):
+                    raise ValueError(f"{word}={value}")
             values["fingerprint"] = int(state["fingerprint"], 16)
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {_short(state)}") from None
@@ -693,7 +697,7 @@ def _callable_or_none(word: str, value: Any) -> Any:
 def _count(word: str, value: Any, *, least: int = 1, none: int | None = None) -> int:
     if value is None and none is not None:
         return none
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < _TOO_LARGE:
         raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
     return int(value)
 
@@ -713,7 +717,7 @@ def _workers(word: str, value: Any) -> int:
 
 
 def _count_or_auto(word: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**31:
         raise UsageError(f"{word} is \"auto\" or a whole number of at least {least}, not {value!r}")
     return int(value)
 
@@ -723,7 +727,7 @@ def _bytes(word: str, value: Any) -> int:
         return 0
     if isinstance(value, str):
         return _engine.parse_bytes(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value < 2**63:
         raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
     return int(value)
 

@@ -18,6 +18,8 @@ import stoker
     (dict(color="rbg"), "rgb, gray, keep"),
     (dict(dtype="float"), "uint8, float16, bfloat16, float32"),
     (dict(layout="HWC"), "NCHW, NHWC, channels_last"),
+    (dict(batch_size=2**70), "whole number"),
+    (dict(prefetch_factor=2**70), "whole number"),
     (dict(output="tensorflow"), "auto, torch, numpy, jax, dlpack"),
     (dict(storage="directt"), "buffered, direct, mmap"),
     (dict(on_error="ignore"), "raise, skip, replace, zero"),

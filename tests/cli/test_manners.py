@@ -73,7 +73,7 @@ def test_a_verb_that_is_not_there_yet_is_refused(stoker):
     (["load", "x", "--batch-size", "0"], "`--batch-size` takes a whole number from 1, not `0`", "samples per batch"),
     (["load", "x", "--batch-size=ten"], "`--batch-size` takes a whole number from 1, not `ten`", "samples per batch"),
     (["load", "x", "--json=yes"], "`--json` takes no value", "--help"),
-    (["load", "x", "--num-workers", "many"], "`--num-workers` takes auto or a number up to 4096, not `many`", ""),
+    (["load", "x", "--num-workers", "many"], "`--num-workers` takes auto or a number up to 1024, not `many`", ""),
     (["load", "x", "--memory-limit", "lots"], "`--memory-limit`: `lots` is not a size in bytes", "4GB"),
     (["load", "x", "--workload", "resnet50-h10"], "there is no workload `resnet50-h10`", "`resnet50-h100`"),
     (["load", "x", "--workload", "unet3d-a100", "--step-ms", "3"], "both set the step", "one of the two"),

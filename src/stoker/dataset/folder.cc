@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
@@ -42,6 +43,7 @@ struct Remarks {
   std::uint64_t folders = 0;  // below the root
   std::uint64_t cached_files = 0;
   bool all_from_cache = true;
+  bool holds_index = false;                               // an index.csv at the root
   std::vector<std::string> broken_links, loops, missing;  // paths
 
   std::string unknown_kinds() const {
@@ -96,6 +98,8 @@ struct Remarks {
     if (left_out.too_long > 0) {
       notes.push_back(fmt::format("left out {} longer than {} bytes", plural(left_out.too_long, "path"), kMaxPath));
     }
+    if (holds_index)
+      notes.push_back("its index.csv is not read; to take paths and labels from it, give the file itself");
     if (!loops.empty()) {
       notes.push_back(
           fmt::format("left out {} leading back to a folder above: {}", plural(loops.size(), "link"), named(loops)));
@@ -287,6 +291,7 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   const std::unique_ptr<ScannedFolder> tree = scan(root.get(), address, std::move(known), options);
   Remarks remarks;
   remarks.collect(*tree);
+  remarks.holds_index = ::faccessat(root.get(), "index.csv", F_OK, 0) == 0;
   if (count_files(*tree) == 0) {
     std::string seen =
         remarks.folders == 0 && remarks.left_out.unknown == 0 && remarks.left_out.hidden == 0

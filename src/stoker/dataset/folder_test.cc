@@ -55,6 +55,19 @@ TEST(Folder, WithoutSubFoldersHasNoLabels) {
   EXPECT_EQ(data->facts().label_kind, LabelKind::none);
 }
 
+TEST(Folder, SaysThatAnIndexInItIsNotReadAndRefusesALabelColumn) {
+  Tree tree;
+  tree.write("a.wav", "1");
+  tree.write("index.csv", "path,label\na.wav,3\n");
+  const auto notes = open(tree.at(), without_cache())->facts().notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("index.csv is not read") != std::string::npos;
+  }));
+  OpenOptions options = without_cache();
+  options.label = "label";
+  EXPECT_THROW(open(tree.at(), options), Error);
+}
+
 TEST(Folder, OrdersSamplesByTheBytesOfTheirPaths) {
   Tree tree;
   // `-` and `.` come before the slash, digits and letters after it; bytes above 127 come last.

@@ -73,6 +73,12 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
     const std::string near = nearest_beside(address);
     throw Error(error.kind(), error.message(), near.empty() ? error.hint() : fmt::format("did you mean `{}`?", near));
   }
+  if (!options.label.empty() && !ends_with(address, ".csv")) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("cannot take labels from the column `{}`: `{}` is not an index.csv", options.label, address),
+        "leave label out: the sub-folders of a folder are its classes");
+  }
   if (S_ISDIR(facts.st_mode)) {
     if (ends_with(address, ".pack")) refuse_what_is_not_read_yet(address);
     return open_folder(address, options);

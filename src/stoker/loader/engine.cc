@@ -207,15 +207,19 @@ void Loader::Engine::divide_memory() {
       !in_place_ && wanted > ring_least && wanted - ring_least <= left) {
     ring_least += grant(wanted - ring_least);
   }
-  const std::uint64_t more_slabs =
-      recipe_.varies() ? 0 : grant(options_.prefetch_factor * slab) / std::max<std::uint64_t>(1, slab);
+  // Then working memory for pictures larger than the first, some reading ahead, the batches that prefetch_factor asks
+  // for, and more reading ahead.
   scratch_limit_ =
       scratch_least == 0 ? 0 : scratch_least + grant(std::max(limit / 4, 4 * scratch_least) - scratch_least);
   std::uint64_t ring_wanted = options_.read_ahead != 0
                                   ? options_.read_ahead + largest
                                   : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
-  ring_wanted = os::Arena::rounded(std::max(ring_wanted, ring_least));
-  ring_bytes_ = in_place_ ? 4096 : ring_least + grant(ring_wanted - ring_least);
+  ring_wanted = in_place_ ? ring_least : os::Arena::rounded(std::max(ring_wanted, ring_least));
+  ring_bytes_ = ring_least + grant(std::min(ring_wanted - ring_least, limit / 8));
+  const std::uint64_t more_slabs =
+      recipe_.varies() ? 0 : std::min(options_.prefetch_factor, left / std::max<std::uint64_t>(1, slab));
+  left -= more_slabs * slab;
+  ring_bytes_ += grant(ring_wanted - ring_bytes_);
   // An arena is whole pages, large ones from 2 MiB on: what does not fill one goes back.
   if (const std::uint64_t whole = ring_bytes_ / (2 * kMiB) * (2 * kMiB); whole >= ring_least && whole > 0) {
     left += ring_bytes_ - whole;
