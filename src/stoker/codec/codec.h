@@ -45,7 +45,7 @@ struct ImageInfo {
 struct ImageOptions {
   Color color = Color::rgb;
   bool deep = false;        // give u16: 16-bit files as they are, 8-bit files widened without scaling
-  bool fast = false;        // approximations allowed (documented error)
+  bool fast = false;        // approximations allowed
   std::uint32_t scale = 1;  // with fast, jpeg only: decode at 1/scale (1, 2, 4, 8)
   bool strict = false;  // jpeg data that libjpeg only warns of is corrupt; otherwise it decodes, as it does in Pillow
 };
