@@ -97,8 +97,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     notes_.push_back(fmt::format("num_workers={}: limited by {}", options_.num_workers, cores.limited_by));
   }
   const dataset::Extent first = dataset_->size() > 0 ? dataset_->extent(0) : dataset::Extent{};
-  in_place_ =
-      recipe_.is_copy() && first.source != nullptr && first.source->view().empty() && !first.source->is_direct();
+  in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
   if (options_.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
@@ -106,7 +105,6 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   }
   if (options_.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
   if (options_.io_depth == 0) options_.io_depth = 256;
-  if (options_.io_batch == 0) options_.io_batch = Unit::kMaxRows;
   if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
     // Every request in flight may hold a descriptor; a few are left for the rest of the process.
     const std::uint64_t threads = static_cast<std::uint64_t>(options_.io_threads);
@@ -239,6 +237,7 @@ void Loader::Engine::divide_memory() {
                    ? 1
                    : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
   unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
+  if (options_.io_batch == 0) options_.io_batch = in_place_ ? unit_rows_ : Unit::kMaxRows;
   const std::uint64_t ahead = ring_bytes_ / std::max<std::uint64_t>(1, batch * usual);
   // More batches in the making than slabs for them would only be a list of plans.
   const std::uint64_t fit = std::min(options_.prefetch_factor, slab_limit_ / std::max<std::uint64_t>(1, slab));

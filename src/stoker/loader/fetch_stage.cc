@@ -259,6 +259,11 @@ void Loader::Engine::io_loop(IoThread& self) {
     const std::int64_t then = std::exchange(now, measure::now_ns());
     sum.add(now - then);
   };
+  const auto reap = [&](std::chrono::nanoseconds timeout) {
+    const std::size_t count = fetcher.wait(finished, timeout);
+    charge(self.counters.input_wait_ns);
+    for (std::size_t i = 0; i < count; ++i) complete(self, finished[i]);
+  };
   try {
     while (true) {
       std::uint64_t admissions = 0;
@@ -276,6 +281,8 @@ void Loader::Engine::io_loop(IoThread& self) {
           break;
         }
         submit(self, *unit);
+        // Rows in the page cache are in place as soon as they are asked for; claiming more first would take more slabs.
+        if (in_place_) reap(std::chrono::nanoseconds::zero());
       }
       if (!refused) self.refused.store(false, std::memory_order_relaxed);
       charge(self.counters.busy_ns);
@@ -287,9 +294,7 @@ void Loader::Engine::io_loop(IoThread& self) {
         charge(self.counters.room_wait_ns);
         continue;
       }
-      const std::size_t count = fetcher.wait(finished, kLongWait);
-      charge(self.counters.input_wait_ns);
-      for (std::size_t i = 0; i < count; ++i) complete(self, finished[i]);
+      reap(kLongWait);
       if (!said_direct && fetcher.direct_refused()) {
         said_direct = true;
         note_once("storage=direct: this file system refuses O_DIRECT; files are read through the page cache");

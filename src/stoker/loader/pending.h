@@ -82,6 +82,7 @@ class UnitQueue {
  public:
   void reserve(std::size_t units) { ring_.assign(units + 1, nullptr); }
   bool empty() const noexcept { return first_ == next_; }
+  std::size_t size() const noexcept { return (next_ + ring_.size() - first_) % ring_.size(); }
   void push(Unit* unit) noexcept {
     ring_[next_] = unit;
     next_ = (next_ + 1) % ring_.size();

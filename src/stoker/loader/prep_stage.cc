@@ -37,6 +37,7 @@ Unit* Loader::Engine::pop_locked() {
   if (unit == nullptr) return nullptr;
   queued_rows_ -= unit->rows;
   bytes_depth_.change(measure::now_ns(), queued_rows_);
+  assign_slabs_locked();
   return unit;
 }
 
@@ -358,9 +359,9 @@ void Loader::Engine::assign_slabs_locked() {
     if (pending->range.count == 0 && pending->ready) continue;
     if (pending->abandoned) continue;
     if (recipe_.varies() && pending->rows_unmeasured != 0) break;
-    // Not before there is something to put into it: a fast consumer then needs fewer slabs, and touching one for the
-    // first time costs more than filling it.
-    if (!in_place_ && pending->parked.empty()) break;
+    // Not before there is something to put into it and somebody who would otherwise be idle: a fast consumer then
+    // needs fewer slabs, which stay in the cache (rows of 150 KB: 1.6 times the rate with three slabs instead of five).
+    if (!in_place_ && (pending->parked.empty() || queue_.size() >= static_cast<std::size_t>(max_workers_))) break;
     if (slabs_filling_ > options_.prefetch_factor) break;
     Slab* slab = nullptr;
     try {

@@ -82,6 +82,10 @@ bool fetch_without_descriptor(const Fetch& fetch, Fetched& fetched) noexcept {
     fetched = whole_fetch(fetch, {});
   } else if (const auto view = source.view(); !view.empty()) {
     fetched = whole_fetch(fetch, view.subspan(fetch.offset, fetch.bytes));
+    if (!fetch.into.empty() && fetch.bytes > 0) {
+      std::memcpy(fetch.into.data(), fetched.data.data(), fetch.bytes);
+      fetched.data = fetch.into.first(fetch.bytes);
+    }
   } else if (source.descriptor() >= 0) {
     return false;
   } else {

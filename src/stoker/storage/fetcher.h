@@ -23,7 +23,9 @@ struct Fetch {
   std::uint64_t offset = 0;
 
   std::uint64_t bytes = 0;      // wanted
-  std::span<std::byte> into;    // at least buffer_bytes(bytes), aligned to alignment(); unused if the source has a view
+  // At least buffer_bytes(bytes), aligned to alignment(). If the source has a view it may be empty, and the answer then
+  // lies in the view; otherwise the bytes are copied, at once, by the caller's thread.
+  std::span<std::byte> into;
   std::uint64_t tag = 0;        // comes back in Fetched
 };
 

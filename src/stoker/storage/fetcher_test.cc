@@ -179,6 +179,23 @@ TEST_P(EveryFetcher, AnAbsolutePathNeedsNoDirectory) {
   expect_ok(fetch_one(fetch), "abc");
 }
 
+TEST_P(EveryFetcher, AViewIsCopiedIntoTheBufferThatIsGivenAndAnsweredInPlaceWithoutOne) {
+  const std::string text = "all of it lies in memory";
+  const auto source = memory_source("memory", std::as_bytes(std::span(text)));
+  std::array<std::byte, 9> into{};
+  const auto answer = [&](std::span<std::byte> buffer) {
+    const Fetch fetch{.source = source.get(), .offset = 7, .bytes = 9, .into = buffer};
+    fetcher_->submit({&fetch, 1});
+    Fetched out;
+    EXPECT_EQ(fetcher_->wait({&out, 1}, kForever), 1u);
+    return out.data;
+  };
+
+  EXPECT_EQ(answer({}).data(), source->view().data() + 7);
+  EXPECT_EQ(answer(into).data(), into.data());
+  EXPECT_EQ(std::memcmp(into.data(), text.data() + 7, 9), 0);
+}
+
 TEST_P(EveryFetcher, ReadsRangesOfEverySourceAtEveryOffset) {
   constexpr std::size_t kSize = 100'003;
   const std::string text = pattern(kSize);
