@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -62,44 +62,46 @@ std::string aside_name(const std::string& path) {
   return fmt::format("{}.{}.{}-{}.part", path.substr(0, base), path.substr(base), ::getpid(), counter++);
 }
 
-// A file that disappears again unless it was renamed.
-class Aside {
- public:
-  explicit Aside(std::string path) : path_(std::move(path)) {}
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  ~Aside() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-  void keep() { path_.clear(); }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
-void write_file(const std::string& path, std::span<const std::byte> bytes) {
-  const auto check = [&](int error_number, const char* operation) {
-    if (error_number != 0) throw system_error(error_number, operation, path);
-  };
+NewFile::NewFile(std::string path) : path_(std::move(path)) {
   int error_number = 0;
-  const std::string aside_path = aside_name(path);
-  Fd fd = try_open(AT_FDCWD, aside_path.c_str(), O_WRONLY | O_CREAT | O_EXCL, error_number);
+  std::string aside = aside_name(path_);
+  fd_ = try_open(AT_FDCWD, aside.c_str(), O_WRONLY | O_CREAT | O_EXCL, error_number);
   check(error_number, "write");
-  Aside aside(aside_path);
-  check(write_all(fd.get(), bytes), "write");
-  check(call(Call::fsync, [&] { return ::fsync(fd.get()); }), "write to the disk");
-  check(fd.reset(), "close");
-  check(call(Call::rename, [&] { return ::rename(aside.path().c_str(), path.c_str()); }), "write");
-  aside.keep();
+  aside_ = std::move(aside);
+}
 
-  const Fd folder = try_open(AT_FDCWD, folder_of(path).c_str(), O_RDONLY | O_DIRECTORY, error_number);
+NewFile::~NewFile() {
+  if (!aside_.empty()) ::unlink(aside_.c_str());
+}
+
+void NewFile::check(int error_number, const char* operation) const {
+  if (error_number != 0) throw system_error(error_number, operation, path_);
+}
+
+void NewFile::write(std::span<const std::byte> bytes) {
+  check(write_all(fd_.get(), bytes), "write");
+}
+
+void NewFile::commit() {
+  check(call(Call::fsync, [&] { return ::fsync(fd_.get()); }), "write to the disk");
+  check(fd_.reset(), "close");
+  check(call(Call::rename, [&] { return ::rename(aside_.c_str(), path_.c_str()); }), "write");
+  aside_.clear();
+
+  int error_number = 0;
+  const Fd folder = try_open(AT_FDCWD, folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY, error_number);
   if (!folder) return;  // a folder that may be written but not read: nothing to sync through
   error_number = call(Call::fsync, [&] { return ::fsync(folder.get()); });
   if (error_number != EINVAL)
     check(error_number, "write to the disk the folder of");  // EINVAL: not on this file system
+}
+
+void write_file(const std::string& path, std::span<const std::byte> bytes) {
+  NewFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -6,7 +6,28 @@
 #include <string>
 #include <string_view>
 
+#include "stoker/os/fd.h"
+
 namespace stoker::os {
+
+// A file that is written piece by piece and appears under its name when it is whole. Dropped before commit(), nothing
+// is left of it. Belongs to one thread; many writers of one name are safe, and the last one wins.
+class NewFile {
+ public:
+  explicit NewFile(std::string path);  // opens it aside, in the same folder; these throw Error, naming `path`
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile();
+
+  void write(std::span<const std::byte> bytes);
+  void commit();  // the last call
+
+ private:
+  void check(int error_number, const char* operation) const;
+
+  std::string path_, aside_;  // aside: empty once it was renamed
+  Fd fd_;
+};
 
 // Replaces `path` by `bytes`, whole or not at all; after an error the old file is untouched and nothing is left behind.
 // (Only a failing fsync of the folder comes too late for that: the new file is then whole, but may not survive a

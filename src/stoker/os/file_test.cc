@@ -38,6 +38,25 @@ TEST(WriteFile, WritesAndReplaces) {
   EXPECT_EQ(files_in(folder.path()), 1u);
 }
 
+TEST(NewFile, AppearsWhenItIsWholeOrNotAtAll) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/a.bin";
+  const std::string text = "half";
+  {
+    NewFile dropped(path);
+    dropped.write(std::as_bytes(std::span(text)));
+  }
+  EXPECT_EQ(files_in(folder.path()), 0u);
+
+  NewFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.write(std::as_bytes(std::span(text)));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  file.commit();
+  EXPECT_EQ(content(path), "halfhalf");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
 struct Failure {
   Call call;
   int error_number;
