@@ -14,77 +14,81 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(HERE, "peers"))
 
+import venvs  # noqa: E402
 from contestant import tree_pss_bytes  # noqa: E402
 from prepare import say  # noqa: E402
 
 
+SCRIPTS = os.path.join(HERE, "peers")
+TIME_LIMIT_S = 900  # a contestant that hangs is a row that failed, not a table that never comes
+
+
 @dataclass
 class Contestant:
+    """Says "ready", waits for a line, prints one line of JSON last."""
+
     name: str
-    command: list            # says "ready", waits for a line, prints one line of JSON last
-    ours: bool = False
-    reference: bool = False  # a bound, not a peer: left out when the best peer is named
+    script: str              # of peers/, or a program of bench/bare
+    args: object             # a dict, given as JSON; a program's list of words
+    kind: str = "peer"       # "ours", "peer", or "reference": a bound or other work, never named as the best peer
+    antialias: str = ""      # "yes", "no" or the filter's name, where pictures are resized
+    group: str = ""          # of one group only the fastest is shown
+    expect: dict = field(default_factory=dict)  # where it differs from the table's
     environment: dict = field(default_factory=dict)
+
+    def command(self, work):
+        if not isinstance(self.args, dict):
+            return [os.path.join(ROOT, "build", "release", "bench", self.script), *map(str, self.args)]
+        python = sys.executable if self.kind == "ours" else venvs.python_of(self.script, work)
+        return [python, os.path.join(SCRIPTS, self.script + ".py"), json.dumps(self.args)]
 
 
 def ours(name, script, args, **more):
-    return Contestant(name, [sys.executable, os.path.join(HERE, "peers", script + ".py"), json.dumps(args)], ours=True, **more)
+    return Contestant(name, script, args, "ours", **more)
 
 
-def bare(name, program, *args):
-    return Contestant(name, [os.path.join(ROOT, "build", "release", "bench", program), *map(str, args)], reference=True)
+def peer(name, script, args, **more):
+    return Contestant(name, script, args, **more)
 
 
-def peer(name, script, args, work):
-    return Contestant(name, [peer_python(script, work), os.path.join(HERE, "peers", script + ".py"), json.dumps(args)])
+def bare(name, program, *args, **more):
+    return Contestant(name, program, args, "reference", **more)
 
 
-def peer_python(script, work):
-    """The interpreter of the peer's own venv, made on first use from its pinned packages, torch first and alone."""
-    with open(os.path.join(HERE, "peers", "requirements.json")) as file:
-        requirements = json.load(file)[script]
-    venv = os.path.join(work, "venv-" + script.replace("_", "-"))
-    python, stamp = os.path.join(venv, "bin", "python"), os.path.join(venv, "installed")
-    want = "\n".join(requirements)
-    if not (os.path.exists(stamp) and open(stamp).read() == want):
-        say(f"installing into {os.path.relpath(venv)}: {', '.join(requirements)}")
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        for requirement in requirements:
-            done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirement.split()],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            if done.returncode:
-                raise SystemExit(f"error: cannot install {requirement} for {script}: {done.stderr.strip().splitlines()[-1]}")
-        with open(stamp, "w") as file:
-            file.write(want)
-    return python
-
-
-def run_once(contestant, before=None):
+def run_once(contestant, work, before=None):
     """One run's JSON, with the peak of the process tree's memory; {"error": ...} when it failed."""
-    process = subprocess.Popen(contestant.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    try:
+        command = contestant.command(work)
+    except venvs.Unavailable as reason:
+        return {"error": str(reason)}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "STOKER_NO_PROGRESS": "1", **contestant.environment})
-    errors = []
-    drain = threading.Thread(target=lambda: errors.extend(process.stderr), daemon=True)
-    drain.start()
-    ready = process.stdout.readline()
-    if ready.strip() == "ready":
+    errors, peak, late, done = [], 0, False, threading.Event()
+
+    def watch():
+        nonlocal peak, late
+        began = time.monotonic()
+        while not done.wait(0.2):
+            peak = max(peak, tree_pss_bytes(process.pid))
+            if time.monotonic() - began > TIME_LIMIT_S:
+                late = True
+                process.kill()
+                return
+    threads = [threading.Thread(target=lambda: errors.extend(process.stderr), daemon=True), threading.Thread(target=watch)]
+    for thread in threads:
+        thread.start()
+    if process.stdout.readline().strip() == "ready":
         if before:
             before()
         process.stdin.write("go\n")
         process.stdin.flush()
-    peak, done = 0, threading.Event()
-
-    def watch():
-        nonlocal peak
-        while not done.wait(0.2):
-            peak = max(peak, tree_pss_bytes(process.pid))
-    watcher = threading.Thread(target=watch)
-    watcher.start()
     lines = process.stdout.read().strip().splitlines()
     status = process.wait()
     done.set()
-    watcher.join()
-    drain.join()
+    for thread in threads:
+        thread.join()
+    if late:
+        return {"error": f"not done after {TIME_LIMIT_S} s"}
     if status or not lines:
         return {"error": (errors or ["no output\n"])[-1].strip() + f" (exit {status})"}
     result = json.loads(lines[-1])
@@ -92,29 +96,52 @@ def run_once(contestant, before=None):
     return result
 
 
-def contest(title, contestants, rounds, before=None, note=""):
-    """Everyone once per round, starting with another one each round. Returns the table as a dict."""
+def contest(title, contestants, args, before=None, note="", expect=None):
+    """Everyone once per round, starting with another one each round. Returns the table as a dict.
+
+    `expect` is what a batch must be: {"shape": ..., "dtype": ..., "contiguous": ..., "min": (low, high), "mean": (low, high)}.
+    """
     runs = {contestant.name: [] for contestant in contestants}
-    for i in range(rounds):
+    for i in range(args.rounds):
         for j in range(len(contestants)):
             contestant = contestants[(i + j) % len(contestants)]
-            say(f"{title}: round {i + 1} of {rounds}, {contestant.name}")
-            runs[contestant.name].append(run_once(contestant, before))
+            if any("error" in run for run in runs[contestant.name]):
+                continue  # it will not be better
+            say(f"{title}: round {i + 1} of {args.rounds}, {contestant.name}")
+            run = run_once(contestant, args.work, before)
+            fault = other_work(run.get("batch"), {**(expect or {}), **contestant.expect})
+            runs[contestant.name].append({**run, "error": fault} if fault else run)
     rows = [row_of(contestant, runs[contestant.name]) for contestant in contestants]
-    return {"title": title, "note": note, "rows": rows}
+    return {"title": title, "note": note, "rows": fastest_of_groups(rows)}
+
+
+def other_work(batch, expect):
+    """How the batch differs from what was to be made, or None."""
+    for key, want in expect.items() if batch else ():
+        if not want[0] <= batch[key] <= want[1] if isinstance(want, tuple) else batch[key] != want:
+            return f"did other work: {key} of the batch is {batch[key]}, not {want}"
+    return None
 
 
 def row_of(contestant, runs):
-    good = [run for run in runs if "error" not in run]
-    row = {"name": contestant.name, "ours": contestant.ours, "reference": contestant.reference, "runs": runs}
-    if len(good) < len(runs):
-        row["error"] = next(run["error"] for run in runs if "error" in run)
-        return row
-    rates = [run["items"] / run["seconds"] for run in good]
-    row.update(rate=statistics.median(rates), low=min(rates), high=max(rates), items=good[0]["items"],
-               cpu_per_item_s=statistics.median(run["cpu_seconds"] / run["items"] for run in good),
-               memory_bytes=max(run["memory_bytes"] for run in good))
+    row = {"name": contestant.name, "kind": contestant.kind, "antialias": contestant.antialias, "group": contestant.group, "runs": runs}
+    errors = [run["error"] for run in runs if "error" in run]
+    if errors:
+        return {**row, "error": errors[0]}
+    rates = [run["items"] / run["seconds"] for run in runs]
+    row.update(rate=statistics.median(rates), low=min(rates), high=max(rates), items=runs[0]["items"],
+               cpu_per_item_s=statistics.median(run["cpu_seconds"] / run["items"] for run in runs),
+               memory_bytes=max(run["memory_bytes"] for run in runs))
     return row
+
+
+def fastest_of_groups(rows):
+    """All rows, those of a group but its fastest marked hidden; the JSON file keeps them."""
+    best = {}
+    for row in rows:
+        if row["group"] and row.get("rate", 0) >= best.get(row["group"], {}).get("rate", 0):
+            best[row["group"]] = row
+    return [{**row, "hidden": bool(row["group"]) and row is not best[row["group"]]} for row in rows]
 
 
 def number(value):
@@ -122,22 +149,26 @@ def number(value):
 
 
 def render(table):
-    """The table as Markdown, with the ratio of our best row to each."""
-    rows = sorted((row for row in table["rows"] if "rate" in row), key=lambda row: -row["rate"])
-    best = max((row["rate"] for row in rows if row["ours"]), default=None)
+    """The table as Markdown; for each row of ours a column says how many times as much as every other it did."""
+    rows = sorted((row for row in table["rows"] if "rate" in row and not row["hidden"]), key=lambda row: -row["rate"])
+    mine = [row for row in table["rows"] if "rate" in row and row["kind"] == "ours"]
+    antialias = any(row["antialias"] for row in rows)
     lines = [f"### {table['title']}", ""]
     if table["note"]:
         lines += [table["note"], ""]
-    lines += ["| contestant | items/s | spread (runs) | CPU per item | peak memory | Stoker is |", "|---|---:|---:|---:|---:|---:|"]
+    header = ["contestant"] + ["antialias"] * antialias + ["items/s", "spread (runs)", "CPU per item", "peak memory"] + [f"{row['name']} is" for row in mine]
+    lines += ["| " + " | ".join(header) + " |", "|---" * (1 + antialias) + "|---:" * (4 + len(mine)) + "|"]
     for row in rows:
-        name = f"**{row['name']}**" if row["ours"] else row["name"] + (" (reference)" if row["reference"] else "")
-        ratio = f"{best / row['rate']:.2f}x" if best and not row["ours"] else ""
-        lines.append(f"| {name} | {number(row['rate'])} | {number(row['low'])}-{number(row['high'])} ({len(row['runs'])}) | "
-                     f"{row['cpu_per_item_s'] * 1e6:,.1f} us | {row['memory_bytes'] / 1e6:,.0f} MB | {ratio} |")
-    lines += [f"| {row['name']} | failed | {row['error']} | | | |" for row in table["rows"] if "error" in row]
-    peers = [row for row in rows if not row["ours"] and not row["reference"]]
-    if best and peers:
-        lines += ["", f"Best peer: {peers[0]['name']}. Stoker does {best / peers[0]['rate']:.1f} times as much."]
+        name = f"**{row['name']}**" if row["kind"] == "ours" else row["name"] + " (reference)" * (row["kind"] == "reference")
+        cells = [name] + [row["antialias"]] * antialias + [
+            number(row["rate"]), f"{number(row['low'])}-{number(row['high'])} ({len(row['runs'])})",
+            f"{row['cpu_per_item_s'] * 1e6:,.1f} us", f"{row['memory_bytes'] / 1e6:,.0f} MB"]
+        lines.append("| " + " | ".join(cells + [f"{own['rate'] / row['rate']:.2f}x" if row["kind"] != "ours" else "" for own in mine]) + " |")
+    lines += [f"| {row['name']} | failed: {row['error']} " + "| " * (len(header) - 1) + "|" for row in table["rows"] if "error" in row]
+    peers = [row for row in rows if row["kind"] == "peer"]
+    if mine and peers:
+        times = ", ".join(f"{row['name']} {row['rate'] / peers[0]['rate']:.1f}" for row in mine)
+        lines += ["", f"Times as much as the best peer, {peers[0]['name']}: {times}."]
     return "\n".join(lines)
 
 

@@ -48,7 +48,13 @@ def find(data, work, extensions, tar_name):
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk(data) for name in names if name.lower().endswith(extensions))
 
 
-def multiply(sources, count, per_folder, folder, extension):
+def with_comment(jpeg, number):
+    """The same picture as another file: what Stoker learns of one copy must be of no use for the next."""
+    comment = b"copy %08d" % number
+    return jpeg[:2] + b"\xff\xfe" + struct.pack(">H", 2 + len(comment)) + comment + jpeg[2:]
+
+
+def multiply(sources, count, per_folder, folder, extension, change=lambda content, number: content):
     """`count` files in sub-folders of `per_folder`, copied from `sources` in turn."""
     contents = {}
     for i in range(count):
@@ -59,7 +65,7 @@ def multiply(sources, count, per_folder, folder, extension):
             with open(source, "rb") as file:
                 contents[source] = file.read()
         with open(os.path.join(folder, f"{i // per_folder:03d}", f"{i:06d}{extension}"), "wb") as file:
-            file.write(contents[source])
+            file.write(change(contents[source], i))
 
 
 def synthetic_wavs(folder, count=3_000):
@@ -91,6 +97,21 @@ def wav_folder(data, work, count=WAV_FILES):
     return whole(os.path.join(work, f"wav-{count}"), make)
 
 
+def wav_rows(wavs, frames):
+    """The samples of 16-bit mono files in order as one [files, frames] int16 .npy, padded with zeros."""
+    import numpy
+
+    def make(folder):
+        paths = sorted(files_of(wavs))
+        say(f"packing {len(paths):,} WAV files into one .npy")
+        rows = numpy.lib.format.open_memmap(os.path.join(folder, "rows.npy"), "w+", numpy.int16, (len(paths), frames))
+        for row, path in zip(rows, paths):
+            samples = numpy.fromfile(path, numpy.int16, frames, offset=44)
+            row[:len(samples)] = samples
+        rows.flush()
+    return os.path.join(whole(f"{wavs}-rows-{frames}", make), "rows.npy")
+
+
 def synthetic_jpegs(folder, count=64):
     import numpy
     from PIL import Image
@@ -107,7 +128,7 @@ def synthetic_jpegs(folder, count=64):
 
 
 def jpeg_folder(data, work):
-    """At least 2,000 photos in folders of 100; more where the data has more."""
+    """At least 2,000 photos in folders of 100, no two the same bytes; more where the data has more."""
     def make(folder):
         sources = find(data, work, (".jpg", ".jpeg"), "photos.tar")
         temporary = folder + ".sources"
@@ -116,9 +137,9 @@ def jpeg_folder(data, work):
             sources = synthetic_jpegs(temporary)
         count = max(JPEG_FILES, len(sources))
         say(f"copying {len(sources):,} JPEG files to {count:,}")
-        multiply(sources, count, 100, folder, ".jpg")
+        multiply(sources, count, 100, folder, ".jpg", with_comment)
         shutil.rmtree(temporary, ignore_errors=True)
-    return whole(os.path.join(work, "jpeg"), make)
+    return whole(os.path.join(work, "jpeg-distinct"), make)
 
 
 def npy_file(work):

@@ -3,9 +3,7 @@
 // Says "ready", waits for a line, works, prints one line of JSON, as the contestants of bench/peers do.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -15,22 +13,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "contestant.h"
 
 namespace {
 
 constexpr std::size_t kSlabs = 3;
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 }  // namespace
 
@@ -39,12 +29,9 @@ int main(int argc, char** argv) {
   const auto number = [&](int i) { return static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)); };
   const std::size_t offset = number(2), row_bytes = number(3), rows = number(4), batch = number(5), threads = number(6),
                     epochs = number(7);
-  std::puts("ready");
-  std::fflush(stdout);
-  std::getchar();
+  bare::wait_for_go();
 
-  const double cpu_before = cpu_seconds();
-  const auto started = std::chrono::steady_clock::now();
+  const bare::Stopwatch stopwatch;
   const int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
   struct stat status {};
   if (fd < 0 || fstat(fd, &status) != 0 || static_cast<std::size_t>(status.st_size) < offset + rows * row_bytes)
@@ -73,10 +60,6 @@ int main(int argc, char** argv) {
     }
     for (auto& worker : crew) worker.join();
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::printf("{\"items\": %zu, \"seconds\": %.6f, \"cpu_seconds\": %.6f, \"memory_bytes\": %ld, \"versions\": {}}\n",
-              total, seconds, cpu_seconds() - cpu_before, usage.ru_maxrss * 1024);
+  stopwatch.print(total);
   return 0;
 }

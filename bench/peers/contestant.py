@@ -3,11 +3,14 @@
 run.py drops the page cache or not between "ready" and the line, so that imports are never part of a figure.
 """
 
+import importlib.metadata
 import json
 import os
 import resource
 import sys
 import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def pss_bytes(pid):
@@ -39,36 +42,87 @@ def tree_pss_bytes(pid):
     return sum(pss_bytes(process) for process in tree(pid))
 
 
+def cpu_seconds():
+    """User and system time of this process, of the children it has waited for and of those that live."""
+    ticks = 0
+    for child in tree(os.getpid())[1:]:
+        try:
+            with open(f"/proc/{child}/stat") as stat:
+                ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:15]))
+        except OSError:
+            pass
+    return ticks / TICKS + sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 class Stopwatch:
-    """Runs from the word go to stop(), which the contestant calls with its last batch in hand, before anything is torn down."""
+    """Runs from the word go, or from the end of the warm-up, to stop(), called with the last batch in hand, before anything is torn down."""
 
     def __init__(self):
-        self.started = time.perf_counter()
-        self.seconds = None
+        self.seconds = self.cpu_seconds = None
         self.memory_bytes = 0
+        self.restart()
+
+    def restart(self):
+        self.cpu_before, self.started = cpu_seconds(), time.perf_counter()
 
     def elapsed(self):
         return time.perf_counter() - self.started
 
     def stop(self):
         self.seconds = self.elapsed()
+        self.cpu_seconds = cpu_seconds() - self.cpu_before
         self.memory_bytes = tree_pss_bytes(os.getpid())
 
 
-def cpu_seconds():
-    """User and system time of this process and of the children it has waited for."""
-    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
-
-
-def main(work):
-    """`work(args, stopwatch)` returns a dict with at least `items`; the stopwatch's and the process's figures are added."""
+def main(work, before=None):
+    """`work(args, stopwatch)` returns a dict with at least `items`; the stopwatch's figures are added. `before(args)` runs outside the time."""
     args = json.loads(sys.argv[1])
+    if before:
+        before(args)
     print("ready", flush=True)
     sys.stdin.readline()
-    before = cpu_seconds()
     stopwatch = Stopwatch()
     result = work(args, stopwatch)
-    result["seconds"] = stopwatch.seconds
-    result["memory_bytes"] = stopwatch.memory_bytes
-    result["cpu_seconds"] = cpu_seconds() - before
-    print(json.dumps(result), flush=True)
+    print(json.dumps({**result, "seconds": stopwatch.seconds, "memory_bytes": stopwatch.memory_bytes, "cpu_seconds": stopwatch.cpu_seconds}), flush=True)
+
+
+def labelled_files(folder):
+    """Sorted paths, each with the index of its sub-folder."""
+    classes = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    return [(os.path.join(folder, name, file), label)
+            for label, name in enumerate(classes) for file in sorted(os.listdir(os.path.join(folder, name)))]
+
+
+def describe(data):
+    """What a batch is, so that contestants can be held to the same work."""
+    import numpy
+
+    array = data if isinstance(data, numpy.ndarray) else data.numpy()
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "contiguous": array.flags.c_contiguous, "min": float(array.min()),
+            "max": float(array.max()), "mean": float(array.mean(dtype="float64")), "magnitude": float(numpy.abs(array, dtype="float64").sum())}
+
+
+def race(batches, packages, before=None):
+    """A contestant whose generator `batches(args)` gives batches without end (or enough of them): the first args["warmup"] samples are not
+    timed, the next args["items"] are. With args["check"], the first batch of a second stream is described, outside the time."""
+    def work(args, stopwatch):
+        stream, warmup, items, first_batch_s = batches(args), args.get("warmup", 0), 0, None
+        for data in stream:
+            if first_batch_s is None:
+                first_batch_s = stopwatch.elapsed()
+            items += len(data)
+            if warmup and items >= warmup:
+                warmup = items = 0
+                stopwatch.restart()
+            elif not warmup and items >= args["items"]:
+                break
+        stopwatch.stop()
+        del data
+        stream.close()
+        batch = None
+        if args.get("check"):
+            stream = batches(args)
+            batch = describe(next(stream))
+            stream.close()
+        return {"items": items, "first_batch_s": first_batch_s, "batch": batch, "versions": {name: importlib.metadata.version(name) for name in packages}}
+    main(work, before)

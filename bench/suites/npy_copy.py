@@ -13,10 +13,10 @@ def run(args):
     prepare.warm(path)
     threads = len(os.sched_getaffinity(0))
     rows = [ours(f"Stoker, storage={storage}", "stoker_loader",
-                 {"data": path, "epochs": EPOCHS, "loader": {"batch_size": BATCH, "shuffle": True, "seed": 42, "storage": storage}})
+                 {"data": path, "items": EPOCHS * prepare.NPY_ROWS, "loader": {"batch_size": BATCH, "shuffle": True, "seed": 42, "storage": storage}})
             for storage in ("buffered", "mmap")]
     rows.append(bare(f"memcpy, {threads} threads", "bare_copy_rows", path, offset, ROW_BYTES, prepare.NPY_ROWS, BATCH, threads, EPOCHS))
-    table = contest("npy-copy, warm", rows, args.rounds, note=f"{prepare.NPY_ROWS:,} rows of {ROW_BYTES:,} bytes, {EPOCHS} epochs, batches of {BATCH} into reused memory.")
+    table = contest("npy-copy, warm", rows, args, note=f"{prepare.NPY_ROWS:,} rows of {ROW_BYTES:,} bytes, {EPOCHS} epochs, batches of {BATCH} into reused memory.")
     rates = {row["name"]: row.get("rate") for row in table["rows"]}
     memcpy = rates.pop(f"memcpy, {threads} threads")
     mine = max((rate for rate in rates.values() if rate), default=None)

@@ -16,7 +16,7 @@ def run(args):
         prepare.warm(data)
         result = run_once(ours(name, "stoker_allocations", {"data": data, "transform": transform,
                                                             "loader": {"batch_size": batch, "shuffle": True, "seed": 42}},
-                               environment={"LD_PRELOAD": library}))
+                               environment={"LD_PRELOAD": library}), args.work)
         if "error" in result:
             rows.append([name, result["error"], "", "", "", "", ""])
             continue

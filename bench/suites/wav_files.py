@@ -1,35 +1,57 @@
-"""51,000 small WAV files to [1024, 8000] float32, warm and cold, against the PyTorch DataLoader with soundfile."""
+"""51,000 small WAV files to [1024, 8000] float32, warm and cold, in order and shuffled, against four other loaders and a bare loop."""
+
+import os
 
 import prepare
 from contest import bare, contest, ours, peer
 
-BATCH, FRAMES = 1024, 8000
+BATCH, FRAMES, WARM_EPOCHS = 1024, 8000, 3
+EXPECT = {"shape": [BATCH, FRAMES], "dtype": "float32", "contiguous": True, "min": (-1, -0.1), "max": (0.1, 1), "mean": (-0.1, 0.1)}
 
 
-def contestants(data, epochs, work, check):
-    rows = [ours("Stoker", "stoker_loader", {"data": data, "epochs": epochs, "check": check, "transform": [["pad_or_trim", FRAMES]],
-                                             "loader": {"batch_size": BATCH, "shuffle": False}})]
-    for workers in (0, 2, 4):
-        rows.append(peer(f"DataLoader + soundfile, {workers} workers", "torch_soundfile",
-                         {"data": data, "epochs": epochs, "check": check, "frames": FRAMES, "batch_size": BATCH, "num_workers": workers}, work))
-    return rows + [bare(f"open, read, close, convert in C++, {threads} threads", "bare_wav_loop", data, FRAMES, BATCH, threads, epochs)
-                   for threads in (2, 16)]
+def stoker(data, items, shuffle=False):
+    return ours("Stoker", "stoker_loader", {"data": data, "items": items, "check": not shuffle, "transform": [["pad_or_trim", FRAMES]],
+                                            "loader": {"batch_size": BATCH, "shuffle": shuffle, "seed": 42}})
+
+
+def bare_loops(data, epochs, order, depths):
+    """open, read, close (depth 0), or as many at a time by io_uring, on 1 to 4 threads."""
+    return [bare(f"bare loop in C++, {'io_uring' if depth else 'read'}, {threads} threads", "bare_wav_loop", data, FRAMES, BATCH, epochs, threads, order, depth,
+                 group="bare loop")
+            for depth in (0, *depths) for threads in (1, 2, 3, 4)]
+
+
+def peers(data, items):
+    job, cores = {"data": data, "items": items, "check": True, "frames": FRAMES, "batch_size": BATCH, "shuffle": False}, len(os.sched_getaffinity(0))
+    return [*(peer(f"DataLoader + soundfile, {workers} workers", "torch_soundfile", {**job, "num_workers": workers}) for workers in (2, 4)),
+            peer("DALI on the CPU", "dali_wav", {**job, "num_threads": cores}),
+            peer("tf.data", "tensorflow_wav", {**job, "parallel": cores}),
+            peer("SPDL, 1 thread", "spdl_wav", {**job, "num_threads": 1}),
+            peer("np.memmap of rows packed as int16: no files to open", "numpy_memmap_rows", {**job, "rows": prepare.wav_rows(data, FRAMES)}, kind="reference")]
 
 
 def compare_checksums(table):
-    sums = [run["checksum"] for row in table["rows"] for run in row["runs"] if run.get("checksum")]
+    sums = [run["batch"]["magnitude"] for row in table["rows"] for run in row["runs"] if run.get("batch")]
     if sums and max(sums) - min(sums) > 1e-5 * max(sums):
         raise SystemExit(f"error: contestants do not agree on the first batch: sums of magnitudes {sorted(set(sums))}")
 
 
 def run(args):
     data = prepare.wav_folder(args.data, args.work)
+    files, note = prepare.WAV_FILES, f"Batches [{BATCH}, {FRAMES}] float32. Listing and start-up are inside the time; the bare loop, the best of read and io_uring " \
+                                     "on 1 to 4 threads, knows its files beforehand."
+    others = peers(data, WARM_EPOCHS * files)
     prepare.warm(data)
-    table = contest("wav-files, warm", contestants(data, 3, args.work, True), args.rounds,
-                    note=f"{prepare.WAV_FILES:,} files in order, batches [{BATCH}, {FRAMES}] float32, 3 epochs; listing and start-up are inside the time.")
+    prepare.warm(others[-1].args["rows"])
+    table = contest("wav-files, warm, in order", [stoker(data, WARM_EPOCHS * files), *others, *bare_loops(data, WARM_EPOCHS, "in-order", [128])], args,
+                    expect=EXPECT, note=f"{files:,} files, {WARM_EPOCHS} epochs. {note}")
     compare_checksums(table)
     yield table
 
+    def cool():
+        prepare.cool(data)
     state = prepare.cool(data)
-    yield contest(f"wav-files, {state}", contestants(data, 1, args.work, False), args.rounds, before=lambda: prepare.cool(data),
-                  note="The same, 1 epoch, caches dropped before each run.")
+    yield contest(f"wav-files, {state}, in order", [stoker(data, files), *peers(data, files), *bare_loops(data, 1, "in-order", [512])], args, before=cool,
+                  expect=EXPECT, note=f"{files:,} files, 1 epoch, caches dropped before each run. {note}")
+    yield contest(f"wav-files, {state}, shuffled", [stoker(data, files, shuffle=True), *bare_loops(data, 1, "shuffled", [512])], args, before=cool,
+                  expect=EXPECT, note=f"{files:,} files, 1 epoch in random order, caches dropped before each run. {note}")
