@@ -1,6 +1,7 @@
 #include "stoker/transform/store.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -79,6 +80,41 @@ bool has_float16() noexcept {
   return has && wide_kernels();
 }
 
+// For each channel and each of the three vectors that 16 pixels take: which byte of it goes where, 0x80 for none.
+using SplitMasks = std::array<std::array<std::array<std::uint8_t, 16>, 3>, 3>;
+constexpr SplitMasks split_masks(bool flip) {
+  SplitMasks masks{};
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    for (std::size_t vector = 0; vector < 3; ++vector) {
+      for (std::size_t i = 0; i < 16; ++i) {
+        const std::size_t byte = 3 * (flip ? 15 - i : i) + channel;
+        masks[channel][vector][i] = byte / 16 == vector ? static_cast<std::uint8_t>(byte % 16) : 0x80;
+      }
+    }
+  }
+  return masks;
+}
+alignas(16) constexpr SplitMasks kSplit = split_masks(false), kSplitFlipped = split_masks(true);
+
+// Pixels of three bytes to three planes, 16 at a time; returns how many pixels are done, from the left of the row.
+__attribute__((target("avx2"))) std::size_t split_wide(const std::uint8_t* row, std::size_t width, std::size_t plane,
+                                                       bool flip, std::uint8_t* line) noexcept {
+  const SplitMasks& masks = flip ? kSplitFlipped : kSplit;
+  const auto load = [](const std::uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  std::size_t x = 0;
+  for (; x + 16 <= width; x += 16) {
+    const __m128i a = load(row + x * 3), b = load(row + x * 3 + 16), c = load(row + x * 3 + 32);
+    std::uint8_t* into = line + (flip ? width - 16 - x : x);
+    for (std::size_t channel = 0; channel < 3; ++channel, into += plane) {
+      const auto& mask = masks[channel];
+      const __m128i ab =
+          _mm_or_si128(_mm_shuffle_epi8(a, load(mask[0].data())), _mm_shuffle_epi8(b, load(mask[1].data())));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(into), _mm_or_si128(ab, _mm_shuffle_epi8(c, load(mask[2].data()))));
+    }
+  }
+  return x;
+}
+
 // Whole vectors; returns how many elements are done.
 __attribute__((target("avx2,f16c"))) std::size_t to_float16_wide(const float* from, std::size_t count,
                                                                  std::uint16_t* into) noexcept {
@@ -91,6 +127,19 @@ __attribute__((target("avx2,f16c"))) std::size_t to_float16_wide(const float* fr
 }
 #endif
 
+void split(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, std::uint8_t* slot) noexcept {
+  const std::size_t width = shape.width, plane = std::size_t{shape.height} * width;
+  std::uint8_t* const line = slot + y * width;
+  std::size_t x = 0;
+#if defined(__x86_64__)
+  if (wide_kernels()) x = split_wide(row, width, plane, flip, line);
+#endif
+  for (; x < width; ++x) {
+    const std::size_t at = flip ? width - 1 - x : x;
+    for (std::size_t c = 0; c < 3; ++c) line[c * plane + at] = row[x * 3 + c];
+  }
+}
+
 }  // namespace
 
 void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
@@ -99,6 +148,8 @@ void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y
     const std::size_t bytes = std::size_t{shape.width} * shape.channels;
     if (!flip && (!shape.planar || shape.channels == 1)) {
       std::memcpy(slot + y * bytes, row, bytes);
+    } else if (shape.planar && shape.channels == 3) {
+      split(shape, row, y, flip, reinterpret_cast<std::uint8_t*>(slot));
     } else {
       store_any<std::uint8_t>(shape, row, y, flip, Identity{}, slot);
     }

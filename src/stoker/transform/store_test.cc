@@ -1,0 +1,55 @@
+#include "stoker/transform/store.h"
+
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/random.h"
+#include "stoker/transform/resize.h"
+
+namespace stoker::transform {
+namespace {
+
+class WithoutWideKernels {
+ public:
+  WithoutWideKernels() : before_(use_wide_kernels(false)) {}
+  ~WithoutWideKernels() { use_wide_kernels(before_); }
+
+ private:
+  bool before_;
+};
+
+std::vector<std::uint8_t> stored(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip) {
+  std::vector<std::uint8_t> slot(std::size_t{3} * shape.width * shape.height, 0xAB);
+  store_row(shape, row, y, flip, nullptr, reinterpret_cast<std::byte*>(slot.data()));
+  return slot;
+}
+
+TEST(StoreRow, PlanesAreTheSameWithAndWithoutWideKernelsForAllWidthsAndAlignments) {
+  Random random(1, 2, 3);
+  for (std::uint32_t width = 1; width <= 100; ++width) {
+    for (std::size_t shift = 0; shift < 3; ++shift) {
+      // Of exactly the size needed, so that ASan sees every step beyond.
+      std::vector<std::uint8_t> bytes(shift + std::size_t{3} * width);
+      for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.below(256));
+      const std::uint8_t* const row = bytes.data() + shift;
+      const StoreShape shape{.width = width, .height = 3, .channels = 3, .planar = true, .dtype = DType::u8};
+      const std::uint32_t y = width % 3;
+      for (const bool flip : {false, true}) {
+        std::vector<std::uint8_t> expected(std::size_t{9} * width, 0xAB);
+        for (std::size_t x = 0; x < width; ++x) {
+          for (std::size_t c = 0; c < 3; ++c) {
+            expected[(c * 3 + y) * width + (flip ? width - 1 - x : x)] = row[x * 3 + c];
+          }
+        }
+        EXPECT_EQ(stored(shape, row, y, flip), expected) << width << " wide, flip " << flip;
+        const WithoutWideKernels plain;
+        EXPECT_EQ(stored(shape, row, y, flip), expected) << width << " wide, flip " << flip << ", plain";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::transform
