@@ -70,6 +70,7 @@ loader::LoaderOptions loader_options(const Arguments& arguments, const std::opti
   for (const std::string& word : arguments.all("--color")) {
     if (!is_terminal_color(word)) options.color = loader::parse_color(word);
   }
+  if (arguments.has("--seek-index")) options.seek_index = loader::parse_seek_index(arguments.text("--seek-index"));
   if (arguments.has("--decode")) options.decode = loader::parse_decode(arguments.text("--decode"));
   if (arguments.has("--dtype")) {
     options.output.dtype = parse_dtype(arguments.text("--dtype"));
@@ -367,6 +368,8 @@ const Verb& load_verb() {
          {"--layout", "NAME", "NCHW", "NCHW, NHWC or channels_last"},
          {"--color", "NAME", "rgb",
           "pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},
+         {"--seek-index", "USE", std::string(name(defaults.seek_index)),
+          "places inside JPEG files that make later crops cheaper: auto (kept and saved), memory (not saved), off"},
          {"--decode", "HOW", std::string(name(defaults.decode)), "exact, fast (approximate) or none (encoded bytes)"},
          {"--drop-last", "", "", "leave out a short last batch; the same as --last-batch drop"},
          {"--last-batch", "HOW", "keep", "keep it short, drop it or pad it"},

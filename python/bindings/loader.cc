@@ -134,6 +134,8 @@ nb::dict stats_dict(const loader::Stats& stats) {
   out["slabs"] = stats.slabs;
   out["slab_bytes"] = stats.slab_bytes;
   out["slabs_held"] = stats.slabs_held;
+  out["seek_files"] = stats.seek_files;
+  out["seek_bytes"] = stats.seek_bytes;
   return out;
 }
 
@@ -216,7 +218,7 @@ void set_stream_provider(const nb::object& provider) {
 
 void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t batch_size, bool shuffle,
                std::uint64_t seed, const std::string& last_batch, std::uint64_t rank, std::uint64_t world_size,
-               const std::string& transform, const std::string& color, const std::string& decode,
+               const std::string& transform, const std::string& color, const std::string& decode, const std::string& seek_index,
                const std::optional<std::string>& dtype, const std::string& layout, int num_workers,
                std::uint64_t prefetch_factor, std::uint64_t memory_limit, const std::string& storage,
                std::uint64_t io_depth, std::uint64_t io_batch, std::uint64_t read_ahead, int io_threads,
@@ -231,6 +233,7 @@ void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t b
   options.transform = parse_transform(transform);
   options.color = loader::parse_color(color);
   options.decode = loader::parse_decode(decode);
+  options.seek_index = loader::parse_seek_index(seek_index);
   options.output.dtype = dtype_option(dtype);
   options.output.layout = loader::parse_layout(layout);
   options.num_workers = num_workers;
@@ -254,7 +257,7 @@ void bind_loader(nb::module_& module) {
   nb::class_<LoaderHandle>(module, "Loader", nb::is_weak_referenceable(), "The engine's loader.")
       .def("__init__", &construct, nb::arg("dataset"), nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
            nb::arg("seed"), nb::arg("last_batch"), nb::arg("rank"), nb::arg("world_size"), nb::arg("transform"),
-           nb::arg("color"), nb::arg("decode"), nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"),
+           nb::arg("color"), nb::arg("decode"), nb::arg("seek_index"), nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_limit"), nb::arg("storage"), nb::arg("io_depth"),
            nb::arg("io_batch"), nb::arg("read_ahead"), nb::arg("io_threads"), nb::arg("on_error"),
            nb::arg("max_errors"), nb::arg("timeout"), nb::arg("pin_memory"))

@@ -88,13 +88,15 @@ class Loader:
       source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
       label: the label column of an index.csv. subset, subset_seed: so many samples, drawn once.
       class_subset, class_subset_seed: so many classes. inflate: the data set repeated so many times, without copying.
-      cache_dir: where folder listings are kept (False: nowhere).
+      cache_dir: where folder listings and seek indexes are kept (False: nowhere).
     Which order:
       batch_size (per rank), shuffle, seed, drop_last or last_batch="keep|drop|pad".
       rank, world_size: default from torch.distributed where it is initialised.
     What comes out:
       transform: a list of operations (a Python callable ``f(data) -> data`` may be the last), a short text, or a torchvision Compose.
       batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
+      seek_index: note places inside JPEG files as they are decoded, so that later crops decode only what they touch, with the same pixels:
+        "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
       decode: "exact", "fast", or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
       color="rgb|gray|keep", dtype="uint8|float16|bfloat16|float32", layout="NCHW|NHWC|channels_last".
@@ -128,6 +130,7 @@ class Loader:
         transform: Any = None,
         batch_transform: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         decode: str | Callable[[memoryview], Any] = "exact",
+        seek_index: str = "auto",
         color: str = "rgb",
         dtype: str | None = None,
         layout: str = "NCHW",
@@ -199,7 +202,7 @@ class Loader:
             self._dataset,
             batch_size=_count("batch_size", batch_size), shuffle=bool(shuffle), seed=_seed("seed", seed),
             last_batch=last_batch, rank=rank, world_size=world_size, transform=transform_text, color=color,
-            decode="none" if self._decode else decode, dtype=dtype, layout=layout,
+            decode="none" if self._decode else decode, seek_index=_choice("seek_index", seek_index, ("auto", "memory", "off")), dtype=dtype, layout=layout,
             num_workers=_workers("num_workers", num_workers),
             prefetch_factor=_count("prefetch_factor", prefetch_factor, none=2, least=0),
             memory_limit=_bytes("memory_limit", memory_limit), storage=storage,

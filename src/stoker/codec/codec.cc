@@ -197,10 +197,10 @@ Result probe_image(Media media, Bytes bytes, ImageInfo& info) noexcept {
 }
 
 Result decode_image(Media media, Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
-                    Scratch& scratch) noexcept {
+                    Scratch& scratch, SeekIndex* index) noexcept {
   switch (media) {
     case Media::jpeg:
-      return decode_jpeg(bytes, options, region, into, scratch);
+      return decode_jpeg(bytes, options, region, into, scratch, index);
     case Media::png:
       return decode_png(bytes, options, region, into, scratch);
     default:

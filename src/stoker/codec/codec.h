@@ -15,6 +15,7 @@
 #include "stoker/base/pixels.h"
 #include "stoker/base/result.h"
 #include "stoker/base/scratch.h"
+#include "stoker/codec/seek_index.h"
 
 namespace stoker::codec {
 
@@ -64,8 +65,10 @@ Rect decoded_region(Media media, const ImageOptions& options, const Rect& region
 // width and height must be those of decoded_region, and channels and dtype those of the options. Every pixel of `into`
 // is written on ok. 8-bit output of 16-bit files is as Pillow's: the high byte, but gray is clipped to 255 (ask for
 // `deep`). Rows below the region are not looked at where the format allows (jpeg), so damage there goes unseen.
+// `index`, if there is one, is used and extended where that is possible (jpeg); its places become empty if they turned
+// out to be of no use for this file.
 Result decode_image(Media media, Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
-                    Scratch& scratch) noexcept;
+                    Scratch& scratch, SeekIndex* index = nullptr) noexcept;
 
 // ---- sound: wav
 

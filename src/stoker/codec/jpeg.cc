@@ -300,9 +300,10 @@ Result probe_jpeg(Bytes bytes, ImageInfo& info) noexcept {
   return run(job);
 }
 
-Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
-                   Scratch& scratch) noexcept {
-  if (jpeg::decode_baseline(bytes, options, region, into, scratch)) return {};
+Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
+                   SeekIndex* index) noexcept {
+  if (jpeg::decode_baseline(bytes, options, region, into, scratch, index)) return {};
+  if (index != nullptr) index->places = {}, index->known = 0;
   return decode_by_libjpeg(bytes, options, region, into, scratch);
 }
 

@@ -21,6 +21,7 @@
 #include "stoker/dataset/csv_text.h"
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
+#include "stoker/dataset/listing.h"
 #include "stoker/dataset/lookup.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/os/fd.h"
@@ -73,6 +74,7 @@ class CsvDataset final : public Dataset {
   CsvDataset(const std::string& address, const OpenOptions& options) : options_(options) {
     facts_.address = address;
     facts_.kind = "index.csv";
+    facts_.seek_path = seek_path(options, real_path_of(address));
     const std::size_t slash = address.rfind('/');
     file_name_ = slash == std::string::npos ? address : address.substr(slash + 1);
     open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));

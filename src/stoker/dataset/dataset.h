@@ -43,6 +43,7 @@ struct Facts {
   std::vector<std::string> classes;       // sorted names, where labels are class indices
   std::vector<std::string> columns;       // further columns of an index.csv, by name
   std::optional<codec::ArrayInfo> array;  // npy: of the whole file; the first dimension counts the samples
+  std::string seek_path;                  // where places in its JPEG files may be kept; empty: nowhere
   bool sizes_may_be_stale = false;        // sizes come from a cached listing: a different size at read time is not an error
   std::vector<std::string> notes;         // things worth saying once: skipped hidden files, ignored extensions, loops
 };

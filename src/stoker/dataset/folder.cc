@@ -266,11 +266,6 @@ class FolderDataset final : public Dataset {
   std::vector<Sample> samples_;
 };
 
-std::string real_path_of(const std::string& address) {
-  const std::unique_ptr<char, decltype(&std::free)> path(::realpath(address.c_str(), nullptr), &std::free);
-  return path ? std::string(path.get()) : std::string();
-}
-
 }  // namespace
 
 DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
@@ -307,6 +302,7 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   auto dataset = std::make_shared<FolderDataset>(address, std::move(root));
   Facts& facts = dataset->own_facts();
   facts.notes = remarks.notes();
+  facts.seek_path = seek_path(options, real_path);
   facts.sizes_may_be_stale = remarks.cached_files > 0;
   if (!cached_at.empty() && !tree->changes_show) {
     facts.notes.push_back(

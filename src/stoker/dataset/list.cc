@@ -12,6 +12,7 @@
 #include "stoker/base/units.h"
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
+#include "stoker/dataset/listing.h"
 #include "stoker/dataset/lookup.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/os/fd.h"
@@ -71,6 +72,7 @@ class ListDataset final : public Dataset {
       fingerprint.add(name_of(i), sizes_[i], label(i));
     }
     facts_.fingerprint = fingerprint.value();
+    facts_.seek_path = seek_path(options, fmt::format("list {:016x}", facts_.fingerprint));
   }
 
   const Facts& facts() const noexcept override { return facts_; }

@@ -197,6 +197,16 @@ std::string listing_path(const std::string& folder, std::string_view real_path) 
   return fmt::format("{}/listing-{:016x}.bin", folder, hash_text(real_path));
 }
 
+std::string seek_path(const OpenOptions& options, std::string_view identity) {
+  const std::string folder = options.use_cache ? listing_folder(options.cache_dir) : std::string();
+  return folder.empty() || identity.empty() ? "" : fmt::format("{}/seek-{:016x}.bin", folder, hash_text(identity));
+}
+
+std::string real_path_of(const std::string& address) {
+  const std::unique_ptr<char, decltype(&std::free)> path(::realpath(address.c_str(), nullptr), &std::free);
+  return path ? std::string(path.get()) : std::string();
+}
+
 std::string to_listing(const ScannedFolder& tree, std::string_view real_path) {
   Writer writer;
   writer.out.append(kMagic);

@@ -14,6 +14,11 @@ namespace stoker::dataset {
 std::string listing_folder(const std::string& cache_dir);
 std::string listing_path(const std::string& folder, std::string_view real_path);
 
+// Where the seek index of a data set may be kept; `identity` is its real path, or whatever else stays the same. Empty:
+// nowhere.
+std::string seek_path(const OpenOptions& options, std::string_view identity);
+std::string real_path_of(const std::string& address);  // empty if there is none
+
 std::string to_listing(const ScannedFolder& tree, std::string_view real_path);
 // Null unless `bytes` is a whole and sound listing of `real_path`.
 std::unique_ptr<ScannedFolder> from_listing(std::string_view bytes, std::string_view real_path);

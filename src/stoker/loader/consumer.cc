@@ -361,8 +361,11 @@ Stats Loader::Engine::stats() const {
   stats.memory_limit = options_.memory_limit;
   if (pool_) {
     const std::uint64_t ring_size = ring_ ? ring_->capacity() : 0;
-    stats.memory_used = pool_->used_bytes() + ring_size + scratch_budget_->used_bytes();
-    stats.memory_peak = pool_->peak_bytes() + ring_size + scratch_budget_->peak_bytes();
+    const SeekStore::Figures seek = seek_ ? seek_->figures() : SeekStore::Figures{};
+    stats.seek_files = seek.files;
+    stats.seek_bytes = seek.memory_bytes;
+    stats.memory_used = pool_->used_bytes() + ring_size + scratch_budget_->used_bytes() + seek.memory_bytes;
+    stats.memory_peak = pool_->peak_bytes() + ring_size + scratch_budget_->peak_bytes() + seek.memory_bytes;
     stats.slabs = pool_->count();
     stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
     stats.slab_bytes = pool_->used_bytes();

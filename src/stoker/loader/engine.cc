@@ -224,6 +224,7 @@ void Loader::Engine::divide_memory() {
     ring_bytes_ = whole;
   }
   ring_bytes_ = ring_bytes_ / 4096 * 4096;
+  left -= choose_seek_step(left / 2);
   // What is left may hold batches that the consumer keeps.
   slab_limit_ = 2 * slab + more_slabs * slab + left;
   if (scratch_limit_ == 0)
@@ -242,6 +243,23 @@ void Loader::Engine::divide_memory() {
   // More batches in the making than slabs for them would only be a list of plans.
   const std::uint64_t fit = std::min(options_.prefetch_factor, slab_limit_ / std::max<std::uint64_t>(1, slab));
   max_pendings_ = std::min<std::uint64_t>(fit, 4096) + 2 + std::min<std::uint64_t>(ahead, 64);
+}
+
+// The memory to give to places in JPEG files, of `room`: fewer places per file rather than fewer files.
+std::uint64_t Loader::Engine::choose_seek_step(std::uint64_t room) {
+  constexpr std::uint32_t kFinest = 8, kCoarsest = 64;  // MCUs; see docs/benchmarks.md for what they cost and give
+  if (options_.seek_index == UseSeekIndex::off || recipe_.seekable_mcus() == 0) return 0;
+  const auto need = [&](std::uint32_t step) {
+    // With half as much again for pictures larger than the first.
+    return dataset_->size() * (256 + recipe_.seekable_mcus() / step * sizeof(codec::Checkpoint) * 3 / 2) + 2 * kMiB;
+  };
+  std::uint32_t step = kFinest;
+  while (step < kCoarsest && need(step) > room) step *= 2;
+  seek_options_.step = step;
+  seek_options_.limit_bytes = std::min(need(step), room);
+  seek_options_.files = dataset_->size();
+  if (options_.seek_index == UseSeekIndex::automatic) seek_options_.path = dataset_->facts().seek_path;
+  return seek_options_.limit_bytes;
 }
 
 void Loader::Engine::start_threads() {
@@ -263,6 +281,10 @@ void Loader::Engine::start_threads() {
   ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units + 1);
   scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
   queue_.reserve(max_units);
+  if (seek_options_.limit_bytes > 0) {
+    seek_ = std::make_unique<SeekStore>(seek_options_);
+    if (!seek_->note().empty()) notes_.push_back(seek_->note());
+  }
   for (std::uint64_t i = 0; i < max_pendings_; ++i) {
     pending_pool_.push_back(std::make_unique<Pending>());
     pending_pool_.back()->rows.reserve(options_.batch_size);
@@ -339,6 +361,7 @@ void Loader::Engine::set_num_workers(int workers) {
 void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position) {
   refuse_after_fork();
   const Consuming consuming(*this);
+  if (seek_) seek_->save_soon();
   enter_epoch(epoch, position);
 }
 
@@ -460,6 +483,10 @@ void Loader::Engine::close() {
     if (pending->slab != nullptr) pool_->release(std::exchange(pending->slab, nullptr));
   }
   pendings_.clear();
+  if (seek_) {
+    seek_->finish_saving();
+    if (!seek_->problem().empty()) notes_.push_back(seek_->problem());
+  }
   ring_.reset();
   for (auto& worker : workers_) worker->scratch.release();
   consumer_worker_->scratch.release();

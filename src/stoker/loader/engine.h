@@ -25,6 +25,7 @@
 #include "stoker/loader/loader.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/recipe.h"
+#include "stoker/loader/seek_store.h"
 #include "stoker/loader/slabs.h"
 #include "stoker/storage/fetcher.h"
 
@@ -82,6 +83,7 @@ class Loader::Engine {
 
   // engine.cc: sizes, threads, epochs
   void divide_memory();
+  std::uint64_t choose_seek_step(std::uint64_t room);
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;
   void start_threads();
   void add_worker_locked();
@@ -140,6 +142,7 @@ class Loader::Engine {
 
   // Sizes, fixed at construction.
   std::uint64_t slab_limit_ = 0, ring_bytes_ = 0, scratch_limit_ = 0;
+  SeekOptions seek_options_;
   std::uint64_t max_pendings_ = 0;
   std::uint32_t unit_rows_ = 1;
   std::uint64_t unit_bytes_ = 0;
@@ -151,6 +154,7 @@ class Loader::Engine {
   std::shared_ptr<SlabPool> pool_;
   std::unique_ptr<ByteRing> ring_;
   std::unique_ptr<Budget> scratch_budget_;
+  std::unique_ptr<SeekStore> seek_;  // null: places in JPEG files are not noted
   std::vector<std::unique_ptr<IoThread>> io_threads_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Worker> consumer_worker_;  // num_workers = 0

@@ -30,6 +30,9 @@ constexpr std::array<std::pair<std::string_view, OnError>, 4> kOnError = {
 constexpr std::array<std::pair<std::string_view, Decode>, 3> kDecode = {
     {{"exact", Decode::exact}, {"fast", Decode::fast}, {"none", Decode::none}}};
 
+constexpr std::array<std::pair<std::string_view, UseSeekIndex>, 3> kSeekIndex = {
+    {{"auto", UseSeekIndex::automatic}, {"memory", UseSeekIndex::memory}, {"off", UseSeekIndex::off}}};
+
 template <typename Value, std::size_t N>
 std::string_view name_in(const std::array<std::pair<std::string_view, Value>, N>& words, Value value) noexcept {
   for (const auto& [word, known] : words) {
@@ -45,6 +48,9 @@ OnError parse_on_error(std::string_view text) {
 }
 Decode parse_decode(std::string_view text) {
   return parse(text, "decode", kDecode);
+}
+UseSeekIndex parse_seek_index(std::string_view text) {
+  return parse(text, "seek_index", kSeekIndex);
 }
 codec::Color parse_color(std::string_view text) {
   return parse<codec::Color, 3>(
@@ -63,6 +69,9 @@ dataset::LastBatch parse_last_batch(std::string_view text) {
 
 std::string_view name(OnError on_error) noexcept {
   return name_in(kOnError, on_error);
+}
+std::string_view name(UseSeekIndex use) noexcept {
+  return name_in(kSeekIndex, use);
 }
 std::string_view name(Decode decode) noexcept {
   return name_in(kDecode, decode);

@@ -28,6 +28,13 @@ enum class Decode : std::uint8_t {
   none,   // batches of encoded bytes, uint8 [batch, longest], with lengths: the caller decodes
 };
 
+// Whether places inside JPEG files are noted, so that later crops decode only what they touch: see seek_store.h.
+enum class UseSeekIndex : std::uint8_t {
+  automatic,  // kept in memory, within memory_limit, and saved where the data set has a cache folder
+  memory,     // kept in memory only
+  off,
+};
+
 inline constexpr int kAuto = -1;
 
 struct LoaderOptions {
@@ -41,6 +48,7 @@ struct LoaderOptions {
   codec::Color color = codec::Color::rgb;
   Decode decode = Decode::exact;
   transform::OutputOptions output;
+  UseSeekIndex seek_index = UseSeekIndex::automatic;
 
   int num_workers = kAuto;  // kAuto: effective cores, fewer while the consumer is the limit; 0: decode in next()
   std::uint64_t prefetch_factor = 2;  // ready batches beyond the one in use, in total
@@ -61,10 +69,12 @@ struct LoaderOptions {
 OnError parse_on_error(std::string_view text);  // these throw Error(usage), offering the nearest word
 Decode parse_decode(std::string_view text);
 codec::Color parse_color(std::string_view text);
+UseSeekIndex parse_seek_index(std::string_view text);  // auto, memory, off
 transform::Layout parse_layout(std::string_view text);
 dataset::LastBatch parse_last_batch(std::string_view text);  // keep, drop, pad
 
 std::string_view name(OnError on_error) noexcept;
 std::string_view name(Decode decode) noexcept;
+std::string_view name(UseSeekIndex use) noexcept;
 
 }  // namespace stoker::loader

@@ -132,7 +132,7 @@ Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std:
     const double offset = dataset_->column(hu_offset_column_, index);
     if (!std::isnan(offset)) key.hu_offset = offset;
   }
-  return recipe_.make(bytes, key, slot_of(pending, row), length, self.scratch);
+  return recipe_.make(bytes, key, slot_of(pending, row), length, self.scratch, seek_.get());
 }
 
 void Loader::Engine::make_rows(Unit& unit, Worker& self) {

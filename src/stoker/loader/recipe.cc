@@ -116,6 +116,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
         input.width = info.width, input.height = info.height;
         input.bits = info.bits;
         input.channels = codec::output_channels(info, image_options_);
+        seekable_mcus_ = codec::seekable_mcus(sample.bytes);
       } else if (media == Media::wav) {
         codec::AudioInfo info;
         result = codec::probe_wav(sample.bytes, info);
@@ -165,8 +166,8 @@ Verdict Recipe::measure(Bytes bytes, std::uint64_t& length) const noexcept {
   return {};
 }
 
-Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length,
-                     Scratch& scratch) const noexcept {
+Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length, Scratch& scratch,
+                     SeekStore* seek) const noexcept {
   if (!plan_) {
     if (bytes.size() > slot.length) return bad(failed(Code::too_large, "longer than its row of the batch"));
     std::memcpy(slot.outputs[0], bytes.data(), bytes.size());
@@ -177,7 +178,7 @@ Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::u
   if (bytes.empty()) return bad(failed(Code::truncated, "the file is empty", 0));
   switch (plan_->input().kind) {
     case transform::Kind::image:
-      return make_image(bytes, key, slot, scratch);
+      return make_image(bytes, key, slot, scratch, seek);
     case transform::Kind::audio:
       return make_audio(bytes, slot, length, scratch);
     case transform::Kind::array:
@@ -186,7 +187,8 @@ Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::u
   return {};
 }
 
-Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, Scratch& scratch) const noexcept {
+Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, Scratch& scratch,
+                           SeekStore* seek) const noexcept {
   Media media = Media::unknown;
   codec::ImageInfo info;
   if (rows_of_array_) {
@@ -237,7 +239,10 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     if (memory.empty())
       return bad(failed(Code::no_memory, "the decoded picture does not fit what memory_limit leaves"));
     pixels.data = memory.data();
-    const Result result = codec::decode_image(media, bytes, image_options_, region, pixels, scratch);
+    SeekStore::Lease lease;
+    const bool crops = region.width < info.width || region.height < info.height;
+    if (seek != nullptr && media == Media::jpeg && crops) seek->lease(bytes, lease);
+    const Result result = codec::decode_image(media, bytes, image_options_, region, pixels, scratch, lease.index());
     if (!result.ok()) return bad(result);
   }
 

@@ -11,6 +11,7 @@
 #include "stoker/base/scratch.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/options.h"
+#include "stoker/loader/seek_store.h"
 #include "stoker/transform/plan.h"
 
 namespace stoker::loader {
@@ -49,16 +50,19 @@ class Recipe {
   }  // bytes one worker needs for a usual sample
   std::uint64_t row_bytes(std::size_t output, std::uint64_t length) const noexcept;  // of one sample
   bool has_lengths() const noexcept { return has_lengths_; }
+  // MCUs of the first picture, if it is a JPEG file whose places can be noted; else 0.
+  std::uint32_t seekable_mcus() const noexcept { return seekable_mcus_; }
 
   // The row length of a sample, where it varies.
   Verdict measure(codec::Bytes bytes, std::uint64_t& length) const noexcept;
-  // Writes the row; `length` is the true count of frames or bytes where rows have lengths.
-  Verdict make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length,
-               Scratch& scratch) const noexcept;
+  // Writes the row; `length` is the true count of frames or bytes where rows have lengths. `seek` may be null.
+  Verdict make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length, Scratch& scratch,
+               SeekStore* seek) const noexcept;
 
  private:
   void look(const dataset::Dataset& dataset, const LoaderOptions& options, transform::Input& input);
-  Verdict make_image(codec::Bytes bytes, const SampleKey& key, const Slot& slot, Scratch& scratch) const noexcept;
+  Verdict make_image(codec::Bytes bytes, const SampleKey& key, const Slot& slot, Scratch& scratch,
+                     SeekStore* seek) const noexcept;
   Verdict make_audio(codec::Bytes bytes, const Slot& slot, std::uint64_t& length, Scratch& scratch) const noexcept;
   Verdict make_array(codec::Bytes bytes, const Slot& slot, Scratch& scratch) const noexcept;
 
@@ -70,6 +74,7 @@ class Recipe {
   Pixels row_pixels_;           // rows used as pictures
   bool varies_ = false, is_copy_ = false, is_heavy_ = false, has_lengths_ = false;
   std::uint64_t scratch_estimate_ = 0;
+  std::uint32_t seekable_mcus_ = 0;
 };
 
 }  // namespace stoker::loader

@@ -278,11 +278,13 @@ void Decoder::give_row(std::uint32_t y) noexcept {
   if (rgb_ != nullptr) store_row({rgb, region_.width, 3, false}, color_, into_.dtype, slot);
 }
 
+std::uint32_t mcus_of(const Frame& frame) noexcept {
+  return divided_up(frame.width, 8 * frame.h()) * divided_up(frame.height, 8 * frame.v());
+}
+
 // libjpeg's path refuses a picture with less than two bits per MCU, wherever the region ends.
 bool has_enough_data(const Frame& frame, std::size_t bytes) noexcept {
-  const std::uint64_t mcus =
-      std::uint64_t{divided_up(frame.width, 8 * frame.h())} * divided_up(frame.height, 8 * frame.v());
-  return bytes >= mcus * 2 / 8;
+  return bytes >= std::uint64_t{mcus_of(frame)} * 2 / 8;
 }
 
 }  // namespace
@@ -307,3 +309,8 @@ bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& regio
 }
 
 }  // namespace stoker::codec::jpeg
+
+std::uint32_t stoker::codec::seekable_mcus(Bytes file) noexcept {
+  jpeg::Frame frame;
+  return jpeg::runs_fast_code() && jpeg::read_headers(file, frame) ? jpeg::mcus_of(frame) : 0;
+}

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "stoker/codec/jpeg/huffman.h"
-#include "stoker/codec/jpeg/seek_index.h"
+#include "stoker/codec/seek_index.h"
 #include "stoker/codec/jpeg/target.h"
 
 namespace stoker::codec::jpeg {

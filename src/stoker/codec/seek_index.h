@@ -4,10 +4,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace stoker::codec::jpeg {
+namespace stoker::codec {
 
 struct Checkpoint {
   std::uint32_t byte = 0;                   // that has the next bit, from the start of the scan as it lies in the file
@@ -25,4 +26,7 @@ struct SeekIndex {
   std::uint32_t known = 0;
 };
 
-}  // namespace stoker::codec::jpeg
+// MCUs of a JPEG file, as its header says; 0 for files whose places cannot be noted (progressive, CMYK, not a JPEG).
+std::uint32_t seekable_mcus(std::span<const std::byte> file) noexcept;
+
+}  // namespace stoker::codec

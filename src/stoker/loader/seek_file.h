@@ -1,0 +1,50 @@
+// A file of seek places: a header, a table with one row per JPEG file, and their places behind it. Numbers are little
+// endian. Rows and table are checksummed, and nothing in them is believed before it was checked. Immutable once open;
+// safe from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "stoker/codec/seek_index.h"
+#include "stoker/os/mapping.h"
+
+namespace stoker::loader {
+
+struct SeekRow {
+  std::uint64_t identity = 0;  // of the JPEG file: see identity_of
+  std::uint64_t offset = 0;    // of its first place, from the start of this file
+  std::uint32_t known = 0;     // places that are there
+  std::uint32_t total = 0;     // places that the whole picture has
+  std::uint32_t step = 0;      // MCUs between places
+  std::uint32_t check = 0;     // of the places
+};
+static_assert(sizeof(SeekRow) == 32);
+
+class SeekFile {
+ public:
+  SeekFile() = default;
+  // A file that is not there is an empty one. `why` says what is wrong with one that cannot be used, and is empty
+  // otherwise.
+  static SeekFile open(const std::string& path, std::string& why);
+
+  std::span<const SeekRow> rows() const noexcept { return rows_; }
+  // The places of a row; empty if they are not what was written.
+  std::span<const codec::Checkpoint> places(const SeekRow& row) const noexcept;
+
+ private:
+  os::Mapping mapping_;
+  std::span<const SeekRow> rows_;
+};
+
+// One row and where its places are, to be written.
+struct SeekRecord {
+  SeekRow row;  // offset and check are filled in
+  const codec::Checkpoint* places = nullptr;
+};
+// Whole or not at all. Throws Error.
+void write_seek_file(const std::string& path, std::span<SeekRecord> records);
+
+}  // namespace stoker::loader
