@@ -134,6 +134,7 @@ nb::dict stats_dict(const loader::Stats& stats) {
   out["slabs"] = stats.slabs;
   out["slab_bytes"] = stats.slab_bytes;
   out["slabs_held"] = stats.slabs_held;
+  out["ram_bytes"] = stats.ram_bytes;
   out["seek_files"] = stats.seek_files;
   out["seek_bytes"] = stats.seek_bytes;
   return out;

@@ -182,7 +182,7 @@ class Loader:
             _choice("dtype", dtype, ("uint8", "float16", "bfloat16", "float32"))
         layout = _choice("layout", layout, ("NCHW", "NHWC", "channels_last"))
         color = _choice("color", color, ("rgb", "gray", "keep"))
-        storage = _choice("storage", storage, ("buffered", "direct", "mmap"))
+        storage = _choice("storage", storage, ("buffered", "direct", "mmap", "ram", "auto"))
         last_batch = _last_batch(drop_last, last_batch)
 
         self._framework = _framework(output, device)

@@ -65,6 +65,12 @@ class Dataset {
   // Returns the length, or 0 if it does not fit (paths are at most 4095 bytes).
   virtual std::size_t path(std::uint64_t index, std::span<char> out) const noexcept = 0;
   virtual int directory() const noexcept = 0;  // a descriptor, or AT_FDCWD
+
+  // The sources that extents lie in; empty where every sample is a file of its own.
+  virtual std::span<const storage::Source* const> sources() const noexcept { return {}; }
+  // The number of the stored sample behind an index, below size() if none is there twice; copies share theirs.
+  virtual std::uint64_t stored(std::uint64_t index) const noexcept { return index; }
+  virtual std::uint64_t stored_count() const noexcept { return size(); }
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;

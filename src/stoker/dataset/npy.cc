@@ -60,7 +60,7 @@ codec::ArrayInfo probe(const storage::Source& source) {
 class NpyDataset final : public Dataset {
  public:
   NpyDataset(const std::string& address, const OpenOptions& options)
-      : source_(storage::open_source(address, options.storage)) {
+      : source_(open(address, options.storage)), borrowed_(source_.get()) {
     const codec::ArrayInfo info = probe(*source_);
     count_ = info.shape[0];
     row_bytes_ = info.data_bytes / count_;
@@ -89,9 +89,18 @@ class NpyDataset final : public Dataset {
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
   int directory() const noexcept override { return AT_FDCWD; }
+  std::span<const storage::Source* const> sources() const noexcept override { return {&borrowed_, 1}; }
 
  private:
+  static std::unique_ptr<storage::Source> open(const std::string& address, storage::Storage storage) {
+    auto source = storage::open_source(address, storage);
+    const storage::Storage settled = storage::settle(storage, source->size_bytes());
+    return settled == storage::Storage::direct && storage != settled ? storage::open_source(address, settled)
+                                                                     : std::move(source);
+  }
+
   std::unique_ptr<storage::Source> source_;
+  const storage::Source* borrowed_;
   Facts facts_;
   std::string file_name_;
   std::uint64_t count_ = 0, row_bytes_ = 0, data_offset_ = 0;

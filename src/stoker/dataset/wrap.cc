@@ -48,6 +48,7 @@ class View : public Dataset {
     return base_->path(inner(index), out);
   }
   int directory() const noexcept override { return base_->directory(); }
+  std::span<const storage::Source* const> sources() const noexcept override { return base_->sources(); }
 
  protected:
   virtual std::uint64_t inner(std::uint64_t index) const noexcept = 0;
@@ -102,6 +103,8 @@ class Inflated final : public View {
   }
 
   std::uint64_t size() const noexcept override { return once_ * times_; }
+  std::uint64_t stored(std::uint64_t index) const noexcept override { return base_->stored(index % once_); }
+  std::uint64_t stored_count() const noexcept override { return base_->stored_count(); }
   std::uint64_t id(std::uint64_t index) const noexcept override {
     const std::uint64_t copy = index / once_;
     const std::uint64_t id = base_->id(index % once_);

@@ -364,8 +364,11 @@ Stats Loader::Engine::stats() const {
     const SeekStore::Figures seek = seek_ ? seek_->figures() : SeekStore::Figures{};
     stats.seek_files = seek.files;
     stats.seek_bytes = seek.memory_bytes;
-    stats.memory_used = pool_->used_bytes() + ring_size + scratch_budget_->used_bytes() + seek.memory_bytes;
-    stats.memory_peak = pool_->peak_bytes() + ring_size + scratch_budget_->peak_bytes() + seek.memory_bytes;
+    const storage::RamStore::Figures ram = ram_ ? ram_->figures() : storage::RamStore::Figures{};
+    stats.ram_bytes = ram.held_bytes;
+    const std::uint64_t kept = ring_size + seek.memory_bytes + ram.memory_bytes;
+    stats.memory_used = pool_->used_bytes() + scratch_budget_->used_bytes() + kept;
+    stats.memory_peak = pool_->peak_bytes() + scratch_budget_->peak_bytes() + kept;
     stats.slabs = pool_->count();
     stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
     stats.slab_bytes = pool_->used_bytes();

@@ -116,6 +116,11 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     }
   }
   options_.io_depth = std::max<std::uint64_t>(options_.io_depth, 1);
+  if (options_.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
+    options_.storage = storage::Storage::direct;
+    notes_.push_back(fmt::format("storage=direct: the page cache of this machine ({}) cannot hold {}",
+                                 format_bytes(os::memory_limit().bytes), format_bytes(first.source->size_bytes())));
+  }
   divide_memory();
   order_.emplace(make_order(0, 0));
 }
@@ -225,6 +230,7 @@ void Loader::Engine::divide_memory() {
   }
   ring_bytes_ = ring_bytes_ / 4096 * 4096;
   left -= choose_seek_step(left / 2);
+  left -= choose_ram(left - std::min(left, 2 * slab));
   // What is left may hold batches that the consumer keeps.
   slab_limit_ = 2 * slab + more_slabs * slab + left;
   if (scratch_limit_ == 0)
@@ -251,15 +257,53 @@ std::uint64_t Loader::Engine::choose_seek_step(std::uint64_t room) {
   if (options_.seek_index == UseSeekIndex::off || recipe_.seekable_mcus() == 0) return 0;
   const auto need = [&](std::uint32_t step) {
     // With half as much again for pictures larger than the first.
-    return dataset_->size() * (256 + recipe_.seekable_mcus() / step * sizeof(codec::Checkpoint) * 3 / 2) + 2 * kMiB;
+    return dataset_->stored_count() * (256 + recipe_.seekable_mcus() / step * sizeof(codec::Checkpoint) * 3 / 2) +
+           2 * kMiB;
   };
   std::uint32_t step = kFinest;
   while (step < kCoarsest && need(step) > room) step *= 2;
   seek_options_.step = step;
   seek_options_.limit_bytes = std::min(need(step), room);
-  seek_options_.files = dataset_->size();
+  seek_options_.files = dataset_->stored_count();
   if (options_.seek_index == UseSeekIndex::automatic) seek_options_.path = dataset_->facts().seek_path;
   return seek_options_.limit_bytes;
+}
+
+// The memory to give to the data itself, of `room`. Settles what storage=auto is.
+std::uint64_t Loader::Engine::choose_ram(std::uint64_t room) {
+  using storage::Storage;
+  if (options_.storage != Storage::ram && options_.storage != Storage::automatic) return 0;
+  std::uint64_t wanted = 0, beside = 0;
+  for (const storage::Source* const source : dataset_->sources()) {
+    wanted += source->size_bytes();
+    beside += os::Arena::rounded(source->size_bytes()) - source->size_bytes();
+  }
+  if (dataset_->sources().empty()) {
+    wanted = dataset_->facts().total_bytes;
+    beside = dataset_->stored_count() * storage::RamStore::kBytesPerFile + 2 * kMiB;
+  }
+  const std::string sizes = fmt::format("the data is {}, and memory_limit {} has room for {} of it",
+                                        format_bytes(wanted), format_bytes(options_.memory_limit), format_bytes(room));
+  if (options_.storage == Storage::automatic) {
+    options_.storage = wanted + beside <= room ? Storage::ram : Storage::buffered;
+    notes_.push_back(fmt::format("storage={}: {}", name(options_.storage), sizes));
+  } else if (wanted + beside > room) {
+    notes_.push_back(fmt::format("storage=ram: {}; the rest is read from disk each epoch", sizes));
+  }
+  ram_limit_ = options_.storage == Storage::ram ? std::min(room, wanted + beside) : 0;
+  return ram_limit_;
+}
+
+void Loader::Engine::fill_ram() {
+  ram_ = std::make_unique<storage::RamStore>(ram_limit_);
+  for (const storage::Source* const source : dataset_->sources()) ram_->add(*source);
+  if (dataset_->sources().empty()) {
+    // By their stored numbers: a subset keeps only what it has, and copies share.
+    std::vector<std::uint64_t> bytes(dataset_->stored_count(), 0);
+    for (std::uint64_t i = 0; i < dataset_->size(); ++i) bytes[dataset_->stored(i)] = dataset_->extent(i).bytes;
+    ram_->add_files(bytes.size(), [&](std::uint64_t number) { return bytes[number]; });
+  }
+  ram_->start();
 }
 
 void Loader::Engine::start_threads() {
@@ -281,6 +325,7 @@ void Loader::Engine::start_threads() {
   ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units + 1);
   scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
   queue_.reserve(max_units);
+  if (ram_limit_ > 0) fill_ram();
   if (seek_options_.limit_bytes > 0) {
     seek_ = std::make_unique<SeekStore>(seek_options_);
     if (!seek_->note().empty()) notes_.push_back(seek_->note());
@@ -303,8 +348,9 @@ void Loader::Engine::start_threads() {
   started_ = true;
 
   std::string reason;
-  storage::FetcherOptions fetcher{
-      .storage = options_.storage, .depth = options_.io_depth, .io_batch = options_.io_batch};
+  storage::FetcherOptions fetcher{.storage = ram_ ? storage::Storage::buffered : options_.storage,
+                                  .depth = options_.io_depth,
+                                  .io_batch = options_.io_batch};
   auto first = storage::make_fetcher(fetcher, &reason);
   if (!reason.empty()) {
     // Plain system calls wait for the disk one by one, so it takes more threads to keep the disk busy.
@@ -477,7 +523,8 @@ void Loader::Engine::close() {
     if (thread.thread.joinable()) thread.thread.join();  // not so if it could not be started
   };
   for (auto& io : io_threads_) join(*io);
-  for (auto& worker : workers_) join(*worker);       // a worker may still wake a fetcher
+  for (auto& worker : workers_) join(*worker);  // a worker may still wake a fetcher
+  if (ram_ && !ram_->problem().empty()) notes_.push_back(ram_->problem());
   for (auto& io : io_threads_) io->fetcher.reset();  // ends what is in flight before its memory goes
   for (Pending* pending : pendings_) {
     if (pending->slab != nullptr) pool_->release(std::exchange(pending->slab, nullptr));
@@ -490,6 +537,7 @@ void Loader::Engine::close() {
   ring_.reset();
   for (auto& worker : workers_) worker->scratch.release();
   consumer_worker_->scratch.release();
+  ram_.reset();
 }
 
 std::vector<std::string> Loader::Engine::notes() const {

@@ -28,6 +28,7 @@
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/slabs.h"
 #include "stoker/storage/fetcher.h"
+#include "stoker/storage/ram_store.h"
 
 namespace stoker::loader {
 
@@ -84,6 +85,8 @@ class Loader::Engine {
   // engine.cc: sizes, threads, epochs
   void divide_memory();
   std::uint64_t choose_seek_step(std::uint64_t room);
+  std::uint64_t choose_ram(std::uint64_t room);
+  void fill_ram();
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;
   void start_threads();
   void add_worker_locked();
@@ -97,6 +100,7 @@ class Loader::Engine {
   Unit* plan_unit();
   bool open_pending();
   bool admit(Unit& unit);
+  codec::Bytes resident(std::uint64_t index, const dataset::Extent& extent) const noexcept;
   void submit(IoThread& self, Unit& unit);
   void complete(IoThread& self, const storage::Fetched& fetched);
   void read_finished(Unit& unit, std::int64_t now);
@@ -143,6 +147,7 @@ class Loader::Engine {
   // Sizes, fixed at construction.
   std::uint64_t slab_limit_ = 0, ring_bytes_ = 0, scratch_limit_ = 0;
   SeekOptions seek_options_;
+  std::uint64_t ram_limit_ = 0;
   std::uint64_t max_pendings_ = 0;
   std::uint32_t unit_rows_ = 1;
   std::uint64_t unit_bytes_ = 0;
@@ -154,7 +159,8 @@ class Loader::Engine {
   std::shared_ptr<SlabPool> pool_;
   std::unique_ptr<ByteRing> ring_;
   std::unique_ptr<Budget> scratch_budget_;
-  std::unique_ptr<SeekStore> seek_;  // null: places in JPEG files are not noted
+  std::unique_ptr<storage::RamStore> ram_;  // storage=ram
+  std::unique_ptr<SeekStore> seek_;         // null: places in JPEG files are not noted
   std::vector<std::unique_ptr<IoThread>> io_threads_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Worker> consumer_worker_;  // num_workers = 0

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "stoker/loader/engine.h"
@@ -100,7 +101,8 @@ Unit* Loader::Engine::plan_unit() {
     row.index = plan_order_->sample(row.position);
     row.valid = plan_row_ < pending.range.valid;
     const dataset::Extent extent = dataset_->extent(row.index);
-    const bool in_memory = extent.source != nullptr && !extent.source->view().empty();
+    const bool in_memory =
+        (extent.source != nullptr && !extent.source->view().empty()) || !resident(row.index, extent).empty();
     const std::uint64_t need = in_place_ || in_memory ? 0 : up(fetcher.buffer_bytes(extent.bytes), fetch_alignment_);
     ReadFault fault;
     fault.too_large = need > ring_->capacity();
@@ -143,6 +145,13 @@ Unit* Loader::Engine::claim() {
   return unit;
 }
 
+// A sample's bytes where storage=ram has them; what was there once stays.
+codec::Bytes Loader::Engine::resident(std::uint64_t index, const dataset::Extent& extent) const noexcept {
+  if (!ram_) return {};
+  return extent.source != nullptr ? ram_->find(*extent.source, extent.offset, extent.bytes)
+                                  : ram_->find_file(dataset_->stored(index), extent.bytes);
+}
+
 void Loader::Engine::submit(IoThread& self, Unit& unit) {
   std::array<storage::Fetch, Unit::kMaxRows> fetches;
   thread_local std::vector<char> paths(std::size_t{Unit::kMaxRows} * 4096);
@@ -153,6 +162,15 @@ void Loader::Engine::submit(IoThread& self, Unit& unit) {
     if (unit.faults[i].too_large) continue;
     const Row& row = unit.pending->rows[unit.first_row + i];
     const dataset::Extent extent = dataset_->extent(row.index);
+    if (const codec::Bytes held = resident(row.index, extent); !held.empty()) {
+      if (unit.in_place) {
+        std::memcpy(slot_of(*unit.pending, unit.first_row + i).outputs[0], held.data(), held.size());
+      }
+      unit.bytes[i] = held;
+      self.counters.items.add(1);
+      self.counters.bytes.add(static_cast<std::int64_t>(held.size()));
+      continue;
+    }
     storage::Fetch& fetch = fetches[count];
     fetch = {};
     fetch.bytes = extent.bytes;
@@ -193,6 +211,10 @@ void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
   switch (fetched.code) {
     case storage::FetchCode::ok:
       unit.bytes[i] = fetched.data;
+      if (ram_) {
+        const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
+        if (dataset_->extent(index).source == nullptr) ram_->keep_file(dataset_->stored(index), fetched.data);
+      }
       self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
       break;
     case storage::FetchCode::failed:

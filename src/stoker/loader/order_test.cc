@@ -12,6 +12,10 @@ namespace {
 
 using transform::parse_ops;
 
+constexpr storage::Storage kEveryStorage[] = {storage::Storage::buffered, storage::Storage::direct,
+                                              storage::Storage::mmap, storage::Storage::ram,
+                                              storage::Storage::automatic};
+
 LoaderOptions shuffled(std::uint64_t batch_size, int workers = 2) {
   LoaderOptions options = batches_of(batch_size, workers);
   options.shuffle = true;
@@ -22,7 +26,7 @@ LoaderOptions shuffled(std::uint64_t batch_size, int workers = 2) {
 TEST(LoaderOrder, RowsHoldTheSampleTheirIndexNames) {
   Folder folder;
   folder.write("x.npy", npy(200, 300));
-  for (const auto storage : {storage::Storage::buffered, storage::Storage::mmap, storage::Storage::direct}) {
+  for (const auto storage : kEveryStorage) {
     dataset::OpenOptions open;
     open.storage = storage;
     const auto data = open_uncached(folder.path("x.npy"), open);
@@ -52,7 +56,7 @@ TEST(LoaderOrder, WorkersStorageAndIoThreadsNeverChangeTheBatches) {
   const auto reference = epoch_of(data, options, 3);
   ASSERT_EQ(reference.size(), 19u);
   for (const int workers : {1, 2, 5}) {
-    for (const auto storage : {storage::Storage::buffered, storage::Storage::direct, storage::Storage::mmap}) {
+    for (const auto storage : kEveryStorage) {
       for (const int io_threads : {1, 3}) {
         options.num_workers = workers;
         options.storage = storage;

@@ -22,6 +22,8 @@ std::size_t FetcherRules::alignment() const noexcept {
 std::size_t FetcherRules::buffer_bytes(std::uint64_t bytes) const noexcept {
   switch (storage_) {
     case Storage::buffered:
+    case Storage::ram:
+    case Storage::automatic:
       return bytes + 1;  // one more shows a file that grew
     case Storage::direct:
       return block_ceil(bytes + 1) + kBlock;

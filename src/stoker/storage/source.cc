@@ -13,12 +13,13 @@
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
+#include "stoker/os/memory.h"
 #include "stoker/storage/direct_source.h"
 
 namespace stoker::storage {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"buffered", "direct", "mmap"};
+constexpr std::array<std::string_view, 5> kNames = {"buffered", "direct", "mmap", "ram", "auto"};
 
 // Opening a pipe would wait for a writer: open without waiting, look at what it is, then wait as usual.
 os::Fd open_regular(const std::string& path, std::uint64_t& size) {
@@ -109,8 +110,13 @@ Storage parse_storage(std::string_view text) {
   if (found != kNames.end()) return static_cast<Storage>(found - kNames.begin());
   const std::string near = nearest(text, kNames.data(), kNames.size());
   throw Error(ErrorKind::usage,
-              fmt::format("cannot use the storage `{}`: it is not one of buffered, direct, mmap", text),
+              fmt::format("cannot use the storage `{}`: it is not one of buffered, direct, mmap, ram, auto", text),
               near.empty() ? std::string() : fmt::format("did you mean `{}`?", near));
+}
+
+Storage settle(Storage wanted, std::uint64_t bytes) {
+  if (wanted != Storage::automatic) return wanted;
+  return bytes > os::memory_limit().bytes / 10 * 6 ? Storage::direct : Storage::buffered;
 }
 
 std::unique_ptr<Source> open_source(std::string_view address, Storage storage) {
@@ -122,6 +128,8 @@ std::unique_ptr<Source> open_source(std::string_view address, Storage storage) {
     case Storage::mmap:
       return std::make_unique<MmapSource>(path);
     case Storage::buffered:
+    case Storage::ram:
+    case Storage::automatic:
       break;
   }
   return std::make_unique<BufferedSource>(path);

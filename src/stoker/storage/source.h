@@ -13,13 +13,17 @@ namespace stoker::storage {
 
 // How the bytes of local files are had. The same word is the knob `storage` of the loader.
 enum class Storage : std::uint8_t {
-  buffered,  // through the page cache
-  direct,    // O_DIRECT + io_uring, past the page cache
-  mmap,      // mapped
+  buffered,   // through the page cache
+  direct,     // O_DIRECT + io_uring, past the page cache
+  mmap,       // mapped
+  ram,        // read once and kept in memory, as far as it fits: see ram_store.h; sources and files open buffered
+  automatic,  // "auto": chosen by size and memory
 };
 
 std::string_view name(Storage storage) noexcept;
 Storage parse_storage(std::string_view text);  // throws Error(usage), offering the nearest word
+// How to open a source of so many bytes where `wanted` leaves it open: past the page cache if that cannot hold it.
+Storage settle(Storage wanted, std::uint64_t bytes);
 
 struct Read {
   std::uint64_t offset = 0;

@@ -1,0 +1,138 @@
+#include "stoker/storage/ram_store.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+
+namespace stoker::storage {
+namespace {
+
+constexpr std::uint64_t kPiece = kMiB, kPiecesAtOnce = 8;
+
+enum State : std::uint8_t { kAbsent, kBeingWritten, kThere };
+
+}  // namespace
+
+RamStore::~RamStore() {
+  stopping_.store(true, std::memory_order_relaxed);
+  if (thread_.joinable()) thread_.join();
+}
+
+void RamStore::add(const Source& source) {
+  wanted_ += source.size_bytes();
+  // An arena is whole pages: leave what rounding adds.
+  std::uint64_t room = std::min(source.size_bytes(), left());
+  while (room > 0 && os::Arena::rounded(room) > left()) room -= std::min(room, os::Arena::rounded(room) - left());
+  if (room == 0) return;
+  auto part = std::make_unique<Part>();
+  part->source = &source;
+  part->arena = os::Arena(room);
+  part->room = room;
+  memory_ += part->arena.size();
+  room_ += room;
+  by_source_.emplace(&source, part.get());
+  parts_.push_back(std::move(part));
+}
+
+void RamStore::add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of) {
+  const std::uint64_t fit = std::min(count, left() / kBytesPerFile);
+  const std::uint64_t most = left() - fit * kBytesPerFile;
+  std::uint64_t total = 0, kept = 0;
+  ends_.reserve(fit);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = bytes_of(i);
+    wanted_ += bytes;
+    if (ends_.size() < i || i >= fit || os::Arena::rounded(total + bytes) > most) continue;
+    total += bytes;
+    ++kept;
+    ends_.push_back(total);
+  }
+  if (total == 0) return;
+  files_ = os::Arena(total);
+  states_ = std::make_unique<std::atomic<std::uint8_t>[]>(kept);
+  memory_ += files_.size() + kept * kBytesPerFile;
+  room_ += total;
+}
+
+void RamStore::start() {
+  if (parts_.empty()) return;
+  thread_ = std::thread([this] { read_ahead(); });
+}
+
+void RamStore::read_ahead() {
+  for (const auto& part : parts_) {
+    try {
+      load(*part);
+    } catch (const std::exception& error) {
+      const std::scoped_lock lock(problem_mutex_);
+      if (problem_.empty()) problem_ = fmt::format("storage=ram: reading ahead ended: {}", error.what());
+    }
+    if (stopping_.load(std::memory_order_relaxed)) return;
+  }
+}
+
+void RamStore::load(Part& part) {
+  // A source of its own: past the page cache, which would otherwise hold everything a second time.
+  const std::unique_ptr<Source> source = open_source(part.source->name(), Storage::direct);
+  if (source->size_bytes() != part.source->size_bytes()) {
+    throw Error(ErrorKind::corrupt, fmt::format("`{}` changed since it was opened", source->name()));
+  }
+  std::uint64_t at = 0;
+  while (at < part.room && !stopping_.load(std::memory_order_relaxed)) {
+    std::array<Read, kPiecesAtOnce> reads;
+    std::size_t count = 0;
+    for (; count < reads.size() && at < part.room; ++count) {
+      const std::uint64_t bytes = std::min(kPiece, part.room - at);
+      reads[count] = {at, {part.arena.data() + at, bytes}};
+      at += bytes;
+    }
+    source->read({reads.data(), count});
+    part.loaded.store(at, std::memory_order_release);
+  }
+}
+
+std::span<const std::byte> RamStore::find(const Source& source, std::uint64_t offset,
+                                          std::uint64_t bytes) const noexcept {
+  const auto found = by_source_.find(&source);
+  if (found == by_source_.end() || bytes == 0) return {};
+  const Part& part = *found->second;
+  const std::uint64_t loaded = part.loaded.load(std::memory_order_acquire);
+  if (offset > loaded || bytes > loaded - offset) return {};
+  return {part.arena.data() + offset, bytes};
+}
+
+std::span<const std::byte> RamStore::find_file(std::uint64_t number, std::uint64_t bytes) const noexcept {
+  if (number >= ends_.size() || bytes == 0) return {};
+  const std::uint64_t begin = number == 0 ? 0 : ends_[number - 1];
+  if (ends_[number] - begin != bytes || states_[number].load(std::memory_order_acquire) != kThere) return {};
+  return {files_.data() + begin, bytes};
+}
+
+void RamStore::keep_file(std::uint64_t number, std::span<const std::byte> bytes) noexcept {
+  if (number >= ends_.size() || bytes.empty()) return;
+  const std::uint64_t begin = number == 0 ? 0 : ends_[number - 1];
+  if (ends_[number] - begin != bytes.size()) return;  // it changed since the scan
+  std::uint8_t expected = kAbsent;
+  if (!states_[number].compare_exchange_strong(expected, kBeingWritten, std::memory_order_relaxed)) return;
+  std::memcpy(files_.data() + begin, bytes.data(), bytes.size());
+  states_[number].store(kThere, std::memory_order_release);
+  files_held_.fetch_add(bytes.size(), std::memory_order_relaxed);
+}
+
+RamStore::Figures RamStore::figures() const noexcept {
+  Figures figures{wanted_, room_, files_held_.load(std::memory_order_relaxed), memory_};
+  for (const auto& part : parts_) figures.held_bytes += part->loaded.load(std::memory_order_relaxed);
+  return figures;
+}
+
+std::string RamStore::problem() const {
+  const std::scoped_lock lock(problem_mutex_);
+  return problem_;
+}
+
+}  // namespace stoker::storage

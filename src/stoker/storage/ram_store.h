@@ -1,0 +1,83 @@
+// Bytes that are read from disk once and stay in memory: the storage `ram`. Sources (a .npy, the shards of a pack) are
+// read ahead from their start by a thread of the store, with large direct reads, while the first epoch already runs;
+// files of their own are kept as they are read. What does not fit the limit is never kept, so that a fixed share of the
+// data is read anew each epoch and nothing is thrown out. find and keep are safe from any thread; the rest belongs to
+// the owner, before start().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "stoker/os/arena.h"
+#include "stoker/storage/source.h"
+
+namespace stoker::storage {
+
+class RamStore {
+ public:
+  explicit RamStore(std::uint64_t limit_bytes) noexcept : limit_(limit_bytes) {}
+  ~RamStore();  // ends the reading ahead
+  RamStore(const RamStore&) = delete;
+  RamStore& operator=(const RamStore&) = delete;
+
+  // Takes room for as much of the source as fits. The source must outlive the store. Throws Error.
+  void add(const Source& source);
+  // Takes room for the first of `count` files that fit; they are known by their number. Throws Error.
+  void add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of);
+  void start();
+
+  // Empty if these bytes are not there yet, or will never be. What was there once stays.
+  std::span<const std::byte> find(const Source& source, std::uint64_t offset, std::uint64_t bytes) const noexcept;
+  std::span<const std::byte> find_file(std::uint64_t number, std::uint64_t bytes) const noexcept;
+  void keep_file(std::uint64_t number, std::span<const std::byte> bytes) noexcept;
+
+  // What add_files needs beside the bytes, per file.
+  static constexpr std::uint64_t kBytesPerFile = sizeof(std::uint64_t) + 1;
+
+  struct Figures {
+    std::uint64_t wanted_bytes = 0;  // of all that was added
+    std::uint64_t room_bytes = 0;    // of it that will be there
+    std::uint64_t held_bytes = 0;    // of it that is there
+    std::uint64_t memory_bytes = 0;  // with what is kept beside it
+  };
+  Figures figures() const noexcept;
+  std::string problem() const;  // why reading ahead ended early; empty: it did not
+
+ private:
+  struct Part {
+    const Source* source = nullptr;
+    os::Arena arena;
+    std::uint64_t room = 0;
+    std::atomic<std::uint64_t> loaded{0};  // bytes from the start that are there
+  };
+
+  std::uint64_t left() const noexcept { return limit_ - memory_; }
+  void read_ahead();
+  void load(Part& part);
+
+  const std::uint64_t limit_;
+  std::uint64_t memory_ = 0, wanted_ = 0, room_ = 0;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::unordered_map<const Source*, Part*> by_source_;
+
+  os::Arena files_;
+  std::vector<std::uint64_t> ends_;  // of the files' places in files_
+  std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
+  std::atomic<std::uint64_t> files_held_{0};
+
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex problem_mutex_;
+  std::string problem_;
+};
+
+}  // namespace stoker::storage

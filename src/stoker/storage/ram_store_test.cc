@@ -1,0 +1,131 @@
+#include "stoker/storage/ram_store.h"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/os/fault.h"
+#include "stoker/os/temp_folder_test.h"
+
+namespace stoker::storage {
+namespace {
+
+std::string text_of(std::size_t bytes, unsigned seed) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>((i * 31 + i / 251 + seed) % 256);
+  return text;
+}
+
+void wait_until_all_is_there(const RamStore& store) {
+  while (store.figures().held_bytes < store.figures().room_bytes && store.problem().empty()) std::this_thread::yield();
+}
+
+std::string as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class Keeping : public testing::Test {
+ protected:
+  std::unique_ptr<Source> source(const std::string& name, const std::string& text) {
+    return open_source(folder_.file(name, text));
+  }
+  os::TempFolder folder_;
+};
+
+TEST_F(Keeping, SourcesAreThereOnceTheyWereReadAhead) {
+  const std::string one = text_of((20 << 20) + 12'345, 1), two = text_of(100, 2);
+  const auto first = source("one", one), second = source("two", two);
+  RamStore store(64 << 20);
+  store.add(*first);
+  store.add(*second);
+  EXPECT_TRUE(store.find(*first, 0, 10).empty());
+  store.start();
+  wait_until_all_is_there(store);
+  EXPECT_EQ(store.problem(), "");
+  EXPECT_EQ(as_text(store.find(*first, 0, one.size())), one);
+  EXPECT_EQ(as_text(store.find(*first, 12'000'000, 5)), one.substr(12'000'000, 5));
+  EXPECT_EQ(as_text(store.find(*second, 50, 50)), two.substr(50));
+  EXPECT_TRUE(store.find(*second, 50, 51).empty());
+  EXPECT_TRUE(store.find(*second, ~std::uint64_t{0}, 2).empty());
+}
+
+TEST_F(Keeping, WhatDoesNotFitIsAFixedShareAndMemoryStaysBelowTheLimit) {
+  const std::string text = text_of(10 << 20, 3);
+  const auto first = source("one", text), second = source("two", text);
+  RamStore store(15 << 20);
+  store.add(*first);
+  store.add(*second);
+  store.start();
+  wait_until_all_is_there(store);
+  const RamStore::Figures figures = store.figures();
+  EXPECT_LE(figures.memory_bytes, 15u << 20);
+  EXPECT_GE(figures.room_bytes, 12u << 20);
+  EXPECT_EQ(figures.wanted_bytes, 20u << 20);
+  EXPECT_EQ(as_text(store.find(*second, 0, 1000)), text.substr(0, 1000));
+  EXPECT_TRUE(store.find(*second, (10 << 20) - 10, 10).empty());
+}
+
+TEST_F(Keeping, AFailingDiskEndsTheReadingAheadAndSaysSo) {
+  const auto first = source("one", text_of(5 << 20, 1));
+  RamStore store(64 << 20);
+  store.add(*first);
+  folder_.file("one", "short now");
+  store.start();
+  wait_until_all_is_there(store);
+  EXPECT_NE(store.problem().find("changed since it was opened"), std::string::npos) << store.problem();
+  EXPECT_TRUE(store.find(*first, 0, 10).empty());
+}
+
+TEST_F(Keeping, AStoreThatIsDroppedWhileItReadsAheadEndsAtOnce) {
+  const auto first = source("one", text_of(64 << 20, 1));
+  for (int i = 0; i < 5; ++i) {
+    RamStore store(128 << 20);
+    store.add(*first);
+    store.start();
+  }
+}
+
+TEST(KeepingFiles, AreThereAfterTheyWereReadOnceIfTheyFitAndDidNotChange) {
+  std::vector<std::string> files;
+  for (unsigned i = 0; i < 100; ++i) files.push_back(text_of(1000 + i, i));
+  RamStore store(64 << 10);
+  store.add_files(files.size(), [&](std::uint64_t i) { return files[i].size(); });
+  const RamStore::Figures figures = store.figures();
+  EXPECT_LE(figures.memory_bytes, 64u << 10);
+  EXPECT_GT(figures.room_bytes, 40u << 10);
+  EXPECT_LT(figures.room_bytes, figures.wanted_bytes);
+
+  EXPECT_TRUE(store.find_file(3, files[3].size()).empty());
+  store.keep_file(3, std::as_bytes(std::span(files[4])));  // another size than it had
+  EXPECT_TRUE(store.find_file(3, files[3].size()).empty());
+  for (unsigned i = 0; i < files.size(); ++i) store.keep_file(i, std::as_bytes(std::span(files[i])));
+  EXPECT_EQ(store.figures().held_bytes, figures.room_bytes);
+  EXPECT_EQ(as_text(store.find_file(3, files[3].size())), files[3]);
+  EXPECT_TRUE(store.find_file(3, files[3].size() + 1).empty());
+  EXPECT_TRUE(store.find_file(99, files[99].size()).empty()) << "does not fit";
+}
+
+TEST(KeepingFiles, ManyThreadsMayKeepAndFindTheSame) {
+  const std::string text = text_of(4000, 1);
+  RamStore store(16 << 20);
+  store.add_files(500, [&](std::uint64_t) { return text.size(); });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (unsigned i = 0; i < 500; ++i) {
+        store.keep_file(i, std::as_bytes(std::span(text)));
+        const auto found = store.find_file(i, text.size());
+        EXPECT_TRUE(found.empty() || std::memcmp(found.data(), text.data(), text.size()) == 0);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(store.figures().held_bytes, 500u * 4000u);
+}
+
+}  // namespace
+}  // namespace stoker::storage
