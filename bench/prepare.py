@@ -3,18 +3,24 @@
 A folder appears under its name only when it is whole, and is then used again by later runs.
 """
 
+import concurrent.futures
 import os
 import random
 import shutil
 import struct
 import sys
 import tarfile
+import zlib
 
 SEED = 42
 WAV_FILES = 51_000
 JPEG_FILES = 2_000
 NPY_ROW = (224, 224, 3)
 NPY_ROWS = 6_000
+PICTURES = 4_000
+SLICES = 1_000
+HU_OFFSET = 32_768
+NOISE_HU = 15  # makes a file of about 236 KB, as clinical slices are
 
 
 def say(text):
@@ -155,6 +161,115 @@ def npy_file(work):
         rows.flush()
     path = os.path.join(whole(os.path.join(work, "npy"), make), "rows.npy")
     return path, numpy.load(path, mmap_mode="r").offset
+
+
+def pictures_file(data, work):
+    """PICTURES photos of 256 x 256 x 3 uint8 as one .npy."""
+    import numpy
+    from PIL import Image
+
+    def make(folder):
+        say(f"scaling photos to {PICTURES:,} pictures of 256 x 256")
+        rows = numpy.lib.format.open_memmap(os.path.join(folder, "pictures.npy"), "w+", numpy.uint8, (PICTURES, 256, 256, 3))
+        photos = sorted(files_of(jpeg_folder(data, work)))
+        distinct = []
+        for i in range(PICTURES):
+            if i < len(photos) and len(distinct) < 200:
+                with Image.open(photos[i]) as photo:
+                    distinct.append(numpy.asarray(photo.convert("RGB").resize((256, 256))))
+            rows[i] = distinct[i % len(distinct)]
+        rows.flush()
+    return os.path.join(whole(os.path.join(work, "pictures"), make), "pictures.npy")
+
+
+def jpeg_shards(photos, count=8):
+    """The photos in tar files, in random order, as WebDataset wants them."""
+    def make(folder):
+        paths = sorted(files_of(photos))
+        random.Random(SEED).shuffle(paths)
+        say(f"writing {len(paths):,} photos into {count} tar files")
+        for shard in range(count):
+            with tarfile.open(os.path.join(folder, f"{shard:03d}.tar"), "w") as tar:
+                for path in paths[shard::count]:
+                    tar.add(path, os.path.basename(path))
+    return sorted(files_of(whole(photos + "-shards", make)))
+
+
+def ffcv_file(work, name):
+    """Where a peer keeps what only it can write."""
+    os.makedirs(os.path.join(work, "ffcv"), exist_ok=True)
+    return os.path.join(work, "ffcv", name + ".beton")
+
+
+def ct_slice(generator, coarse):
+    """A 512 x 512 slice as stored (HU + 32768): a body of soft tissue with lungs, bones and vessels in air, and the scanner's noise."""
+    import numpy
+
+    y, x = numpy.mgrid[-1:1:512j, -1:1:512j].astype(numpy.float32)
+
+    def ellipse(cx, cy, rx, ry):
+        return ((x - cx) / rx) ** 2 + ((y - cy) / ry) ** 2 < 1
+    dx, dy = generator.uniform(-0.08, 0.08, 2)
+    size = generator.uniform(0.9, 1.1)
+    hu = numpy.full((512, 512), -1000, numpy.float32)
+    hu[ellipse(dx, dy, 0.8 * size, 0.6 * size)] = 40
+    for side in (-1, 1):
+        hu[ellipse(dx + side * 0.36 * size, dy - 0.03, 0.26 * size, 0.42 * size)] = -820
+    hu[ellipse(dx, dy + 0.42 * size, 0.1, 0.1)] = 400
+    for cx, cy, radius in generator.uniform((-0.6, -0.4, 0.005), (0.6, 0.4, 0.05), (40, 3)):
+        hu[ellipse(dx + cx, dy + cy, radius, radius)] += generator.uniform(20, 300)
+    noise = generator.normal(0, NOISE_HU, hu.shape).astype(numpy.float32)
+    for axis in (0, 1):  # a scanner's noise is smooth
+        noise += numpy.roll(noise, 1, axis)
+    hu += numpy.roll(coarse, generator.integers(0, 512, 2), (0, 1)) + noise / 2
+    return (hu.clip(-1024, 3071) + HU_OFFSET).astype(numpy.uint16)
+
+
+def encode_png16(pixels):
+    """A 16-bit gray PNG; the filter of each row is the one with the least sum of magnitudes, as libpng chooses."""
+    import numpy
+
+    height, width = pixels.shape
+    raw = pixels.astype(">u2").view(numpy.uint8).reshape(height, 2 * width).astype(numpy.int16)
+    left, up, corner = numpy.zeros_like(raw), numpy.zeros_like(raw), numpy.zeros_like(raw)
+    left[:, 2:], up[1:], corner[1:, 2:] = raw[:, :-2], raw[:-1], raw[:-1, :-2]
+    guess = left + up - corner
+    a, b, c = abs(guess - left), abs(guess - up), abs(guess - corner)
+    paeth = numpy.where((a <= b) & (a <= c), left, numpy.where(b <= c, up, corner))
+    filtered = numpy.stack([raw, raw - left, raw - up, raw - (left + up) // 2, raw - paeth]).astype(numpy.uint8)
+    choice = abs(filtered.view(numpy.int8).astype(numpy.int16)).sum(2).argmin(0)
+    rows = numpy.concatenate([choice[:, None].astype(numpy.uint8), filtered[choice, numpy.arange(height)]], 1)
+
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b""))
+
+
+def ct_slices(work):
+    """SLICES generated 16-bit slices, as PNG files in folders of 100 and as one .npy; returns (folder, path)."""
+    import numpy
+
+    def make(folder):
+        say(f"making {SLICES:,} 16-bit slices of 512 x 512")
+        rows = numpy.lib.format.open_memmap(os.path.join(folder, "slices.npy"), "w+", numpy.uint16, (SLICES, 512, 512))
+        generator = numpy.random.default_rng(SEED)
+        waves = numpy.fft.rfftfreq(512)[None, :257] ** 2 + numpy.fft.fftfreq(512)[:, None] ** 2
+        coarse = numpy.fft.irfft2(numpy.fft.rfft2(generator.normal(0, 1, (512, 512))) * numpy.exp(-waves * 2000))
+        coarse *= 30 / coarse.std()
+        for i in range(SLICES):
+            rows[i] = ct_slice(generator, coarse)
+        rows.flush()
+
+        def write(i):
+            with open(os.path.join(folder, "png", f"{i // 100:03d}", f"{i:06d}.png"), "wb") as file:
+                file.write(encode_png16(rows[i]))
+        for i in range(0, SLICES, 100):
+            os.makedirs(os.path.join(folder, "png", f"{i // 100:03d}"))
+        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(write, range(SLICES)))
+    folder = whole(os.path.join(work, "ct"), make)
+    return os.path.join(folder, "png"), os.path.join(folder, "slices.npy")
 
 
 def files_of(folder):

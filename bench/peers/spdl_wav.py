@@ -16,7 +16,7 @@ def batches(args):
         rows *= 1 / 32768
         return rows
 
-    yield from spdl_stream.stream([path for path, _ in contestant.labelled_files(args["data"])], args, batch)
+    yield from spdl_stream.stream_of_groups([path for path, _ in contestant.labelled_files(args["data"])], args, batch)
 
 
 contestant.race(batches, ["spdl"])

@@ -3,7 +3,7 @@
 import stoker
 
 KNOWN = {"pad_or_trim": stoker.PadOrTrim, "random_resized_crop": stoker.RandomResizedCrop, "flip": stoker.HorizontalFlip,
-         "normalize": stoker.Normalize}
+         "normalize": stoker.Normalize, "window": stoker.Window, "resize": stoker.Resize}
 
 
 def transforms(names):

@@ -15,10 +15,8 @@ class InOrder(torch.utils.data.Sampler):
             yield from range(self.count)
 
 
-def stream(dataset, args, collate=None):
-    """Batches of `dataset`'s samples. With args["num_workers"] above 0, that many processes of one thread each."""
-    workers = args["num_workers"]
-    if workers:
-        torch.set_num_threads(1)
+def stream(dataset, args):
+    """Batches of `dataset`'s samples, made by args["num_workers"] processes of one thread each."""
+    torch.set_num_threads(1)
     sampler = RandomSampler(dataset, num_samples=ENOUGH) if args["shuffle"] else InOrder(len(dataset))
-    yield from DataLoader(dataset, batch_size=args["batch_size"], sampler=sampler, num_workers=workers, collate_fn=collate)
+    yield from DataLoader(dataset, batch_size=args["batch_size"], sampler=sampler, num_workers=args["num_workers"])

@@ -1,9 +1,10 @@
 """Photos to RandomResizedCrop 224, flip, batches of 64, uint8 and float32, first and later epochs, against eight other loaders."""
 
 import os
+import statistics
 
 import prepare
-from contest import contest, ours, peer
+from contest import contest, ours, peer, plain_table, run_once
 
 BATCH, SIZE, EPOCHS = 64, 224, 2
 UINT8 = {"dtype": "uint8", "min": (0, 32), "max": (223, 255), "mean": (64, 192)}
@@ -24,6 +25,10 @@ def contestants(data, work, count, dtype):
     two, cores = {**job, "num_workers": 2}, len(os.sched_getaffinity(0))
     tensorflow = {**job, "parallel": cores + 1, "layout": "NCHW"}
     dali = {**job, "num_threads": cores}
+
+    def ffcv(name, **more):
+        return {**job, "num_workers": cores, "layout": "NCHW", "file": prepare.ffcv_file(work, name), **more}
+
     rows = [stoker(f"Stoker{mode}, {epochs}", data, count, dtype, epochs == "first epoch", **options)
             for mode, options in (("", {}), (" fast", {"decode": "fast"})) for epochs in ("first epoch", "later epochs")]
     rows += [
@@ -32,10 +37,32 @@ def contestants(data, work, count, dtype):
         peer("DataLoader + OpenCV, 2 workers", "torch_opencv", two, antialias="no"),
         peer("tf.data", "tensorflow_jpeg", tensorflow, antialias="no"),
         peer("DALI on the CPU", "dali_jpeg", {**dali, "antialias": True}, antialias="yes"),
-        peer("DALI on the CPU, antialias off", "dali_jpeg", {**dali, "antialias": False}, antialias="no")]
+        peer("DALI on the CPU, antialias off", "dali_jpeg", {**dali, "antialias": False}, antialias="no"),
+        peer("FFCV, photos encoded again at quality 90", "ffcv_pictures", ffcv("jpeg-q90", mode="jpg", max_resolution=None), antialias="area"),
+        peer("FFCV raw, at most 256 pixels: nothing to decode", "ffcv_pictures", ffcv("jpeg-raw-256", mode="raw", max_resolution=256), antialias="area", kind="reference"),
+        peer("SPDL", "spdl_jpeg", {**job, "num_threads": cores + 1}, antialias="yes"),
+        peer("Grain + OpenCV, 2 threads", "grain_opencv", {**job, "num_threads": 2}, antialias="no"),
+        peer("WebDataset + OpenCV, 2 workers", "webdataset_opencv", {**two, "shards": prepare.jpeg_shards(data)}, antialias="no")]
     if dtype == "uint8":
         rows.append(peer("tf.data, NHWC", "tensorflow_jpeg", {**tensorflow, "layout": "NHWC"}, antialias="no", expect={"shape": [BATCH, SIZE, SIZE, 3]}))
     return rows
+
+
+def recording(args, data, count):
+    """What noting the seek index adds to a first epoch; pairs of runs, because the difference is smaller than the machine's moods."""
+    pairs = []
+    for _ in range(5 * args.rounds):
+        pairs.append({use: run_once(stoker(use, data, count, "uint8", True, seek_index=use), args.work) for use in ("off", "auto")})
+        if any("error" in result for result in pairs[-1].values()):
+            return plain_table("jpeg-rrc, recording the seek index", "", ["failed"], [[result["error"]] for result in pairs[-1].values() if "error" in result])
+    rows = []
+    for what, key in (("time", "seconds"), ("CPU", "cpu_seconds")):
+        off, auto = ([pair[use][key] / pair[use]["items"] for pair in pairs] for use in ("off", "auto"))
+        ratios = sorted(b / a - 1 for a, b in zip(off, auto))
+        rows.append([what, f"{statistics.median(off) * 1e6:,.1f} us", f"{statistics.median(auto) * 1e6:,.1f} us", f"{statistics.median(ratios):+.1%}",
+                     f"{ratios[0]:+.1%} to {ratios[-1]:+.1%} ({len(pairs)} pairs)", f"{min(auto) / min(off) - 1:+.1%}"])
+    return plain_table("jpeg-rrc, recording the seek index in the first epoch, uint8, warm", f"{count:,} JPEG files, one epoch in a new process with an empty cache folder, in turn.",
+                       ["per picture", "seek_index=off", "seek_index=auto", "median of the pairs", "spread", "best against best"], rows)
 
 
 def run(args):
@@ -48,3 +75,4 @@ def run(args):
                       note=f"{count:,} JPEG files, batches [{BATCH}, 3, {SIZE}, {SIZE}] {dtype}, contiguous NCHW" +
                       (", normalized" if dtype == "float32" else "") + f". Peers: {EPOCHS} epochs of one shuffled stream, timed after {count // 2:,} pictures of warm-up. "
                       "Stoker's first epoch: a new process without seek index, start-up inside the time; its later epochs: the two after it.")
+    yield recording(args, data, count)
