@@ -99,9 +99,9 @@ struct WordRows {
   }
 };
 
-// Four rows to one of quadruples of doubles, which the pass along rows takes as vectors.
+// Four rows to one of quadruples, which the pass along rows takes as vectors.
 template <typename Rows>
-STOKER_AVX2 void interleave(const Rows& from, std::size_t count, double* into) noexcept {
+STOKER_AVX2 void interleave(const Rows& from, std::size_t count, float* into) noexcept {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     const __m256 a = from.eight(0, i), b = from.eight(1, i), c = from.eight(2, i), d = from.eight(3, i);
@@ -111,8 +111,8 @@ STOKER_AVX2 void interleave(const Rows& from, std::size_t count, double* into) n
     const __m256 columns[4] = {_mm256_shuffle_ps(ab_low, cd_low, 0x44), _mm256_shuffle_ps(ab_low, cd_low, 0xEE),
                                _mm256_shuffle_ps(ab_high, cd_high, 0x44), _mm256_shuffle_ps(ab_high, cd_high, 0xEE)};
     for (std::size_t k = 0; k < 4; ++k) {
-      _mm256_store_pd(into + (i + k) * 4, _mm256_cvtps_pd(_mm256_castps256_ps128(columns[k])));
-      _mm256_store_pd(into + (i + k + 4) * 4, _mm256_cvtps_pd(_mm256_extractf128_ps(columns[k], 1)));
+      _mm_store_ps(into + (i + k) * 4, _mm256_castps256_ps128(columns[k]));
+      _mm_store_ps(into + (i + k + 4) * 4, _mm256_extractf128_ps(columns[k], 1));
     }
   }
   for (; i < count; ++i) {
@@ -120,7 +120,7 @@ STOKER_AVX2 void interleave(const Rows& from, std::size_t count, double* into) n
   }
 }
 
-void interleave(const std::byte* const (&rows)[4], const Levels& levels, std::size_t count, double* into) noexcept {
+void interleave(const std::byte* const (&rows)[4], const Levels& levels, std::size_t count, float* into) noexcept {
   using What = Levels::What;
   const auto [a, b, c, d] = rows;
   switch (levels.what) {
@@ -135,19 +135,18 @@ void interleave(const std::byte* const (&rows)[4], const Levels& levels, std::si
 
 // One element of four output rows. Taps beyond its own have weight zero, which adds nothing to a finite value.
 template <std::uint32_t kTaps>
-STOKER_AVX2 inline __m128 sum_of_taps(const double* at, std::size_t step, const double* k,
-                                      std::uint32_t taps) noexcept {
+STOKER_AVX2 inline __m128 sum_of_taps(const float* at, std::size_t step, const double* k, std::uint32_t taps) noexcept {
   __m256d sum = _mm256_setzero_pd();
 #pragma GCC unroll 8
   for (std::uint32_t t = 0; t < (kTaps == 0 ? taps : kTaps); ++t) {
-    sum = _mm256_add_pd(sum, _mm256_mul_pd(_mm256_load_pd(at + t * step), _mm256_broadcast_sd(k + t)));
+    sum = _mm256_add_pd(sum, _mm256_mul_pd(_mm256_cvtps_pd(_mm_load_ps(at + t * step)), _mm256_broadcast_sd(k + t)));
   }
   return _mm256_cvtpd_ps(sum);
 }
 
 // kTaps is that of every element; 0: `taps` is. Writes up to three elements beyond `count`.
 template <std::uint32_t kTaps>
-STOKER_AVX2 void across_four(const double* quad, std::size_t step, const ElementTaps* elements, std::size_t count,
+STOKER_AVX2 void across_four(const float* quad, std::size_t step, const ElementTaps* elements, std::size_t count,
                              std::uint32_t taps, const double* k, float* const (&into)[4]) noexcept {
   const auto [first, second, third, fourth] = into;
   for (std::size_t i = 0; i < count; i += 4) {
@@ -254,10 +253,10 @@ bool DeepResizer::prepare_wide(Scratch& scratch) noexcept {
   }
   std::fill(elements_ + out_elements_, elements_ + out_stride_, ElementTaps{});
   const std::size_t past_the_end = std::size_t{taps_} * channels;
-  quad_ = take<double>(scratch, (in_elements_ + past_the_end) * 4);
+  quad_ = take<float>(scratch, (in_elements_ + past_the_end) * 4);
   lines_ = take<float>(scratch, out_stride_ * 4);
   if (quad_ == nullptr || lines_ == nullptr) return false;
-  std::fill_n(quad_ + in_elements_ * 4, past_the_end * 4, 0.0);
+  std::fill_n(quad_ + in_elements_ * 4, past_the_end * 4, 0.0F);
 
   std::uint32_t most = 1;
   if (columns_) {
@@ -309,8 +308,18 @@ void DeepResizer::fill_across(std::uint32_t end) noexcept {
       rows[i] = source_.at(need_.x, std::min(next_ + i, need_.y + need_.height - 1));  // the last may come again
       into[i] = ring_.at(next_ + i);
     }
+    prefetch_rows(next_ + 4);
     interleave(rows, levels_, in_elements_, quad_);
     across(into);
+  }
+}
+
+// The four rows after these: the hardware's own prefetching ends at each page.
+void DeepResizer::prefetch_rows(std::uint32_t first) const noexcept {
+  const std::uint32_t end = std::min(first + 4, need_.y + need_.height);
+  for (std::uint32_t y = first; y < end; ++y) {
+    const std::byte* const row = source_.at(need_.x, y);
+    for (std::size_t at = 0; at < in_elements_ * sizeof(std::uint16_t); at += 64) __builtin_prefetch(row + at);
   }
 }
 

@@ -67,6 +67,7 @@ class DeepResizer {
   void across(float* const (&into)[4]) noexcept;  // the pass along rows, from quad_
   // Rows of the source, levelled and resized along the rows, into the ring: all before `end`, and up to three more.
   void fill_across(std::uint32_t end) noexcept;
+  void prefetch_rows(std::uint32_t first) const noexcept;
   // When columns come first: the next four lines.
   void fill_lines() noexcept;
   // The pass down columns for output row `y`, from rows of the ring.
@@ -87,7 +88,7 @@ class DeepResizer {
   ElementTaps* elements_ = nullptr;  // of each output row
   std::uint32_t next_ = 0;           // source row that comes next
   std::uint32_t made_ = 0;           // lines, when columns come first
-  double* quad_ = nullptr;           // four rows side by side: [element][row]
+  float* quad_ = nullptr;           // four rows side by side: [element][row]
   Ring ring_;                        // what the pass down columns reads
   const float** tops_ = nullptr;     // those of them that one output row takes
   float* shrunk_ = nullptr;          // four rows that the pass down columns made for the pass along rows
