@@ -36,6 +36,7 @@ if(NOT STOKER_XXHASH_INCLUDE)
 endif()
 if(STOKER_BUILD_TESTS)
   stoker_find_package(GTest libgtest-dev)
+  stoker_find_library(stoker_dep::png png.h png libpng-dev)  # a reference, not linked into the product
   include(GoogleTest)
   enable_testing()
 endif()
