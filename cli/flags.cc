@@ -246,6 +246,48 @@ Section common_flags(bool color_is_taken) {
   return section;
 }
 
+std::string in_flags(const std::string& text, const Verb& verb) {
+  const auto is_word = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto flag_of = [&](const std::string& word) -> std::string {
+    std::string flag = "--" + word;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    for (const Section& section : verb.sections) {
+      for (const Flag& known : section.flags) {
+        if (known.name == flag) return flag;
+      }
+    }
+    return "";
+  };
+  std::string out;
+  bool unquoted = false;  // further values of a list lose their quotes too
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_word(text[at]) || (at > 0 && (text[at - 1] == '-' || text[at - 1] == '`' || text[at - 1] == '/'))) {
+      if (!(unquoted && text[at] == '"')) out += text[at];
+      if (text[at] == ';') unquoted = false;
+      ++at;
+      while (at < text.size() && is_word(text[at]) && is_word(text[at - 1])) out += text[at++];
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    const std::string word = text.substr(at, end - at);
+    const bool assigned = end + 1 < text.size() && text[end] == '=';
+    const bool quoted = assigned && text[end + 1] == '"';
+    const std::string flag = quoted || assigned || word.find('_') != std::string::npos ? flag_of(word) : "";
+    at = end;
+    if (flag.empty()) {
+      out += word;
+      continue;
+    }
+    out += flag;
+    if (!assigned) continue;
+    out += ' ';
+    at = end + 1;
+    unquoted = unquoted || quoted;
+  }
+  return out;
+}
+
 std::string short_help(const Verb& verb, int width) {
   std::string out = examples_of(verb.examples, 2, false, sane(width));
   out += "\n" + usage_of(verb);

@@ -76,6 +76,10 @@ std::string short_help(const Verb& verb, int width);
 std::string long_help(const Verb& verb, int width);
 std::string program_help(const std::vector<const Verb*>& verbs, bool everything, int width);
 
+// The engine speaks of options as Python writes them; here they are flags: `raise memory_limit` becomes
+// `raise --memory-limit`, and `on_error="skip"` becomes `--on-error skip`. Words that are no flags of the verb stay.
+std::string in_flags(const std::string& text, const Verb& verb);
+
 // The flags that every verb has: --json, --quiet, --color.
 Section common_flags(bool color_is_taken = false);
 

@@ -423,14 +423,14 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
   for (const auto& [what, count] : seen.mislabelled) {
     row("note", fmt::format("{} file{}: {}; content decides", format_count(count), count == 1 ? "" : "s", what));
   }
-  for (const std::string& note : found.notes) row("note", note);
+  for (const std::string& note : found.notes) row("note", printable(note));
   if (seen.bad.empty()) {
     row("bad files", found.examined_all ? "none" : "none among those read");
   } else {
     row("bad files", terminal.paint(Paint::red, format_count(seen.bad.size())));
     constexpr std::size_t kShown = 20;
     for (std::size_t i = 0; i < std::min(kShown, seen.bad.size()); ++i) {
-      out += fmt::format("    {}: {}\n", seen.bad[i].name, seen.bad[i].cause);
+      out += fmt::format("    {}: {}\n", printable(seen.bad[i].name), seen.bad[i].cause);
     }
     if (seen.bad.size() > kShown)
       out += fmt::format("    and {} more: --json lists all\n", format_count(seen.bad.size() - kShown));

@@ -311,7 +311,7 @@ int run_load(const Arguments& arguments) {
   }
   save();
   for (const std::vector<std::string>& notes : {facts.notes, loader.notes()}) {
-    report.notes.insert(report.notes.end(), notes.begin(), notes.end());
+    for (const std::string& note : notes) report.notes.push_back(printable(in_flags(note, arguments.verb())));
   }
   add_warnings(report, arguments);
   if (face.json) {
@@ -394,8 +394,8 @@ const Verb& load_verb() {
          {"--prefetch-factor", "N", std::to_string(defaults.prefetch_factor), "ready batches beyond the one in use"},
          {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most",
           "bound on memory, as 4GB; hard, over all that the loader holds", true},
-         {"--storage", "HOW", std::string(storage::name(defaults.storage)),
-          "buffered, direct (O_DIRECT), mmap, ram (kept in memory) or auto", true},
+         {"--storage", "HOW", std::string(storage::name(defaults.storage)), "buffered, direct, mmap, ram or auto",
+          true},
          {"--io-depth", "N", "auto", "requests in flight per I/O thread"},
          {"--io-batch", "N", "auto", "requests per submission"},
          {"--read-ahead", "SIZE", "auto", "bytes fetched beyond the ready batches"},

@@ -48,7 +48,11 @@ int run(const std::vector<std::string>& words) {
       answer(short_help(*verb, 80));
       return 0;
     }
-    return verb->run(arguments);
+    try {
+      return verb->run(arguments);
+    } catch (const Error& error) {
+      throw Error(error.kind(), in_flags(error.message(), *verb), in_flags(error.hint(), *verb));
+    }
   }
   std::vector<std::string_view> names;
   std::string list;
@@ -63,8 +67,8 @@ int run(const std::vector<std::string>& words) {
 
 void report(const Error& error) {
   const std::string prefix = error.kind() == ErrorKind::internal ? "internal error" : "error";
-  say(fmt::format("{}: {}\n", prefix, error.message()));
-  if (!error.hint().empty()) say(fmt::format("\nhint: {}\n", error.hint()));
+  say(fmt::format("{}: {}\n", prefix, printable(error.message())));
+  if (!error.hint().empty()) say(fmt::format("\nhint: {}\n", printable(error.hint())));
 }
 
 }  // namespace

@@ -59,6 +59,8 @@ struct ReaderLeft {};
 // Writes all of `text` to stdout. Throws ReaderLeft, or Error where stdout cannot be written.
 void answer(std::string_view text);
 void say(std::string_view text);  // to stderr, never throws
+// Names of files may hold anything: what a terminal would obey is written as \x1B instead. Line ends stay.
+std::string printable(std::string_view text);
 
 // A line on stderr that is redrawn at most ten times a second and is gone afterwards.
 class Bar {

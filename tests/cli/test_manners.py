@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -9,6 +10,7 @@ import subprocess
 
 import pytest
 
+PICTURES = pathlib.Path(__file__).parent.parent / "formats"
 VERBS = ["demo", "inspect", "load"]
 
 
@@ -47,6 +49,26 @@ def test_long_help_of_load_names_every_option_of_the_loader(stoker):
                    json quiet force""".split():
         assert re.search(rf"^  (-q, )?--{re.escape(flag)}\b", text, re.M), flag
     assert "resnet50-h100" in text and "rrc:224" in text
+
+
+def test_errors_speak_of_flags_not_of_python(stoker, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.jpg").write_bytes(b"\xff\xd8 not a picture")
+    (folder / "b.jpg").write_bytes((PICTURES / "rgb.jpg").read_bytes())
+    done = stoker("load", folder, "--transform", "resize:8x8")
+    assert done.returncode == 2
+    assert "use --on-error skip, replace or zero" in done.stderr
+    done = stoker("load", folder, "--transform", "resize:8x8", "--on-error", "skip", "--memory-limit", "10KB")
+    assert "raise --memory-limit, or lower --batch-size or --num-workers" in done.stderr
+
+
+def test_what_a_terminal_would_obey_is_written_out(stoker, tmp_path):
+    (tmp_path / "a\x1b[31m.wav").write_bytes(b"RIFF but no more")
+    for verb in ("inspect", "load"):
+        done = stoker(verb, tmp_path)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "\\x1B[31m" in done.stdout + done.stderr
 
 
 def test_version_is_the_one_of_the_project(stoker):
