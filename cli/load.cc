@@ -72,6 +72,7 @@ loader::LoaderOptions loader_options(const Arguments& arguments, const std::opti
   }
   if (arguments.has("--seek-index")) options.seek_index = loader::parse_seek_index(arguments.text("--seek-index"));
   if (arguments.has("--decode")) options.decode = loader::parse_decode(arguments.text("--decode"));
+  options.exif_orientation = arguments.has("--exif-orientation");
   if (arguments.has("--dtype")) {
     options.output.dtype = parse_dtype(arguments.text("--dtype"));
     if (!options.output.dtype) {
@@ -371,6 +372,7 @@ const Verb& load_verb() {
          {"--seek-index", "USE", std::string(name(defaults.seek_index)),
           "places inside JPEG files that make later crops cheaper: auto (kept and saved), memory (not saved), off"},
          {"--decode", "HOW", std::string(name(defaults.decode)), "exact, fast (approximate) or none (encoded bytes)"},
+         {"--exif-orientation", "", "", "turn pictures as their Exif says before anything else"},
          {"--drop-last", "", "", "leave out a short last batch; the same as --last-batch drop"},
          {"--last-batch", "HOW", "keep", "keep it short, drop it or pad it"},
          {"--rank", "N", std::to_string(defaults.rank), "which of the --world-size equal parts"},

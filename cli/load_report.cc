@@ -295,6 +295,7 @@ ordered_json to_json(const LoadReport& report) {
       {"transform", report.transform},
       {"storage", storage::name(report.options.storage)},
       {"decode", loader::name(report.options.decode)},
+      {"exif_orientation", report.options.exif_orientation},
       {"on_error", loader::name(report.options.on_error)},
       {"num_workers",
        report.options.num_workers == loader::kAuto ? ordered_json("auto") : ordered_json(report.options.num_workers)},

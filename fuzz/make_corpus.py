@@ -45,6 +45,16 @@ def wav(format, bits, channels):
     return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + fmt + b"data" + struct.pack("<I", len(data)) + data
 
 
+def exif(order, orientation):
+    entry = struct.pack(order + "HHIHH", 0x0112, 3, 1, orientation, 0)
+    return (b"II" if order == "<" else b"MM") + struct.pack(order + "HIH", 42, 8, 1) + entry + bytes(4)
+
+
+def with_exif(jpeg, order, orientation):
+    content = b"Exif\0\0" + exif(order, orientation)
+    return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(content) + 2) + content + jpeg[2:]
+
+
 def files():
     for color, depths in {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 8), 4: (8, 16), 6: (8, 16)}.items():
         for depth in depths:
@@ -68,6 +78,9 @@ def main(folder):
     for extension, format in (("jpg", "jpeg"), ("jpg", "jpeg_differential"), ("png", "png"), ("wav", "wav")):
         for path in FORMATS.glob(f"*.{extension}"):
             shutil.copy(path, folder / format / path.name)
+    for order, orientation in (("<", 6), (">", 3)):
+        turned = with_exif((FORMATS / "yuv420.jpg").read_bytes(), order, orientation)
+        (folder / "jpeg" / f"exif-{orientation}.jpg").write_bytes(turned)
 
 
 if __name__ == "__main__":

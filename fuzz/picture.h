@@ -1,12 +1,14 @@
 // Decodes arbitrary bytes as a picture, whole and in part, in every colour and depth, into memory of exactly the size
-// needed.
+// needed, and turns it as its Exif says.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "stoker/codec/codec.h"
+#include "stoker/codec/exif.h"
 
 namespace stoker::fuzz {
 
@@ -15,6 +17,8 @@ inline constexpr std::uint64_t kMaxBytes = 4 << 20;  // of output: larger pictur
 inline void decode_picture(codec::Media media, codec::Bytes bytes) {
   static Budget budget(64 << 20);
   static Scratch scratch(&budget);
+  const codec::Orientation orientation = codec::exif_orientation(media, bytes);
+  if (orientation < codec::Orientation::upright || orientation > codec::Orientation::three_quarter_turn) std::abort();
   codec::ImageInfo info;
   if (!codec::probe_image(media, bytes, info).ok()) return;
   if (info.width == 0 || info.height == 0 || info.channels < 1 || info.channels > 4) std::abort();
@@ -43,7 +47,13 @@ inline void decode_picture(codec::Media media, codec::Bytes bytes) {
   std::vector<std::byte> into(pixels.stride_bytes * decoded.height);
   pixels.data = into.data();
   scratch.reset();
-  (void)codec::decode_image(media, bytes, options, region, pixels, scratch);
+  if (!codec::decode_image(media, bytes, options, region, pixels, scratch).ok()) return;
+  Pixels turned = pixels;
+  if (codec::exchanges_sides(orientation)) std::swap(turned.width, turned.height);
+  turned.stride_bytes = turned.row_bytes();
+  std::vector<std::byte> upright(into.size());
+  turned.data = upright.data();
+  codec::turn_upright(orientation, pixels, turned);
 }
 
 }  // namespace stoker::fuzz

@@ -219,11 +219,11 @@ void set_stream_provider(const nb::object& provider) {
 
 void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t batch_size, bool shuffle,
                std::uint64_t seed, const std::string& last_batch, std::uint64_t rank, std::uint64_t world_size,
-               const std::string& transform, const std::string& color, const std::string& decode, const std::string& seek_index,
-               const std::optional<std::string>& dtype, const std::string& layout, int num_workers,
-               std::uint64_t prefetch_factor, std::uint64_t memory_limit, const std::string& storage,
-               std::uint64_t io_depth, std::uint64_t io_batch, std::uint64_t read_ahead, int io_threads,
-               const std::string& on_error, double max_errors, double timeout, bool pin_memory) {
+               const std::string& transform, const std::string& color, const std::string& decode,
+               const std::string& seek_index, bool exif_orientation, const std::optional<std::string>& dtype,
+               const std::string& layout, int num_workers, std::uint64_t prefetch_factor, std::uint64_t memory_limit,
+               const std::string& storage, std::uint64_t io_depth, std::uint64_t io_batch, std::uint64_t read_ahead,
+               int io_threads, const std::string& on_error, double max_errors, double timeout, bool pin_memory) {
   LoaderOptions options;
   options.batch_size = batch_size;
   options.shuffle = shuffle;
@@ -235,6 +235,7 @@ void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t b
   options.color = loader::parse_color(color);
   options.decode = loader::parse_decode(decode);
   options.seek_index = loader::parse_seek_index(seek_index);
+  options.exif_orientation = exif_orientation;
   options.output.dtype = dtype_option(dtype);
   options.output.layout = loader::parse_layout(layout);
   options.num_workers = num_workers;
@@ -258,10 +259,10 @@ void bind_loader(nb::module_& module) {
   nb::class_<LoaderHandle>(module, "Loader", nb::is_weak_referenceable(), "The engine's loader.")
       .def("__init__", &construct, nb::arg("dataset"), nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
            nb::arg("seed"), nb::arg("last_batch"), nb::arg("rank"), nb::arg("world_size"), nb::arg("transform"),
-           nb::arg("color"), nb::arg("decode"), nb::arg("seek_index"), nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"),
-           nb::arg("prefetch_factor"), nb::arg("memory_limit"), nb::arg("storage"), nb::arg("io_depth"),
-           nb::arg("io_batch"), nb::arg("read_ahead"), nb::arg("io_threads"), nb::arg("on_error"),
-           nb::arg("max_errors"), nb::arg("timeout"), nb::arg("pin_memory"))
+           nb::arg("color"), nb::arg("decode"), nb::arg("seek_index"), nb::arg("exif_orientation"),
+           nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"), nb::arg("prefetch_factor"),
+           nb::arg("memory_limit"), nb::arg("storage"), nb::arg("io_depth"), nb::arg("io_batch"), nb::arg("read_ahead"),
+           nb::arg("io_threads"), nb::arg("on_error"), nb::arg("max_errors"), nb::arg("timeout"), nb::arg("pin_memory"))
       .def_prop_ro("epoch_steps", [](const LoaderHandle& self) { return epoch_steps(self.get()); })
       .def_prop_ro("steps", [](const LoaderHandle& self) { return self.get().steps(); })
       .def_prop_ro("epoch", [](const LoaderHandle& self) { return self.get().epoch(); })

@@ -99,6 +99,7 @@ class Loader:
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
       decode: "exact", "fast", or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
+      exif_orientation: turn pictures as their Exif says before anything else (off, as in torchvision).
       color="rgb|gray|keep", dtype="uint8|float16|bfloat16|float32", layout="NCHW|NHWC|channels_last".
       output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
       copy: arrays of their own instead of views of the loader's memory, so that ``list(loader)`` works.
@@ -132,6 +133,7 @@ class Loader:
         decode: str | Callable[[memoryview], Any] = "exact",
         seek_index: str = "auto",
         color: str = "rgb",
+        exif_orientation: bool = False,
         dtype: str | None = None,
         layout: str = "NCHW",
         output: str = "auto",
@@ -202,7 +204,8 @@ class Loader:
             self._dataset,
             batch_size=_count("batch_size", batch_size), shuffle=bool(shuffle), seed=_seed("seed", seed),
             last_batch=last_batch, rank=rank, world_size=world_size, transform=transform_text, color=color,
-            decode="none" if self._decode else decode, seek_index=_choice("seek_index", seek_index, ("auto", "memory", "off")), dtype=dtype, layout=layout,
+            decode="none" if self._decode else decode, seek_index=_choice("seek_index", seek_index, ("auto", "memory", "off")),
+            exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout,
             num_workers=_workers("num_workers", num_workers),
             prefetch_factor=_count("prefetch_factor", prefetch_factor, none=2, least=0),
             memory_limit=_bytes("memory_limit", memory_limit), storage=storage,

@@ -6,7 +6,9 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
+import zlib
 
 import numpy as np
 import pytest
@@ -258,3 +260,14 @@ def test_few_steps_are_called_few(stoker, sounds):
     assert any(note.startswith("only 5 steps") for note in notes)
     notes = facts(stoker(*SOUNDS, "--steps", "50", "--json"))["notes"]
     assert not any(note.startswith("only ") for note in notes)
+
+
+def test_exif_orientation_turns_pictures(stoker, tmp_path):
+    write_png(tmp_path / "pictures" / "a" / "x.png")  # 8 x 6, to be turned by a quarter
+    path = tmp_path / "pictures" / "a" / "x.png"
+    exif = b"II*\0" + struct.pack("<IHHHIHHI", 8, 1, 0x0112, 3, 1, 6, 0, 0)
+    chunk = struct.pack(">I", len(exif)) + b"eXIf" + exif + struct.pack(">I", zlib.crc32(b"eXIf" + exif))
+    path.write_bytes(path.read_bytes()[:33] + chunk + path.read_bytes()[33:])
+    assert facts(stoker("load", "pictures", "--json"))["output"] == "uint8 [1, 3, 6, 8]"
+    found = facts(stoker("load", "pictures", "--exif-orientation", "--json"))
+    assert found["output"] == "uint8 [1, 3, 8, 6]" and found["options"]["exif_orientation"] is True

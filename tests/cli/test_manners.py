@@ -44,7 +44,7 @@ def test_short_help_fits_one_screen_and_long_help_shows_more(stoker, verb):
 def test_long_help_of_load_names_every_option_of_the_loader(stoker):
     text = stoker("load", "--help").stdout
     for flag in """batch-size [no-]shuffle seed transform epochs num-workers prefetch-factor memory-limit storage io-depth io-batch
-                   read-ahead io-threads dtype layout color decode on-error max-errors timeout drop-last last-batch rank
+                   read-ahead io-threads dtype layout color decode exif-orientation on-error max-errors timeout drop-last last-batch rank
                    world-size label subset subset-seed save-subset class-subset inflate step-ms workload steps save-errors state cold
                    json quiet force""".split():
         assert re.search(rf"^  (-q, )?--{re.escape(flag)}\b", text, re.M), flag

@@ -47,6 +47,7 @@ struct LoaderOptions {
   transform::Ops transform;
   codec::Color color = codec::Color::rgb;
   Decode decode = Decode::exact;
+  bool exif_orientation = false;  // turn pictures as their Exif says, before all else; as Pillow's exif_transpose
   transform::OutputOptions output;
   UseSeekIndex seek_index = UseSeekIndex::automatic;
 

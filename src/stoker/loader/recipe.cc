@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/codec/exif.h"
 #include "stoker/loader/sample_read.h"
 
 namespace stoker::loader {
@@ -18,6 +20,7 @@ using codec::Media;
 
 constexpr std::uint64_t kSamplesToLookAt = 16;
 constexpr std::uint32_t kMaxViews = 64;
+constexpr const char* kPictureDoesNotFit = "the decoded picture does not fit what memory_limit leaves";
 
 Verdict bad(Result result, const char* stage = "decode") noexcept {
   return {result, stage};
@@ -70,13 +73,15 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options) {
   image_options_.deep = plan_->deep();
   if (input.kind == transform::Kind::image) {
     // The decoded picture, its resized rows, and libjpeg's own working memory, for the first sample.
-    scratch_estimate_ = 3 * std::uint64_t{input.width} * input.height * input.channels * (image_options_.deep ? 2 : 1);
+    const std::uint64_t picture = std::uint64_t{input.width} * input.height * input.channels;
+    scratch_estimate_ = (exif_orientation_ ? 4 : 3) * picture * (image_options_.deep ? 2 : 1);
   }
 }
 
 void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options, transform::Input& input) {
   image_options_.color = options.color;
   image_options_.fast = options.decode == Decode::fast;
+  exif_orientation_ = options.exif_orientation;
   if (dataset.facts().array) {
     const codec::ArrayInfo& whole = *dataset.facts().array;
     rows_of_array_ = true;
@@ -114,6 +119,9 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
         result = codec::probe_image(media, sample.bytes, info);
         input.kind = transform::Kind::image;
         input.width = info.width, input.height = info.height;
+        if (exif_orientation_ && codec::exchanges_sides(codec::exif_orientation(media, sample.bytes))) {
+          std::swap(input.width, input.height);
+        }
         input.bits = info.bits;
         input.channels = codec::output_channels(info, image_options_);
         seekable_mcus_ = codec::seekable_mcus(sample.bytes);
@@ -191,6 +199,7 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
                            SeekStore* seek) const noexcept {
   Media media = Media::unknown;
   codec::ImageInfo info;
+  codec::Orientation orientation = codec::Orientation::upright;
   if (rows_of_array_) {
     info.width = row_pixels_.width, info.height = row_pixels_.height;
   } else {
@@ -200,15 +209,18 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     if (image_options_.deep && info.bits != plan_->input().bits) {
       return bad(failed(Code::mismatch, "another number of bits per channel than the first picture"));
     }
+    if (exif_orientation_) orientation = codec::exif_orientation(media, bytes);
   }
 
-  // Every view draws first, so that only what some view needs is decoded.
+  // Every view draws first, so that only what some view needs is decoded. Views see the picture upright.
+  std::uint32_t width = info.width, height = info.height;
+  if (codec::exchanges_sides(orientation)) std::swap(width, height);
   const std::uint32_t views = plan_->view_count();
   std::array<transform::Draw, kMaxViews> draws;
   Rect region;
   for (std::uint32_t view = 0; view < views; ++view) {
     Random random(key.seed, key.epoch, key.id, view);
-    const Result result = plan_->draw(view, info.width, info.height, random, draws[view]);
+    const Result result = plan_->draw(view, width, height, random, draws[view]);
     if (!result.ok()) return bad(result, "transform");
     const Rect& crop = draws[view].crop;
     if (view == 0) {
@@ -227,7 +239,8 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     pixels.data = const_cast<std::byte*>(bytes.data());  // read only from here on
     region = {0, 0, info.width, info.height};
   } else {
-    pixels.width = region.width, pixels.height = region.height;
+    const Rect stored = codec::stored_rect(orientation, region, info.width, info.height);
+    pixels.width = stored.width, pixels.height = stored.height;
     pixels.channels = codec::output_channels(info, image_options_);
     if (pixels.channels != plan_->input().channels) {
       return bad(
@@ -236,14 +249,21 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     pixels.dtype = image_options_.deep ? DType::u16 : DType::u8;
     pixels.stride_bytes = pixels.row_bytes();
     const std::span<std::byte> memory = scratch.take(pixels.stride_bytes * pixels.height);
-    if (memory.empty())
-      return bad(failed(Code::no_memory, "the decoded picture does not fit what memory_limit leaves"));
+    if (memory.empty()) return bad(failed(Code::no_memory, kPictureDoesNotFit));
     pixels.data = memory.data();
     SeekStore::Lease lease;
-    const bool crops = region.width < info.width || region.height < info.height;
+    const bool crops = stored.width < info.width || stored.height < info.height;
     if (seek != nullptr && media == Media::jpeg && crops) seek->lease(bytes, lease);
-    const Result result = codec::decode_image(media, bytes, image_options_, region, pixels, scratch, lease.index());
+    const Result result = codec::decode_image(media, bytes, image_options_, stored, pixels, scratch, lease.index());
     if (!result.ok()) return bad(result);
+    if (orientation != codec::Orientation::upright) {
+      const Pixels from = pixels;
+      pixels.width = region.width, pixels.height = region.height;
+      pixels.stride_bytes = pixels.row_bytes();
+      pixels.data = scratch.take(pixels.stride_bytes * pixels.height).data();
+      if (pixels.data == nullptr) return bad(failed(Code::no_memory, kPictureDoesNotFit));
+      codec::turn_upright(orientation, from, pixels);
+    }
   }
 
   const Scratch::Mark mark = scratch.mark();

@@ -69,6 +69,7 @@ class Recipe {
   std::optional<transform::Plan> plan_;
   std::vector<transform::Output> outputs_;
   codec::ImageOptions image_options_;
+  bool exif_orientation_ = false;
   bool rows_of_array_ = false;  // samples are rows of one .npy: no header of their own
   codec::ArrayInfo row_;        // then: dtype and shape of a row
   Pixels row_pixels_;           // rows used as pictures

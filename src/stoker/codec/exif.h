@@ -1,0 +1,38 @@
+// How a stored picture has to be turned to stand upright: the Exif orientation, and the turning. As Pillow's
+// ImageOps.exif_transpose. Pure; safe from any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "stoker/codec/codec.h"
+
+namespace stoker::codec {
+
+// As Exif numbers them. An upright picture's pixel (x, y) is the stored picture's pixel (a, b), where (a, b) is (x, y),
+// exchanged if the sides are exchanged, and then counted from the other end of either side.
+enum class Orientation : std::uint8_t {
+  upright = 1,
+  mirrored = 2,
+  half_turn = 3,
+  mirrored_half_turn = 4,
+  transposed = 5,
+  quarter_turn = 6,  // the stored picture has to be turned clockwise
+  transversed = 7,
+  three_quarter_turn = 8,
+};
+
+// What the file says: the Exif block of a JPEG or PNG, else the XMP block of a JPEG. Upright where it says nothing, or
+// nothing that makes sense.
+Orientation exif_orientation(Media media, Bytes bytes) noexcept;
+
+constexpr bool exchanges_sides(Orientation orientation) noexcept {
+  return orientation >= Orientation::transposed;
+}
+
+// Where the rectangle of the upright picture lies in the stored one, which is width x height.
+Rect stored_rect(Orientation orientation, const Rect& upright, std::uint32_t width, std::uint32_t height) noexcept;
+
+// `into` has the stored picture's sides (exchanged where they are), channels and dtype, and memory of its own.
+void turn_upright(Orientation orientation, const Pixels& stored, const Pixels& into) noexcept;
+
+}  // namespace stoker::codec
