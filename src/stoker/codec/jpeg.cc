@@ -218,7 +218,8 @@ void store_cmyk(std::byte* row, std::uint32_t count, Color color, DType dtype, s
 // interpolated differently there. Returns the column that the rows now begin with.
 std::uint32_t narrow_to(Job& job, const Rect& region) noexcept {
   jpeg_decompress_struct& jpeg = job.jpeg;
-  const std::uint32_t mcu_width = 8u * jpeg.max_h_samp_factor, mcu_height = 8u * jpeg.max_v_samp_factor;
+  const std::uint32_t side = job.options->fast ? 8 / job.options->scale : 8;
+  const std::uint32_t mcu_width = side * jpeg.max_h_samp_factor, mcu_height = side * jpeg.max_v_samp_factor;
   JDIMENSION left = region.x - std::min(region.x, mcu_width);
   JDIMENSION width = std::min(jpeg.output_width, region.x + region.width + mcu_width) - left;
   if (width < jpeg.output_width) {
@@ -250,7 +251,7 @@ void decode(Job& job) noexcept {
   jpeg_start_decompress(&jpeg);
 
   const Rect region = decoded_region(Media::jpeg, options, *job.region);
-  const std::uint32_t left = options.fast ? 0 : narrow_to(job, region);
+  const std::uint32_t left = narrow_to(job, region);
   const bool straight = region.width == jpeg.output_width && into.dtype == DType::u8 &&
                         into.channels == jpeg.output_components && info.channels != 4;
   const std::size_t row_bytes = std::size_t{jpeg.output_width} * 4;

@@ -1,6 +1,8 @@
 // MCU row by MCU row: entropy-decode all of it, transform the MCUs that the region needs into planes that hold two MCU
 // rows, and give out the pixel rows that are complete. With vertical subsampling the last pixel row of an MCU row has
-// to wait for the next one, whose first chroma row it is blended with.
+// to wait for the next one, whose first chroma row it is blended with. With `fast` nothing is blended; and where the
+// picture is also made smaller, a block becomes fewer samples, as libjpeg has it: as few as the scale says, but twice
+// as many each way of Cb and Cr where they have half of both.
 #include "stoker/codec/jpeg/baseline.h"
 
 #include <algorithm>
@@ -21,17 +23,40 @@ std::uint32_t divided_up(std::uint32_t value, std::uint32_t by) noexcept {
   return (value + by - 1) / by;
 }
 
-// The MCUs, along one axis, that give the samples [first, end) of `size`; `factor` is 2 if chroma has half as many.
+// How many samples there are of what.
+struct Sampling {
+  bool blended;                       // chroma is interpolated, else repeated
+  std::array<std::uint32_t, 3> side;  // of a component's block, in samples: 8 unless the picture is made smaller
+  std::uint32_t h, v;                 // luma samples for one chroma sample, each way
+  std::uint32_t width, height;        // of the decoded picture
+
+  Sampling(const Frame& frame, bool fast, std::uint32_t scale) noexcept
+      : blended(!fast),
+        h(frame.h()),
+        v(frame.v()),
+        width(divided_up(frame.width, scale)),
+        height(divided_up(frame.height, scale)) {
+    side.fill(8 / scale);
+    if (scale > 1 && h == 2 && v == 2) {
+      side[1] = side[2] = 2 * side[0];
+      h = v = 1;
+    }
+  }
+};
+
+// The MCUs, along one axis, that give the samples [first, end) of `size`; `factor` is 2 if chroma has half as many, and
+// has `side` of them in an MCU.
 struct Span {
   std::uint32_t first, end;
 };
-Span mcus_for(std::uint32_t first, std::uint32_t end, std::uint32_t size, std::uint32_t factor) noexcept {
+Span mcus_for(std::uint32_t first, std::uint32_t end, std::uint32_t size, std::uint32_t factor, std::uint32_t side,
+              bool blended) noexcept {
   std::uint32_t low = first / factor, high = (end - 1) / factor;
-  if (factor == 2) {  // interpolation needs a neighbour
+  if (factor == 2 && blended) {  // interpolation needs a neighbour
     if (low > 0) --low;
     if (high + 1 < divided_up(size, 2)) ++high;
   }
-  return {low / 8, high / 8 + 1};
+  return {low / side, high / side + 1};
 }
 
 // Two MCU rows of one component; only the columns that the region needs.
@@ -45,9 +70,11 @@ struct Plane {
 
 class Decoder {
  public:
-  Decoder(const Frame& frame, Color color, const Rect& region, const Pixels& into, SeekIndex* index,
-          const Kernels& kernels) noexcept
+  // `region` is of the decoded picture.
+  Decoder(const Frame& frame, const Sampling& sampling, Color color, const Rect& region, const Pixels& into,
+          SeekIndex* index, const Kernels& kernels) noexcept
       : frame_(frame),
+        sampling_(sampling),
         color_(color),
         region_(region),
         into_(into),
@@ -55,8 +82,10 @@ class Decoder {
         kernels_(kernels),
         mcus_across_(divided_up(frame.width, 8 * frame.h())),
         mcus_down_(divided_up(frame.height, 8 * frame.v())),
-        columns_(mcus_for(region.x, region.x + region.width, frame.width, frame.h())),
-        rows_(mcus_for(region.y, region.y + region.height, frame.height, frame.v())) {}
+        columns_(mcus_for(region.x, region.x + region.width, sampling.width, sampling.h, sampling.side[1],
+                          sampling.blended)),
+        rows_(mcus_for(region.y, region.y + region.height, sampling.height, sampling.v, sampling.side[1],
+                       sampling.blended)) {}
 
   bool prepare(Scratch& scratch) noexcept;
   bool run(Bytes data) noexcept;
@@ -68,11 +97,12 @@ class Decoder {
   void transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, std::size_t mcus) noexcept;
   void repeat_edges(std::uint32_t mcu_row) noexcept;
   void give_row(std::uint32_t y) noexcept;
-  const std::uint8_t* chroma_row(std::size_t component, std::uint32_t y) noexcept;
+  const std::uint8_t* blended_row(std::size_t component, std::uint32_t y) noexcept;
 
   const Frame& frame_;
+  const Sampling sampling_;
   const Color color_;
-  const Rect& region_;
+  const Rect region_;
   const Pixels& into_;
   SeekIndex* const index_;
   const Kernels& kernels_;
@@ -114,6 +144,7 @@ bool Decoder::build_tables(Scratch& scratch) noexcept {
       if (table == nullptr || !build(frame_.ac[component.ac], *table)) return false;
       layout_.ac[i] = table;
     }
+    layout_.mean_only[i] = sampling_.side[i] == 1;
     for (int block = 0; block < component.h * component.v; ++block) {
       layout_.component[layout_.blocks++] = static_cast<std::uint8_t>(i);
     }
@@ -132,8 +163,9 @@ bool Decoder::prepare(Scratch& scratch) noexcept {
   for (std::size_t i = 0; i < frame_.components; ++i) {
     const Component& component = frame_.component[i];
     Plane& plane = plane_[i];
-    plane.rows = 16u * component.v;
-    plane.stride = kLeftPad + std::size_t{columns_.end - columns_.first} * component.h * 8 + kRowSlack + 32;
+    plane.rows = 2u * sampling_.side[i] * component.v;
+    plane.stride =
+        kLeftPad + std::size_t{columns_.end - columns_.first} * component.h * sampling_.side[i] + kRowSlack + 32;
     plane.first = reinterpret_cast<std::uint8_t*>(take(plane.stride * plane.rows)) + kLeftPad;
     if (i > 0) upsampled_[i] = reinterpret_cast<std::uint8_t*>(take(std::size_t{region_.width} + 2 + kRowSlack));
   }
@@ -158,9 +190,12 @@ bool Decoder::run(Bytes data) noexcept {
       transform_strip(row, mcu, count);
       mcu += count;
     }
-    repeat_edges(row);
+    if (sampling_.blended) repeat_edges(row);
     std::uint32_t complete = bottom;
-    if (row + 1 < rows_.end) complete = std::min(bottom, (row + 1) * 8 * frame_.v() - (frame_.v() - 1));
+    if (row + 1 < rows_.end) {
+      complete =
+          std::min(bottom, (row + 1) * sampling_.side[0] * frame_.v() - (sampling_.blended ? sampling_.v - 1 : 0));
+    }
     for (; y < complete; ++y) give_row(y);
   }
   const bool whole = rows_.end == mcus_down_ && columns_.end == mcus_across_;
@@ -212,16 +247,24 @@ void Decoder::transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, st
   for (std::size_t i = 0; i < frame_.components; ++i) {
     const Component& component = frame_.component[i];
     const std::int16_t* const quant = frame_.quant[component.quant].values.data();
-    const std::size_t h = component.h, stride = plane_[i].stride;
+    const std::size_t h = component.h, stride = plane_[i].stride, side = sampling_.side[i];
+    Kernels::Transform* const transform = side == 8   ? kernels_.transform
+                                          : side == 4 ? kernels_.transform_to_4
+                                                      : kernels_.transform_to_2;
     for (std::size_t line = 0; line < component.v; ++line) {
-      const auto top = static_cast<std::uint32_t>((std::size_t{mcu_row} * component.v + line) * 8);
-      std::uint8_t* into = plane_[i].row(top) + (first_mcu - columns_.first) * h * 8;
-      for (std::size_t column = 0; column < mcus * h; column += 2, into += 16) {
+      const auto top = static_cast<std::uint32_t>((std::size_t{mcu_row} * component.v + line) * side);
+      std::uint8_t* into = plane_[i].row(top) + (first_mcu - columns_.first) * h * side;
+      for (std::size_t column = 0; column < mcus * h; column += 2, into += 2 * side) {
         const bool paired = column + 1 < mcus * h;
         const std::size_t a = column / h * layout_.blocks + first_block + line * h + column % h;
         const std::size_t b = !paired ? a : h == 2 ? a + 1 : a + layout_.blocks;
-        kernels_.transform(blocks_[a], blocks_[b], quant, std::max(last_[a], last_[b]), into, into + (paired ? 8 : 0),
-                           stride);
+        if (side == 1) {
+          into[0] = mean_sample(blocks_[a].coefficient[0], quant[0]);
+          if (paired) into[1] = mean_sample(blocks_[b].coefficient[0], quant[0]);
+          continue;
+        }
+        transform(blocks_[a], blocks_[b], quant, std::max(last_[a], last_[b]), into, into + (paired ? side : 0),
+                  stride);
       }
     }
     first_block += h * component.v;
@@ -241,7 +284,7 @@ void Decoder::repeat_edges(std::uint32_t mcu_row) noexcept {
   }
 }
 
-const std::uint8_t* Decoder::chroma_row(std::size_t component, std::uint32_t y) noexcept {
+const std::uint8_t* Decoder::blended_row(std::size_t component, std::uint32_t y) noexcept {
   const std::uint32_t h = frame_.h(), v = frame_.v();
   const std::uint32_t x = region_.x / h, near_y = y / v;
   const std::size_t count = (region_.x + region_.width - 1) / h - x + 1;
@@ -267,14 +310,24 @@ const std::uint8_t* Decoder::chroma_row(std::size_t component, std::uint32_t y) 
 
 void Decoder::give_row(std::uint32_t y) noexcept {
   std::byte* const slot = into_.data + std::size_t{y - region_.y} * into_.stride_bytes;
-  const std::uint8_t* const luma = plane_[0].row(y) + (region_.x - columns_.first * 8 * frame_.h());
+  const std::uint8_t* const luma = plane_[0].row(y) + (region_.x - columns_.first * sampling_.side[0] * frame_.h());
   if (frame_.components == 1) {
     return store_row({reinterpret_cast<const std::byte*>(luma), region_.width, 1, false}, color_, into_.dtype, slot);
   }
-  const std::uint8_t* const cb = chroma_row(1, y);
-  const std::uint8_t* const cr = chroma_row(2, y);
   std::byte* const rgb = rgb_ != nullptr ? rgb_ : slot;
-  kernels_.to_rgb(luma, cb, cr, region_.width, reinterpret_cast<std::uint8_t*>(rgb));
+  auto* const into = reinterpret_cast<std::uint8_t*>(rgb);
+  if (sampling_.blended) {
+    kernels_.to_rgb(luma, blended_row(1, y), blended_row(2, y), region_.width, into);
+  } else {
+    const std::size_t offset = region_.x / sampling_.h - columns_.first * sampling_.side[1];
+    const std::uint8_t* const cb = plane_[1].row(y / sampling_.v) + offset;
+    const std::uint8_t* const cr = plane_[2].row(y / sampling_.v) + offset;
+    if (sampling_.h == 1) {
+      kernels_.to_rgb(luma, cb, cr, region_.width, into);
+    } else {
+      kernels_.to_rgb_repeated(luma, cb, cr, region_.x % 2, region_.width, into);
+    }
+  }
   if (rgb_ != nullptr) store_row({rgb, region_.width, 3, false}, color_, into_.dtype, slot);
 }
 
@@ -291,7 +344,7 @@ bool has_enough_data(const Frame& frame, std::size_t bytes) noexcept {
 
 bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
                      SeekIndex* index, const Kernels& kernels) noexcept {
-  if (!runs_fast_code() || options.fast) return false;
+  if (!runs_fast_code()) return false;
   if (index != nullptr && (index->step == 0 || index->known > index->places.size())) return false;
   Frame frame;
   if (!read_headers(bytes, frame)) return false;
@@ -299,10 +352,12 @@ bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& regio
   if (!check_request(Media::jpeg, info, options, region, into).ok()) return false;
   if (!has_enough_data(frame, bytes.size() - frame.scan_offset)) return false;
   // libjpeg interpolates no chroma rows of one or two samples.
-  if (frame.h() == 2 && frame.width <= 4) return false;
+  if (!options.fast && frame.h() == 2 && frame.width <= 4) return false;
 
   const Scratch::Mark mark = scratch.mark();
-  Decoder decoder(frame, options.color, region, into, index, kernels);
+  const Sampling sampling(frame, options.fast, options.fast ? options.scale : 1);
+  const Rect decoded = decoded_region(Media::jpeg, options, region);
+  Decoder decoder(frame, sampling, options.color, decoded, into, index, kernels);
   const bool done = decoder.prepare(scratch) && decoder.run(bytes.subspan(frame.scan_offset));
   scratch.rewind(mark);
   return done;

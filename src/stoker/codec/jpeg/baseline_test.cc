@@ -278,7 +278,7 @@ TEST_F(OwnJpeg, DeclinesRequestsThatDoNotFit) {
   EXPECT_FALSE(decodes({1, 0, 40, 30}, {nullptr, 120, 40, 30, 3, DType::u8}));
   EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 119, 40, 30, 3, DType::u8}));
   EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 120, 40, 30, 1, DType::u8}));
-  EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 120, 40, 30, 3, DType::u8}, {.fast = true}));
+  EXPECT_FALSE(decodes({0, 0, 40, 30}, {nullptr, 120, 40, 30, 3, DType::u8}, {.fast = true, .scale = 3}));
 }
 
 TEST_F(OwnJpeg, DeclinesWithoutMemory) {

@@ -18,10 +18,23 @@ static_assert(kStripBytes + kSlackBytes < EntropyDecoder::kWindowBytes / 2);
 
 constexpr unsigned kBad = 255;  // instead of the last coefficient's index
 
+// Counted in bytes, 255 at a time: that many fit, and sixteen are compared at once.
+std::size_t count_ff(const std::byte* at, const std::byte* end) noexcept {
+  std::size_t total = 0;
+  while (at != end) {
+    const std::byte* const stop = at + std::min<std::ptrdiff_t>(255, end - at);
+    std::uint8_t found = 0;
+    for (; at != stop; ++at) found = static_cast<std::uint8_t>(found + (*at == std::byte{0xFF} ? 1 : 0));
+    total += found;
+  }
+  return total;
+}
+
 }  // namespace
 
 EntropyDecoder::EntropyDecoder(Bytes data, const McuLayout& layout, std::span<std::byte> window) noexcept
     : layout_(layout),
+      has_means_(layout.mean_only[0] || layout.mean_only[1] || layout.mean_only[2]),
       scan_(data),
       data_(data),
       window_(window.data()),
@@ -40,7 +53,7 @@ void EntropyDecoder::start_at(std::size_t offset) noexcept {
 
 // Each FF in the window is two bytes in the scan.
 void EntropyDecoder::measure_to(const std::byte* at) noexcept {
-  measured_offset_ += static_cast<std::size_t>(at - measured_ + std::count(measured_, at, std::byte{0xFF}));
+  measured_offset_ += static_cast<std::size_t>(at - measured_) + count_ff(measured_, at);
   measured_ = at;
 }
 
@@ -235,7 +248,7 @@ template <bool kStore>
   return k;
 }
 
-template <bool kStore>
+template <bool kStore, bool kMeans>
 bool EntropyDecoder::run(std::size_t mcus, Block* blocks, std::uint8_t* last) noexcept {
   fill_window();
   Bits bits = bits_;
@@ -244,6 +257,15 @@ bool EntropyDecoder::run(std::size_t mcus, Block* blocks, std::uint8_t* last) no
     for (std::size_t i = 0; i < layout_.blocks; ++i) {
       const std::size_t component = layout_.component[i];
       std::int16_t* block = nullptr;
+      if constexpr (kMeans) {
+        if (layout_.mean_only[component]) {
+          std::int32_t& mean = predictor_[component];
+          if (decode_block<false>(bits, *layout_.dc[component], *layout_.ac[component], mean, block) > 63) return false;
+          blocks++->coefficient[0] = static_cast<std::int16_t>(mean);
+          *last++ = 0;
+          continue;
+        }
+      }
       if constexpr (kStore) {
         block = blocks->coefficient;
         // In pieces of one register: a whole block becomes a string instruction, which is slow to start.
@@ -262,7 +284,7 @@ bool EntropyDecoder::run(std::size_t mcus, Block* blocks, std::uint8_t* last) no
 }
 
 bool EntropyDecoder::decode(std::size_t mcus, Block* blocks, std::uint8_t* last) noexcept {
-  return run<true>(mcus, blocks, last);
+  return has_means_ ? run<true, true>(mcus, blocks, last) : run<true>(mcus, blocks, last);
 }
 
 bool EntropyDecoder::skip(std::size_t mcus) noexcept {

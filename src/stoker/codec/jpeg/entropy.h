@@ -23,6 +23,7 @@ struct McuLayout {
   std::array<std::uint8_t, kMaxMcuBlocks> component{};
   std::array<const DcTable*, 3> dc{};  // by component
   std::array<const AcTable*, 3> ac{};
+  std::array<bool, 3> mean_only{};  // of this component's blocks, only the first coefficient is wanted
 };
 
 struct alignas(32) Block {
@@ -37,7 +38,7 @@ class EntropyDecoder {
   EntropyDecoder(Bytes data, const McuLayout& layout, std::span<std::byte> window) noexcept;
 
   // The next `mcus` MCUs, of at most kMaxStripBlocks blocks. `last` gets for each block an index, in zigzag order,
-  // beyond which there are only zeros.
+  // beyond which there are only zeros. Of a block of which only the mean is wanted, nothing else is written.
   bool decode(std::size_t mcus, Block* blocks, std::uint8_t* last) noexcept;
   bool skip(std::size_t mcus) noexcept;
 
@@ -58,7 +59,7 @@ class EntropyDecoder {
     std::uint32_t count = 0;   // of bits that are in the buffer for certain; there may be up to seven more
   };
 
-  template <bool kStore>
+  template <bool kStore, bool kMeans = false>
   STOKER_JPEG_FAST bool run(std::size_t mcus, Block* blocks, std::uint8_t* last) noexcept;
   template <bool kStore>
   STOKER_JPEG_FAST static unsigned decode_block(Bits& bits, const DcTable& dc, const AcTable& ac,
@@ -68,6 +69,7 @@ class EntropyDecoder {
   void measure_to(const std::byte* at) noexcept;
 
   const McuLayout& layout_;
+  const bool has_means_;
   const Bytes scan_;
   Bytes data_;               // what is not in the window yet
   std::byte* const window_;  // data without the zeros that are stuffed behind each FF

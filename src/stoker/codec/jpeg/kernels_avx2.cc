@@ -2,57 +2,13 @@
 
 #if defined(__x86_64__)
 
-#include <cstring>
-
-#include <immintrin.h>
-
-#include "stoker/codec/jpeg/target.h"
+#include "stoker/codec/jpeg/reduced_avx2.h"
+#include "stoker/codec/jpeg/steps_avx2.h"
 
 namespace stoker::codec::jpeg {
 namespace {
 
-#define STOKER_STEP STOKER_JPEG_FAST [[gnu::always_inline]] inline
-
-// ---- the transform: one block in each 128-bit half, so that no value crosses the halves
-
-// Eight lines of eight 16-bit values, twice.
-struct Lines {
-  __m256i line[8];
-};
-
-// 32-bit products of the values 0-3 and 4-7 of each half.
-struct Wide {
-  __m256i low, high;
-};
-
-STOKER_STEP __m256i factors(int a, int b) noexcept {
-  return _mm256_set1_epi32(static_cast<int>(static_cast<unsigned>(b) << 16 | (static_cast<unsigned>(a) & 0xFFFF)));
-}
-
-// a * factor_a + b * factor_b, given a and b alternating.
-STOKER_STEP Wide times(const Wide& pairs, __m256i pair_of_factors) noexcept {
-  return {_mm256_madd_epi16(pairs.low, pair_of_factors), _mm256_madd_epi16(pairs.high, pair_of_factors)};
-}
-STOKER_STEP Wide alternating(__m256i a, __m256i b) noexcept {
-  return {_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)};
-}
-STOKER_STEP Wide operator+(const Wide& a, const Wide& b) noexcept {
-  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
-}
-STOKER_STEP Wide operator-(const Wide& a, const Wide& b) noexcept {
-  return {_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)};
-}
-STOKER_STEP Wide scaled_up(__m256i values) noexcept {  // by 2^13
-  const __m256i zero = _mm256_setzero_si256();
-  return {_mm256_srai_epi32(_mm256_unpacklo_epi16(zero, values), 3),
-          _mm256_srai_epi32(_mm256_unpackhi_epi16(zero, values), 3)};
-}
-template <int kBits>
-STOKER_STEP __m256i scaled_down(const Wide& values) noexcept {
-  const __m256i half = _mm256_set1_epi32(1 << (kBits - 1));
-  return _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(values.low, half), kBits),
-                            _mm256_srai_epi32(_mm256_add_epi32(values.high, half), kBits));
-}
+// ---- the transform
 
 template <int kBits>
 STOKER_STEP Lines combined(const Wide (&even)[4], const Wide (&odd)[4]) noexcept {
@@ -68,7 +24,7 @@ STOKER_STEP Lines combined(const Wide (&even)[4], const Wide (&odd)[4]) noexcept
 template <int kBits>
 STOKER_STEP Lines transform_lines(const Lines& in) noexcept {
   const __m256i* x = in.line;
-  const Wide even04 = scaled_up(_mm256_add_epi16(x[0], x[4])), even4 = scaled_up(_mm256_sub_epi16(x[0], x[4]));
+  const Wide even04 = scaled_up<13>(_mm256_add_epi16(x[0], x[4])), even4 = scaled_up<13>(_mm256_sub_epi16(x[0], x[4]));
   const Wide x26 = alternating(x[2], x[6]);
   const Wide even2 = times(x26, factors(4433, 4433 - 15137)), even3 = times(x26, factors(4433 + 6270, 4433));
   const Wide even[4] = {even04 + even3, even4 + even2, even4 - even2, even04 - even3};
@@ -83,7 +39,7 @@ STOKER_STEP Lines transform_lines(const Lines& in) noexcept {
 
 // The same if lines 4 to 7 are zero; the sums of the odd part are multiplied out.
 STOKER_STEP void transform_four(const __m256i* x, Wide (&even)[4], Wide (&odd)[4]) noexcept {
-  const Wide even0 = scaled_up(x[0]);
+  const Wide even0 = scaled_up<13>(x[0]);
   const Wide x2 = alternating(x[2], _mm256_setzero_si256());
   const Wide even2 = times(x2, factors(4433, 0)), even3 = times(x2, factors(4433 + 6270, 0));
   even[0] = even0 + even3;
@@ -144,35 +100,16 @@ STOKER_STEP void store_columns(const Lines& columns, std::uint8_t* into_a, std::
   store_two_rows(_mm256_unpackhi_epi32(left4, right4), 6, into_a, into_b, stride);
 }
 
-STOKER_STEP __m256i dequantized_row(const Block& a, const Block& b, const std::int16_t* quant, int row) noexcept {
-  const auto* of_a = reinterpret_cast<const __m128i*>(a.coefficient) + row;
-  const auto* of_b = reinterpret_cast<const __m128i*>(b.coefficient) + row;
-  const auto* of_quant = reinterpret_cast<const __m128i*>(quant) + row;
-  const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_load_si128(of_a)), _mm_load_si128(of_b), 1);
-  return _mm256_mullo_epi16(both, _mm256_broadcastsi128_si256(_mm_loadu_si128(of_quant)));
-}
-
-STOKER_STEP void fill_block(std::int16_t dc, std::int16_t quant, std::uint8_t* into, std::size_t stride) noexcept {
-  const auto column = static_cast<std::int16_t>(dc * quant * 4);
-  const int value = (column + 16) >> 5;
-  const auto sample = static_cast<std::uint8_t>((value < -128 ? -128 : value > 127 ? 127 : value) + 128);
-  for (std::size_t y = 0; y < 8; ++y) std::memset(into + y * stride, sample, 8);
-}
-
 STOKER_JPEG_FAST void transform(const Block& a, const Block& b, const std::int16_t* quant, unsigned last,
                                 std::uint8_t* into_a, std::uint8_t* into_b, std::size_t stride) noexcept {
   if (last == 0) {
-    fill_block(a.coefficient[0], quant[0], into_a, stride);
-    fill_block(b.coefficient[0], quant[0], into_b, stride);
+    fill_block<8>(a.coefficient[0], quant[0], into_a, stride);
+    fill_block<8>(b.coefficient[0], quant[0], into_b, stride);
     return;
   }
   Lines rows;
   rows.line[0] = dequantized_row(a, b, quant, 0);
-  // In no whole file: what overflows then depends on details that the plain kernel has.
-  const __m256i beyond = _mm256_cmpgt_epi16(_mm256_abs_epi16(rows.line[0]), _mm256_set1_epi16(8190));
-  const __m256i least = _mm256_cmpeq_epi16(rows.line[0], _mm256_set1_epi16(-32768));  // has no absolute value
-  const __m256i odd_ones = _mm256_or_si256(beyond, least);
-  if (!_mm256_testz_si256(odd_ones, odd_ones)) [[unlikely]] {
+  if (is_beyond_files(rows.line[0])) [[unlikely]] {
     return kPlainKernels.transform(a, b, quant, last, into_a, into_b, stride);
   }
   rows.line[1] = dequantized_row(a, b, quant, 1);
@@ -295,6 +232,15 @@ STOKER_STEP __m256i interleaved(const Rgb& rgb, int third) noexcept {
       _mm256_shuffle_epi8(rgb.b, _mm256_broadcastsi128_si256(_mm_load_si128(spread + 2))));
 }
 
+// 32 pixels of bytes.
+STOKER_STEP void store_rgb(const Rgb& rgb, std::uint8_t* into) noexcept {
+  // Each has 16 bytes of pixels 0-15 and 16 bytes of pixels 16-31.
+  const __m256i a = interleaved(rgb, 0), b = interleaved(rgb, 1), c = interleaved(rgb, 2);
+  store32(into, _mm256_permute2x128_si256(a, b, 0x20));
+  store32(into + 32, _mm256_permute2x128_si256(c, a, 0x30));
+  store32(into + 64, _mm256_permute2x128_si256(b, c, 0x31));
+}
+
 STOKER_STEP void convert32(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
                            std::uint8_t* into) noexcept {
   const __m256i zero = _mm256_setzero_si256(), center = _mm256_set1_epi16(128);
@@ -305,13 +251,40 @@ STOKER_STEP void convert32(const std::uint8_t* y, const std::uint8_t* cb, const 
                             _mm256_sub_epi16(_mm256_unpacklo_epi8(crs, zero), center));
   const Rgb high = converted(_mm256_unpackhi_epi8(ys, zero), _mm256_sub_epi16(_mm256_unpackhi_epi8(cbs, zero), center),
                              _mm256_sub_epi16(_mm256_unpackhi_epi8(crs, zero), center));
-  const Rgb rgb = {_mm256_packus_epi16(low.r, high.r), _mm256_packus_epi16(low.g, high.g),
-                   _mm256_packus_epi16(low.b, high.b)};
-  // Each has 16 bytes of pixels 0-15 and 16 bytes of pixels 16-31.
-  const __m256i a = interleaved(rgb, 0), b = interleaved(rgb, 1), c = interleaved(rgb, 2);
-  store32(into, _mm256_permute2x128_si256(a, b, 0x20));
-  store32(into + 32, _mm256_permute2x128_si256(c, a, 0x30));
-  store32(into + 64, _mm256_permute2x128_si256(b, c, 0x31));
+  store_rgb(
+      {_mm256_packus_epi16(low.r, high.r), _mm256_packus_epi16(low.g, high.g), _mm256_packus_epi16(low.b, high.b)},
+      into);
+}
+
+// 32 bytes, to each two of which one of 16 values is added.
+STOKER_STEP __m256i added_to_two(__m256i bytes, __m256i more) noexcept {
+  const __m256i zero = _mm256_setzero_si256();
+  return _mm256_packus_epi16(_mm256_add_epi16(_mm256_unpacklo_epi8(bytes, zero), _mm256_unpacklo_epi16(more, more)),
+                             _mm256_add_epi16(_mm256_unpackhi_epi8(bytes, zero), _mm256_unpackhi_epi16(more, more)));
+}
+
+STOKER_STEP void convert32_repeated(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
+                                    std::uint8_t* into) noexcept {
+  const __m256i zero = _mm256_setzero_si256(), center = _mm256_set1_epi16(128);
+  const __m256i ys = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(y));
+  // What Cb and Cr add to the brightness, once for two pixels.
+  const Rgb more = converted(zero, _mm256_sub_epi16(widened(cb), center), _mm256_sub_epi16(widened(cr), center));
+  store_rgb({added_to_two(ys, more.r), added_to_two(ys, more.g), added_to_two(ys, more.b)}, into);
+}
+
+STOKER_JPEG_FAST void to_rgb_repeated(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
+                                      std::size_t odd, std::size_t count, std::uint8_t* into) noexcept {
+  if (odd != 0 && count != 0) {
+    kPlainKernels.to_rgb(y++, cb++, cr++, 1, into);
+    into += 3;
+    --count;
+  }
+  std::size_t i = 0;
+  for (; i + 32 <= count; i += 32) convert32_repeated(y + i, cb + i / 2, cr + i / 2, into + 3 * i);
+  if (i == count) return;
+  std::uint8_t rest[96];
+  convert32_repeated(y + i, cb + i / 2, cr + i / 2, rest);
+  std::memcpy(into + 3 * i, rest, 3 * (count - i));
 }
 
 STOKER_JPEG_FAST void to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::size_t count,
@@ -326,7 +299,8 @@ STOKER_JPEG_FAST void to_rgb(const std::uint8_t* y, const std::uint8_t* cb, cons
 
 }  // namespace
 
-constexpr Kernels kAvx2Kernels = {transform, double_row, double_between, blend, to_rgb};
+constexpr Kernels kAvx2Kernels = {
+    transform, transform_to_4_avx2, transform_to_2_avx2, double_row, double_between, blend, to_rgb, to_rgb_repeated};
 
 }  // namespace stoker::codec::jpeg
 

@@ -39,10 +39,14 @@ class JpegKernels : public testing::Test {
   Random random_{11, 12, 13};
 };
 
+// To blocks of 8, 4 and 2 samples each way, one after the other.
 Values transformed(const Kernels& kernels, const Block& a, const Block& b, const std::int16_t* quant, unsigned last) {
   constexpr std::size_t kStride = 40;
-  Values samples(kStride * 8, 0xEE);
-  kernels.transform(a, b, quant, last, samples.data() + 3, samples.data() + 21, kStride);
+  Values samples(kStride * 14, 0xEE);
+  std::uint8_t* into = samples.data() + 3;
+  kernels.transform(a, b, quant, last, into, into + 18, kStride);
+  kernels.transform_to_4(a, b, quant, last, into + 8 * kStride, into + 8 * kStride + 18, kStride);
+  kernels.transform_to_2(a, b, quant, last, into + 12 * kStride, into + 12 * kStride + 18, kStride);
   return samples;
 }
 
@@ -88,8 +92,8 @@ TEST_F(JpegKernels, WriteNothingBesideTheirBlocks) {
     const Values samples =
         transformed(kAvx2Kernels, block(last, -100, 100), block(last, -100, 100), quant.data(), last);
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      const std::size_t x = i % 40;
-      if (x < 3 || (x >= 11 && x < 21) || x >= 29) {
+      const std::size_t x = i % 40, y = i / 40, side = y < 8 ? 8 : y < 12 ? 4 : 2;
+      if (x < 3 || (x >= 3 + side && x < 21) || x >= 21 + side) {
         ASSERT_EQ(samples[i], 0xEE) << i;
       }
     }
@@ -134,6 +138,19 @@ TEST_F(JpegKernels, ConvertEveryColourAlike) {
       kPlainKernels.to_rgb(y.data(), cb.data(), cr.data(), 256, plain.data());
       kAvx2Kernels.to_rgb(y.data(), cb.data(), cr.data(), 256, fast.data());
       ASSERT_EQ(plain, fast) << blue << " " << red;
+    }
+  }
+}
+
+TEST_F(JpegKernels, ConvertColoursThatAreRepeatedAlikeAndWriteNothingBehind) {
+  const Values y = noise(100 + kRowSlack), cb = noise(51 + kRowSlack), cr = noise(51 + kRowSlack);
+  for (std::size_t count = 0; count <= 100; ++count) {
+    for (const std::size_t odd : {0u, 1u}) {
+      Values plain(303, 0xEE), fast(303, 0xEE);
+      kPlainKernels.to_rgb_repeated(y.data(), cb.data(), cr.data(), odd, count, plain.data());
+      kAvx2Kernels.to_rgb_repeated(y.data(), cb.data(), cr.data(), odd, count, fast.data());
+      ASSERT_EQ(plain, fast) << count;
+      ASSERT_EQ(fast[3 * count], 0xEE);
     }
   }
 }
