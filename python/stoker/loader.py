@@ -97,7 +97,7 @@ class Loader:
       batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
       seek_index: note places inside JPEG files as they are decoded, so that later crops decode only what they touch, with the same pixels:
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
-      decode: "exact", "fast", or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
+      decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
       exif_orientation: turn pictures as their Exif says before anything else (off, as in torchvision).
       color="rgb|gray|keep", dtype="uint8|float16|bfloat16|float32", layout="NCHW|NHWC|channels_last".

@@ -194,6 +194,13 @@ Rect stored_rect(Orientation orientation, const Rect& upright, std::uint32_t wid
   return rect;
 }
 
+Corner upright_corner(Orientation orientation, const StoredArea& area, std::uint32_t width,
+                      std::uint32_t height) noexcept {
+  const std::int64_t x = counts_columns_back(orientation) ? width - area.right : area.left;
+  const std::int64_t y = counts_rows_back(orientation) ? height - area.bottom : area.top;
+  return exchanges_sides(orientation) ? Corner{y, x} : Corner{x, y};
+}
+
 void turn_upright(Orientation orientation, const Pixels& stored, const Pixels& into) noexcept {
   assert(stored.channels == into.channels && stored.dtype == into.dtype && "turn_upright: another kind of pixels");
   assert(stored.width == (exchanges_sides(orientation) ? into.height : into.width) &&

@@ -32,6 +32,16 @@ constexpr bool exchanges_sides(Orientation orientation) noexcept {
 // Where the rectangle of the upright picture lies in the stored one, which is width x height.
 Rect stored_rect(Orientation orientation, const Rect& upright, std::uint32_t width, std::uint32_t height) noexcept;
 
+// The upper left corner, in the upright picture, of a rectangle of the stored one. It may lie outside the picture.
+struct Corner {
+  std::int64_t x = 0, y = 0;
+};
+struct StoredArea {
+  std::int64_t left = 0, top = 0, right = 0, bottom = 0;
+};
+Corner upright_corner(Orientation orientation, const StoredArea& area, std::uint32_t width,
+                      std::uint32_t height) noexcept;
+
 // `into` has the stored picture's sides (exchanged where they are), channels and dtype, and memory of its own.
 void turn_upright(Orientation orientation, const Pixels& stored, const Pixels& into) noexcept;
 

@@ -175,6 +175,10 @@ TEST(TurnUpright, PutsEveryPixelOfAnyRectangleWhereItBelongs) {
     const std::uint32_t width = exchanged ? kHeight : kWidth, height = exchanged ? kWidth : kHeight;
     for (const Rect& upright : {Rect{0, 0, width, height}, Rect{5, 3, 20, 17}, Rect{width - 1, height - 1, 1, 1}}) {
       const Rect part = stored_rect(orientation, upright, kWidth, kHeight);
+      const Corner corner =
+          upright_corner(orientation, {part.x, part.y, part.x + part.width, part.y + part.height}, kWidth, kHeight);
+      ASSERT_EQ(corner.x, upright.x);
+      ASSERT_EQ(corner.y, upright.y);
       ASSERT_EQ(part.width, exchanged ? upright.height : upright.width);
       for (const std::uint8_t channels : {1, 2, 3, 4}) {
         for (const DType dtype : {DType::u8, DType::u16}) {

@@ -24,7 +24,7 @@ enum class OnError : std::uint8_t {
 
 enum class Decode : std::uint8_t {
   exact,  // the pixels that Pillow gives
-  fast,   // approximations allowed; today: no smooth chroma upsampling
+  fast,   // close to them: JPEG decoded at a fraction of its size, chroma not smoothed, plain bilinear resize
   none,   // batches of encoded bytes, uint8 [batch, longest], with lengths: the caller decodes
 };
 

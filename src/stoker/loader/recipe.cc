@@ -222,7 +222,17 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     Random random(key.seed, key.epoch, key.id, view);
     const Result result = plan_->draw(view, width, height, random, draws[view]);
     if (!result.ok()) return bad(result, "transform");
-    const Rect& crop = draws[view].crop;
+  }
+  codec::ImageOptions options = image_options_;
+  const bool fast = options.fast && !options.deep;
+  if (fast && media == Media::jpeg) {
+    options.scale = 8;
+    for (std::uint32_t view = 0; view < views; ++view) {
+      options.scale = std::min(options.scale, plan_->most_scale(view, draws[view]));
+    }
+  }
+  for (std::uint32_t view = 0; view < views; ++view) {
+    const Rect crop = plan_->crop_at(view, draws[view], options.scale);
     if (view == 0) {
       region = crop;
     } else {
@@ -234,13 +244,15 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
   }
 
   Pixels pixels;
+  transform::Placement placement;
   if (rows_of_array_) {
     pixels = row_pixels_;
     pixels.data = const_cast<std::byte*>(bytes.data());  // read only from here on
     region = {0, 0, info.width, info.height};
   } else {
     const Rect stored = codec::stored_rect(orientation, region, info.width, info.height);
-    pixels.width = stored.width, pixels.height = stored.height;
+    const Rect decoded = codec::decoded_region(media, options, stored);
+    pixels.width = decoded.width, pixels.height = decoded.height;
     pixels.channels = codec::output_channels(info, image_options_);
     if (pixels.channels != plan_->input().channels) {
       return bad(
@@ -254,16 +266,23 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     SeekStore::Lease lease;
     const bool crops = stored.width < info.width || stored.height < info.height;
     if (seek != nullptr && media == Media::jpeg && crops) seek->lease(bytes, lease);
-    const Result result = codec::decode_image(media, bytes, image_options_, stored, pixels, scratch, lease.index());
+    const Result result = codec::decode_image(media, bytes, options, stored, pixels, scratch, lease.index());
     if (!result.ok()) return bad(result);
     if (orientation != codec::Orientation::upright) {
       const Pixels from = pixels;
-      pixels.width = region.width, pixels.height = region.height;
+      if (codec::exchanges_sides(orientation)) std::swap(pixels.width, pixels.height);
       pixels.stride_bytes = pixels.row_bytes();
       pixels.data = scratch.take(pixels.stride_bytes * pixels.height).data();
       if (pixels.data == nullptr) return bad(failed(Code::no_memory, kPictureDoesNotFit));
       codec::turn_upright(orientation, from, pixels);
     }
+    const std::int64_t scale = options.scale;
+    const codec::Corner corner =
+        codec::upright_corner(orientation,
+                              {scale * decoded.x, scale * decoded.y, scale * (std::int64_t{decoded.x} + decoded.width),
+                               scale * (std::int64_t{decoded.y} + decoded.height)},
+                              info.width, info.height);
+    placement = {corner.x, corner.y, options.scale};
   }
 
   const Scratch::Mark mark = scratch.mark();
@@ -272,8 +291,9 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     for (std::uint32_t i = 0; i < output.views; ++i) {
       const std::uint32_t view = output.first_view + i;
       scratch.rewind(mark);
-      const Result result = plan_->apply(view, draws[view], pixels, region, key.hu_offset,
-                                         slot.outputs[o] + i * output.view_bytes, scratch);
+      std::byte* const into = slot.outputs[o] + i * output.view_bytes;
+      const Result result = fast ? plan_->apply_fast(view, draws[view], pixels, placement, into, scratch)
+                                 : plan_->apply(view, draws[view], pixels, region, key.hu_offset, into, scratch);
       if (!result.ok()) return bad(result, "transform");
     }
   }

@@ -64,6 +64,13 @@ struct Draw {
   float window_low = 0, window_scale = 0;  // in Hounsfield units: (v - offset - low) * scale is in [0, 1]
 };
 
+// Where pixels in memory lie in the picture, which may have been made smaller: pixel (i, j) shows what lies from
+// (x + i * scale, y + j * scale) on.
+struct Placement {
+  std::int64_t x = 0, y = 0;
+  std::uint32_t scale = 1;
+};
+
 class Plan {
  public:
   // Throws Error(usage) with one sentence naming the operation that cannot be.
@@ -83,6 +90,15 @@ class Plan {
   // (used when Window has none of its own). Writes outputs()[..].view_bytes bytes at `slot`.
   Result apply(std::uint32_t view, const Draw& draw, const Pixels& source, const Rect& region, double offset,
                std::byte* slot, Scratch& scratch) const noexcept;
+
+  // ---- pictures of 8 bits, with approximations
+  // The most by which a decoder may make the picture smaller (8, 4, 2 or 1): the view shrinks it by at least as much.
+  std::uint32_t most_scale(std::uint32_t view, const Draw& draw) const noexcept;
+  // The source pixels that apply_fast needs, at least, of a picture that is made smaller: draw.crop and a little more.
+  Rect crop_at(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept;
+  // As apply, but the first resize is a plain bilinear one where that leaves out little. `source` holds crop_at().
+  Result apply_fast(std::uint32_t view, const Draw& draw, const Pixels& source, const Placement& placement,
+                    std::byte* slot, Scratch& scratch) const noexcept;
 
   // ---- sound
   // True when nothing but padding or trimming happens: the decoder may write straight into the slot as float32.

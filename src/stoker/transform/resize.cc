@@ -306,19 +306,19 @@ bool columns_first(const Resizing& r) noexcept {
 }
 
 Rect needed(const Resizing& r) noexcept {
-  const Reach x = reach(r.in_width, r.out_width, r.filter, r.keep.x, r.keep.width, r.mirrored);
-  const Reach y = reach(r.in_height, r.out_height, r.filter, r.keep.y, r.keep.height, false);
+  const Reach x = reach(r.across(), r.out_width, r.filter, r.keep.x, r.keep.width, r.mirrored);
+  const Reach y = reach(r.down(), r.out_height, r.filter, r.keep.y, r.keep.height, false);
   return {x.first, y.first, x.count, y.count};
 }
 
 template <typename T>
 Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scratch) noexcept {
   const Rect& keep = r.keep;
-  const bool rows = r.in_width != r.out_width;
+  const bool rows = r.in_width != r.out_width || !r.across().is_whole();
   Part<T> source = whole;
   channels_ = source.channels;
   elements_ = keep.width * channels_;
-  columns_ = r.in_height != r.out_height;
+  columns_ = r.in_height != r.out_height || !r.down().is_whole();
   nearest_ = r.filter == Filter::nearest && (rows || columns_);
   alpha_ = false;
   first_row_ = keep.y;
@@ -351,7 +351,7 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
   if (columns_) {
     sums_ = take<Weight>(scratch, std::max<std::size_t>(elements_, std::size_t{need.width} * channels_));
     if (sums_ == nullptr ||
-        !make_axis(r.in_height, r.out_height, r.filter, keep.y, keep.height, false, vertical_, scratch)) {
+        !make_axis(r.down(), r.out_height, r.filter, keep.y, keep.height, false, vertical_, scratch)) {
       return kNoMemory;
     }
   }
@@ -380,7 +380,7 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
   const std::size_t stride = (elements_ + 4 + 63) / 64 * 64;
   T* const between = take<T>(scratch, stride * count);
   if (between == nullptr ||
-      !make_axis(r.in_width, r.out_width, r.filter, keep.x, keep.width, r.mirrored, horizontal, scratch) ||
+      !make_axis(r.across(), r.out_width, r.filter, keep.x, keep.width, r.mirrored, horizontal, scratch) ||
       !across(source, horizontal, first, count, between, stride, scratch)) {
     return kNoMemory;
   }

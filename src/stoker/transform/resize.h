@@ -31,13 +31,23 @@ struct Part {
   }
 };
 
+// A rectangle between pixels.
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
 // What becomes what: all of an in_width x in_height picture becomes out_width x out_height, of which `keep` is wanted.
-// `mirrored`: as if the picture were flipped left to right before and after.
+// `mirrored`: as if the picture were flipped left to right before and after. `box`, where it has a size: not all of the
+// picture is resized but this, as Pillow's resize(box=); not mirrored, and not by the nearest pixel.
 struct Resizing {
   std::uint32_t in_width = 0, in_height = 0, out_width = 0, out_height = 0;
   Filter filter = Filter::bilinear;
   bool mirrored = false;
   Rect keep;
+  Box box{};
+
+  Extent across() const noexcept { return box.width > 0 ? Extent(in_width, box.x, box.width) : Extent(in_width); }
+  Extent down() const noexcept { return box.height > 0 ? Extent(in_height, box.y, box.height) : Extent(in_height); }
 };
 
 // Rounding lies between the passes, so their order shows in the pixels. Since Pillow 13 a picture that loses more than

@@ -41,12 +41,12 @@ struct Cubic {
 };
 
 struct Scale {
-  double scale, stretch, support;
+  double begin, scale, stretch, support;
 
-  Scale(std::uint32_t in, std::uint32_t out, Filter filter) noexcept
-      : scale(static_cast<double>(in) / out), stretch(std::max(scale, 1.0)), support(support_of(filter) * stretch) {}
+  Scale(const Extent& in, std::uint32_t out, Filter filter) noexcept
+      : begin(in.begin), scale(in.length / out), stretch(std::max(scale, 1.0)), support(support_of(filter) * stretch) {}
 
-  double center(std::uint32_t at) const noexcept { return (at + 0.5) * scale; }
+  double center(std::uint32_t at) const noexcept { return begin + (at + 0.5) * scale; }
   std::uint32_t start(std::uint32_t at) const noexcept {
     return static_cast<std::uint32_t>(std::max(0, static_cast<int>(center(at) - support + 0.5)));
   }
@@ -103,9 +103,10 @@ void nearest_inputs(std::uint32_t in, std::uint32_t out, std::uint32_t first, st
   }
 }
 
-Reach reach(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
+Reach reach(const Extent& extent, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
             bool mirrored) noexcept {
-  if (in == out) return {first, count};
+  const std::uint32_t in = extent.size;
+  if (in == out && extent.is_whole()) return {first, count};
   const std::uint32_t low = mirrored ? out - first - count : first;
   std::uint32_t begin = 0, end = 0;
   if (filter == Filter::nearest) {
@@ -114,7 +115,7 @@ Reach reach(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t fi
     begin = static_cast<std::uint32_t>(std::max(0.0, (low + 0.5) * step - 1));
     end = std::min(in, static_cast<std::uint32_t>((low + count - 0.5) * step) + 2);
   } else {
-    const Scale scale(in, out, filter);
+    const Scale scale(extent, out, filter);
     begin = std::min(scale.start(low), in - 1);
     end = std::max(scale.end(low + count - 1, in), begin + 1);
   }
@@ -122,9 +123,10 @@ Reach reach(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t fi
 }
 
 template <typename K>
-bool make_axis(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
+bool make_axis(const Extent& extent, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
                bool mirrored, Axis<K>& axis, Scratch& scratch) noexcept {
-  const Scale scale(in, out, filter);
+  const std::uint32_t in = extent.size;
+  const Scale scale(extent, out, filter);
   const auto most = static_cast<std::uint32_t>(std::ceil(scale.support)) * 2 + 1;
   axis.count = count;
   axis.stride = (most + 3) / 4 * 4;
@@ -148,9 +150,9 @@ bool make_axis(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t
   return true;
 }
 
-template bool make_axis(std::uint32_t, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<std::int32_t>&,
+template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<std::int32_t>&,
                         Scratch&) noexcept;
-template bool make_axis(std::uint32_t, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<double>&,
+template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<double>&,
                         Scratch&) noexcept;
 
 }  // namespace stoker::transform

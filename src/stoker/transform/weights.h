@@ -21,15 +21,26 @@ struct Axis {
   K* k = nullptr;
 };
 
+// The part of an axis of `size` pixels that is resized: all of it unless said otherwise. As Pillow's resize(box=).
+struct Extent {
+  std::uint32_t size;
+  double begin = 0, length = size;
+
+  Extent(std::uint32_t whole) noexcept : size(whole) {}  // NOLINT: a number of pixels is an extent
+  Extent(std::uint32_t of, double from, double pixels) noexcept : size(of), begin(from), length(pixels) {}
+  bool is_whole() const noexcept { return begin == 0 && length == size; }
+};
+
 // Of all the outputs of an axis that goes from `in` to `out` pixels, those from `first` on are wanted. `mirrored`: as
-// if the axis were turned round before and after. K is std::int32_t (fixed point) or double. False: no room.
+// if the axis, which is then whole, were turned round before and after. K is std::int32_t (fixed point) or double.
+// False: no room.
 template <typename K>
-bool make_axis(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
+bool make_axis(const Extent& in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
                bool mirrored, Axis<K>& axis, Scratch& scratch) noexcept;
 
-extern template bool make_axis(std::uint32_t, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool,
+extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool,
                                Axis<std::int32_t>&, Scratch&) noexcept;
-extern template bool make_axis(std::uint32_t, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<double>&,
+extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<double>&,
                                Scratch&) noexcept;
 
 // Filter::nearest: the input of each output.
@@ -41,7 +52,7 @@ struct Reach {
 };
 
 // The inputs that the wanted outputs depend on.
-Reach reach(std::uint32_t in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
+Reach reach(const Extent& in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
             bool mirrored) noexcept;
 
 }  // namespace stoker::transform
