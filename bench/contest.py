@@ -55,14 +55,19 @@ def bare(name, program, *args, **more):
     return Contestant(name, program, args, "reference", **more)
 
 
+def in_a_cell(message):
+    """A message as one cell of a Markdown table."""
+    return " ".join(message.replace("|", "/").split())[:200]
+
+
 def run_once(contestant, work, before=None):
     """One run's JSON, with the peak of the process tree's memory; {"error": ...} when it failed."""
     try:
         command = contestant.command(work)
-    except venvs.Unavailable as reason:
-        return {"error": str(reason)}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "STOKER_NO_PROGRESS": "1", **contestant.environment})
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "STOKER_NO_PROGRESS": "1", **contestant.environment})
+    except (venvs.Unavailable, OSError) as reason:
+        return {"error": in_a_cell(str(reason))}
     errors, peak, late, done = [], 0, False, threading.Event()
 
     def watch():
@@ -90,7 +95,7 @@ def run_once(contestant, work, before=None):
     if late:
         return {"error": f"not done after {TIME_LIMIT_S} s"}
     if status or not lines:
-        return {"error": (errors or ["no output\n"])[-1].strip() + f" (exit {status})"}
+        return {"error": in_a_cell((errors or ["no output"])[-1]) + f" (exit {status})"}
     result = json.loads(lines[-1])
     result["memory_bytes"] = max(peak, result.get("memory_bytes", 0))
     return result

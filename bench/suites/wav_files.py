@@ -1,6 +1,7 @@
 """51,000 small WAV files to [1024, 8000] float32, warm and cold, in order and shuffled, against four other loaders and a bare loop."""
 
 import os
+import statistics
 
 import prepare
 from contest import bare, contest, ours, peer
@@ -30,10 +31,14 @@ def peers(data, items):
             peer("np.memmap of rows packed as int16: no files to open", "numpy_memmap_rows", {**job, "rows": prepare.wav_rows(data, FRAMES)}, kind="reference")]
 
 
-def compare_checksums(table):
-    sums = [run["batch"]["magnitude"] for row in table["rows"] for run in row["runs"] if run.get("batch")]
-    if sums and max(sums) - min(sums) > 1e-5 * max(sums):
-        raise SystemExit(f"error: contestants do not agree on the first batch: sums of magnitudes {sorted(set(sums))}")
+def compare_first_batches(table):
+    """Fails the rows whose first batch is not what most others made of the same files."""
+    sums = {row["name"]: run["batch"]["magnitude"] for row in table["rows"] for run in row["runs"] if run.get("batch")}
+    usual = statistics.median_low(sums.values()) if sums else 0
+    for row in table["rows"]:
+        if abs(sums.get(row["name"], usual) - usual) > 1e-5 * usual and row.pop("rate", None):
+            row["error"] = f"did other work: the magnitudes of its first batch sum to {sums[row['name']]:.1f}, those of most others to {usual:.1f}"
+    return table
 
 
 def run(args):
@@ -43,15 +48,15 @@ def run(args):
     others = peers(data, WARM_EPOCHS * files)
     prepare.warm(data)
     prepare.warm(others[-1].args["rows"])
-    table = contest("wav-files, warm, in order", [stoker(data, WARM_EPOCHS * files), *others, *bare_loops(data, WARM_EPOCHS, "in-order", [128])], args,
-                    expect=EXPECT, note=f"{files:,} files, {WARM_EPOCHS} epochs. {note}")
-    compare_checksums(table)
-    yield table
+    yield compare_first_batches(contest(
+        "wav-files, warm, in order", [stoker(data, WARM_EPOCHS * files), *others, *bare_loops(data, WARM_EPOCHS, "in-order", [128])], args,
+        expect=EXPECT, note=f"{files:,} files, {WARM_EPOCHS} epochs. {note}"))
 
     def cool():
         prepare.cool(data)
     state = prepare.cool(data)
-    yield contest(f"wav-files, {state}, in order", [stoker(data, files), *peers(data, files), *bare_loops(data, 1, "in-order", [512])], args, before=cool,
-                  expect=EXPECT, note=f"{files:,} files, 1 epoch, caches dropped before each run. {note}")
+    yield compare_first_batches(contest(
+        f"wav-files, {state}, in order", [stoker(data, files), *peers(data, files), *bare_loops(data, 1, "in-order", [512])], args, before=cool,
+        expect=EXPECT, note=f"{files:,} files, 1 epoch, caches dropped before each run. {note}"))
     yield contest(f"wav-files, {state}, shuffled", [stoker(data, files, shuffle=True), *bare_loops(data, 1, "shuffled", [512])], args, before=cool,
                   expect=EXPECT, note=f"{files:,} files, 1 epoch in random order, caches dropped before each run. {note}")
