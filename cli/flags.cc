@@ -148,22 +148,27 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
                   fmt::format("write `{} {}`: {}", name, found->value, found->help));
     }
   }
-  const std::size_t most = verb_.operand.empty() ? 0 : 1;
+  const std::size_t most =
+      verb_.operand.empty() ? 0
+                            : 1 + static_cast<std::size_t>(std::count(verb_.operand.begin(), verb_.operand.end(), ' '));
   if (operands_.size() > most && !short_help_ && !long_help_) {
     throw Error(ErrorKind::usage,
-                fmt::format("`stoker {}` takes {} {}, got a further `{}`", verb_.name, most == 0 ? "no" : "one",
+                fmt::format("`stoker {}` takes {} {}, got a further `{}`", verb_.name,
+                            most == 0   ? "no"
+                            : most == 1 ? "one"
+                                        : "only",
                             most == 0 ? "operand" : verb_.operand, operands_[most]),
                 help_hint(verb_));
   }
 }
 
-const std::string& Arguments::operand() const {
-  if (operands_.empty()) {
+const std::string& Arguments::operand(std::size_t number) const {
+  if (operands_.size() <= number) {
     throw Error(ErrorKind::usage,
                 fmt::format("`stoker {}` needs {}: {}", verb_.name, verb_.operand, verb_.operand_help),
                 fmt::format("for example: `{}`", verb_.examples.front().command));
   }
-  return operands_.front();
+  return operands_[number];
 }
 
 const Flag& Arguments::find(std::string_view flag) const {

@@ -34,7 +34,7 @@ class Arguments;
 
 struct Verb {
   std::string name, summary;
-  std::string operand;  // "ADDRESS"; empty: none is taken
+  std::string operand;  // "ADDRESS", "SOURCE DEST"; empty: none is taken
   std::string operand_help;
   std::vector<Example> examples;
   std::vector<Section> sections;
@@ -52,7 +52,7 @@ class Arguments {
   const Verb& verb() const noexcept { return verb_; }
   bool wants_short_help() const noexcept { return short_help_; }
   bool wants_long_help() const noexcept { return long_help_; }
-  const std::string& operand() const;  // throws if it was not given
+  const std::string& operand(std::size_t number = 0) const;  // throws if it was not given
 
   bool has(std::string_view flag) const;                   // given, in any form
   std::optional<bool> is_on(std::string_view flag) const;  // a switch: none if neither form was given

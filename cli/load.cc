@@ -77,7 +77,7 @@ loader::LoaderOptions loader_options(const Arguments& arguments, const std::opti
     options.output.dtype = parse_dtype(arguments.text("--dtype"));
     if (!options.output.dtype) {
       throw Error(ErrorKind::usage, fmt::format("there is no dtype `{}`", arguments.text("--dtype")),
-                  "the dtypes of batches are: uint8, float16, bfloat16, float32");
+                  "the dtypes of batches are: uint8, float16, bfloat16, float32, and int16 for sounds");
     }
   }
   if (arguments.has("--layout")) options.output.layout = loader::parse_layout(arguments.text("--layout"));
@@ -350,7 +350,7 @@ const Verb& load_verb() {
       "load",
       "feed from a data set at full speed or at an emulated step: where does time go?",
       "ADDRESS",
-      "a folder, an index.csv or a .npy",
+      "a folder, an index.csv, a .npy, a .pack or .tar shards",
       {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, pictures cropped to 224 x 224"},
        {"stoker load data/train --workload resnet50-h100 --transform rrc:224", "could this machine feed an H100?"},
        {"stoker load data/train --batch-size 64 --step-ms 20 --epochs 3 --cold",
@@ -365,7 +365,7 @@ const Verb& load_verb() {
          {"--seed", "N", std::to_string(defaults.seed), "of the order and of the random transforms"},
          {"--transform", "TEXT", "", "per sample, such as rrc:224,flip,normalize:imagenet; the list is below", true},
          {"--dtype", "NAME", "",
-          "of the batch: uint8, float16, bfloat16 or float32; without: what the transform gives"},
+          "of the batch: uint8, float16, bfloat16, float32 or (sounds) int16; without: what the transform gives"},
          {"--layout", "NAME", "NCHW", "NCHW, NHWC or channels_last"},
          {"--color", "NAME", "rgb",
           "pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},

@@ -204,7 +204,7 @@ void say(std::string_view text) {
 Bar::Bar(const Face& face, std::string label, std::uint64_t total)
     : face_(face), label_(std::move(label)), total_(total), started_ns_(measure::now_ns()) {}
 
-void Bar::update(std::uint64_t done, std::string_view unit, double per_second) {
+void Bar::update(std::uint64_t done, std::string_view unit, double per_second, double bytes_per_second) {
   if (!face_.bars) return;
   const std::int64_t now = measure::now_ns();
   std::int64_t drawn = drawn_ns_.load(std::memory_order_relaxed);
@@ -214,6 +214,7 @@ void Bar::update(std::uint64_t done, std::string_view unit, double per_second) {
   if (per_second < 0) per_second = static_cast<double>(done) / seconds;
   std::string tail = fmt::format("{} {}", format_count(done), unit);
   if (per_second > 0) tail += fmt::format("  {}/s", format_rate(per_second));
+  if (bytes_per_second > 0) tail += fmt::format("  {} MB/s", format_rate(bytes_per_second / 1e6));
   std::string line = "  " + label_ + "  ";
   if (total_ > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));

@@ -70,7 +70,7 @@ class Bar {
   Bar(const Bar&) = delete;
   Bar& operator=(const Bar&) = delete;
 
-  void update(std::uint64_t done, std::string_view unit, double per_second = -1);
+  void update(std::uint64_t done, std::string_view unit, double per_second = -1, double bytes_per_second = -1);
   void clear();
 
  private:

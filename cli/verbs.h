@@ -8,5 +8,6 @@ namespace stoker::cli {
 const Verb& demo_verb();
 const Verb& inspect_verb();
 const Verb& load_verb();
+const Verb& pack_verb();
 
 }  // namespace stoker::cli

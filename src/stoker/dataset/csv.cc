@@ -131,6 +131,11 @@ class CsvDataset final : public Dataset {
     }
     return std::numeric_limits<double>::quiet_NaN();
   }
+  std::string column_text(std::size_t column, std::uint64_t index) const override {
+    if (column >= further_.size()) return {};
+    const auto field = field_of_row(text_, rows_[index], further_[column]);
+    return field ? field->text() : std::string();
+  }
   std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
     return write_path(index, (sizes_[index] & kBesideTheIndex) != 0, out);
   }

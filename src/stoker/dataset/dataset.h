@@ -1,4 +1,5 @@
-// Which samples exist: a folder tree, an index.csv, a bare .npy, a list; and subsets or repetitions of any of them.
+// Which samples exist: a folder tree, an index.csv, a bare .npy, a pack, tar shards, a list; and subsets or repetitions
+// of any of them.
 // Data sets are immutable once opened, and safe from any thread. What a call returns is borrowed from the data set.
 #pragma once
 
@@ -35,14 +36,15 @@ struct Extent {
 // What is true of the whole data set.
 struct Facts {
   std::string address;                    // as the user gave it
-  std::string kind;                       // "folder", "index.csv", "npy", "list"; wrappers add to it: "folder, subset 1000"
+  std::string kind;                       // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
+                                          // wrappers add to it: "folder, subset 1000"
   std::uint64_t fingerprint = 0;          // of names, sizes and labels; a resumed run compares it
   std::uint64_t total_bytes = 0;          // of the stored samples
   std::uint64_t largest_bytes = 0;
   LabelKind label_kind = LabelKind::none;
   std::vector<std::string> classes;       // sorted names, where labels are class indices
   std::vector<std::string> columns;       // further columns of an index.csv, by name
-  std::optional<codec::ArrayInfo> array;  // npy: of the whole file; the first dimension counts the samples
+  std::optional<codec::ArrayInfo> array;  // npy, raw pack: of all samples together; the first dimension counts them
   std::string seek_path;                  // where places in its JPEG files may be kept; empty: nowhere
   bool sizes_may_be_stale = false;        // sizes come from a cached listing: a different size at read time is not an error
   std::vector<std::string> notes;         // things worth saying once: skipped hidden files, ignored extensions, loops
@@ -60,6 +62,7 @@ class Dataset {
   virtual codec::Media media(std::uint64_t index) const noexcept = 0;     // by name; content decides at decode time
   virtual std::string name(std::uint64_t index) const = 0;                // for people: relative path, or "x.npy[17]"
   virtual double column(std::size_t column, std::uint64_t index) const noexcept = 0;  // NaN where not a number
+  virtual std::string column_text(std::size_t, std::uint64_t) const { return {}; }    // as it was written
 
   // For a sample that is a file of its own: its path relative to directory(), NUL-terminated, into `out`.
   // Returns the length, or 0 if it does not fit (paths are at most 4095 bytes).
@@ -80,7 +83,7 @@ using Progress = std::function<bool(std::uint64_t seen)>;
 
 struct OpenOptions {
   std::string label;                       // index.csv: the label column; empty: `label` where there is one
-  storage::Storage storage = storage::Storage::buffered;  // npy: how the file is opened
+  storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;                   // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
   int threads = 0;                         // of the scan; 0: effective cores
@@ -94,7 +97,7 @@ struct OpenOptions {
   std::uint64_t inflate = 1;               // repeat the data set so many times without copying
 };
 
-// `address`: a folder, a .csv, a .npy (later packs, tars, s3://). Throws Error.
+// `address`: a folder, a .csv, a .npy, a .pack, a .tar or several as shards-{000..099}.tar (later s3://). Throws Error.
 // Folder: classes are the sub-folders, sorted, as with torchvision's ImageFolder; a flat folder has no labels.
 // .csv: the path column is the first found of path, file, filename, file_name, filepath, file_path, relative_path,
 // rel_path, image, image_path, img_path, img, png_path, jpg_path, jpeg_path, wav_path, audio_path, audio, npy_path,
@@ -107,6 +110,7 @@ DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKi
 
 // The wrappers that OpenOptions names, for use on any data set.
 DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);        // sorted by index
+DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices);            // in the order given
 DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);       // classes are renumbered
 DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                                // copies have ids of their own
 

@@ -10,6 +10,8 @@ namespace stoker::dataset {
 DatasetPtr open_folder(const std::string& address, const OpenOptions& options);
 DatasetPtr open_csv(const std::string& address, const OpenOptions& options);
 DatasetPtr open_npy(const std::string& address, const OpenOptions& options);
+DatasetPtr open_pack(const std::string& address, const OpenOptions& options);
+DatasetPtr open_tar(const std::string& pattern, const OpenOptions& options);
 
 // Narrows and widens as the options ask: classes, then samples, then copies.
 DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options);

@@ -7,15 +7,18 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/kinds.h"
+#include "stoker/dataset/pack_format.h"
 
 namespace stoker::dataset {
 namespace {
 
-constexpr std::string_view kAccepted = "a data set is a folder of files, an index .csv or a .npy array";
+constexpr std::string_view kAccepted =
+    "a data set is a folder of files, an index .csv, a .npy array, a .pack or .tar shards";
 
 // Whether the last component ends so, in any case; slashes behind it do not count.
 bool ends_with(std::string_view address, std::string_view extension) {
@@ -34,9 +37,9 @@ void refuse_what_is_not_read_yet(const std::string& address) {
   if (const std::size_t scheme = address.find("://"); scheme != std::string::npos && scheme > 0 && scheme < 16) {
     refuse(fmt::format("{} addresses", address.substr(0, scheme + 3)), "copy the data to a local folder first");
   }
-  if (ends_with(address, ".pack")) refuse("packs", "open the folder or the index.csv that the pack was made from");
-  for (const std::string_view archive : {".tar", ".tar.gz", ".tgz", ".zip", ".tar.zst"}) {
-    if (ends_with(address, archive)) refuse(fmt::format("{} archives", archive), "unpack it into a folder first");
+  for (const std::string_view archive : {".tar.gz", ".tgz", ".zip", ".tar.zst"}) {
+    if (ends_with(address, archive))
+      refuse(fmt::format("{} archives", archive), "unpack it into a folder, or into a plain .tar, first");
   }
 }
 
@@ -68,6 +71,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
   const int error_number = ::stat(address.c_str(), &facts) == 0 ? 0 : errno;
   if (error_number != 0) {
     refuse_what_is_not_read_yet(address);
+    if (address.find('{') != std::string::npos && ends_with(address, ".tar")) return open_tar(address, options);
     Error error = system_error(error_number, "open", address);
     if (error_number != ENOENT) throw error;
     const std::string near = nearest_beside(address);
@@ -80,7 +84,12 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
         "leave label out: the sub-folders of a folder are its classes");
   }
   if (S_ISDIR(facts.st_mode)) {
-    if (ends_with(address, ".pack")) refuse_what_is_not_read_yet(address);
+    if (::access(fmt::format("{}/{}", address, kPackJson).c_str(), F_OK) == 0) return open_pack(address, options);
+    if (ends_with(address, ".pack")) {
+      throw Error(ErrorKind::not_found,
+                  fmt::format("cannot open `{}`: it has no pack.json, so it is not a pack", address),
+                  "a pack has its name only when it is whole; make it with `stoker pack SOURCE DEST.pack`");
+    }
     return open_folder(address, options);
   }
   refuse_what_is_not_read_yet(address);
@@ -90,6 +99,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
   }
   if (ends_with(address, ".csv")) return open_csv(address, options);
   if (ends_with(address, ".npy")) return open_npy(address, options);
+  if (ends_with(address, ".tar")) return open_tar(address, options);
   const bool is_sample = codec::media_of_name(address) != codec::Media::unknown;
   throw Error(ErrorKind::unsupported, fmt::format("cannot open `{}` as a data set: {}", address, kAccepted),
               is_sample ? "to load single files, give the folder that holds them, or a list" : "");

@@ -44,6 +44,9 @@ class View : public Dataset {
   double column(std::size_t column, std::uint64_t index) const noexcept override {
     return base_->column(column, inner(index));
   }
+  std::string column_text(std::size_t column, std::uint64_t index) const override {
+    return base_->column_text(column, inner(index));
+  }
   std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
     return base_->path(inner(index), out);
   }
@@ -146,6 +149,19 @@ DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t se
   return subset;
 }
 
+DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices) {
+  std::uint64_t fingerprint = mix(dataset->facts().fingerprint, kSubsetKey);
+  for (const std::uint64_t index : indices) {
+    if (index >= dataset->size())
+      throw Error(ErrorKind::usage, fmt::format("cannot take sample {} of {}", index, dataset->size()));
+    fingerprint = mix(fingerprint, index);
+  }
+  auto subset = std::make_shared<Subset>(std::move(dataset), std::move(indices));
+  subset->own_facts().fingerprint = fingerprint;
+  subset->own_facts().kind += fmt::format(", {} chosen", subset->size());
+  return subset;
+}
+
 DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed) {
   if (count == 0) throw Error(ErrorKind::usage, "cannot take 0 classes: the least is 1");
   const Facts& facts = dataset->facts();
@@ -170,7 +186,8 @@ DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t s
   }
   std::vector<std::uint64_t> chosen;
   for (std::uint64_t i = 0; i < dataset->size(); ++i) {
-    if (renumbered[static_cast<std::size_t>(dataset->label(i).integer)] >= 0) chosen.push_back(i);
+    const std::int64_t label = dataset->label(i).integer;  // -1: none
+    if (label >= 0 && renumbered[static_cast<std::size_t>(label)] >= 0) chosen.push_back(i);
   }
   if (chosen.empty()) {
     throw Error(ErrorKind::not_found,

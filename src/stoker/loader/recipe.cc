@@ -316,6 +316,12 @@ Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length,
     }
     return {};
   }
+  if (plan_->audio_is_int16() && info.format == codec::SampleFormat::s16 && info.channels == 1) {
+    length = std::min(info.frames, room);
+    std::memcpy(slot.outputs[0], bytes.data() + info.data_offset, length * 2);
+    std::memset(slot.outputs[0] + length * 2, 0, (room - length) * 2);
+    return {};
+  }
   const std::span<std::byte> memory = scratch.take(info.frames * info.channels * sizeof(float));
   if (memory.empty()) return bad(failed(Code::no_memory, "the decoded sound does not fit what memory_limit leaves"));
   float* const planar = reinterpret_cast<float*>(memory.data());

@@ -106,6 +106,7 @@ Plan Plan::compile(const Ops& ops, const Input& input, const OutputOptions& opti
       const SoundPlan& sound = compiled->sound;
       plan.output_channels_ = sound.channels;
       plan.audio_is_direct_ = !sound.mono && sound.hz == 0 && sound.dtype == DType::f32;
+      plan.audio_is_int16_ = !sound.mono && sound.hz == 0 && sound.dtype == DType::i16;
       output.dtype = sound.dtype;
       if (sound.channels != 1) output.shape.push_back(sound.channels);
       output.shape.push_back(sound.frames);

@@ -39,7 +39,7 @@ struct Input {
 
 struct OutputOptions {
   std::optional<DType>
-      dtype;  // none: uint8 for pictures until something makes them float; float32 for sound; as stored for arrays
+      dtype;  // none: uint8 for pictures until something makes them float; float32 for sound (int16 is possible); as stored for arrays
   Layout layout = Layout::nchw;
 };
 
@@ -103,6 +103,8 @@ class Plan {
   // ---- sound
   // True when nothing but padding or trimming happens: the decoder may write straight into the slot as float32.
   bool audio_is_direct() const noexcept { return audio_is_direct_; }
+  // The same for int16: 16-bit samples may be copied.
+  bool audio_is_int16() const noexcept { return audio_is_int16_; }
   std::uint32_t output_channels() const noexcept { return output_channels_; }  // of the sound that leaves
   // Frames that leave for a sample that has `frames` at `rate_hz`; the PadOrTrim count where there is one.
   std::uint64_t output_frames(std::uint64_t frames, std::uint32_t rate_hz) const noexcept;
@@ -126,7 +128,7 @@ class Plan {
   std::vector<Output> outputs_;
   std::uint32_t view_count_ = 1;
   bool deep_ = false;
-  bool audio_is_direct_ = false;
+  bool audio_is_direct_ = false, audio_is_int16_ = false;
   bool array_is_copy_ = false;
   std::uint32_t output_channels_ = 1;
   std::shared_ptr<const Compiled> compiled_;

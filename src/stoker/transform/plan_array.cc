@@ -71,13 +71,16 @@ ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions&
     }
     if (to_float) refuse(op, "it is given twice");
     to_float = true;
-    const bool known =
-        input.dtype == DType::u8 || input.dtype == DType::u16 || is_float(input.dtype) || input.dtype == DType::f64;
+    const bool known = input.dtype == DType::u8 || input.dtype == DType::u16 || input.dtype == DType::i16 ||
+                       is_float(input.dtype) || input.dtype == DType::f64;
     if (!known) {
-      refuse(op, fmt::format("it takes uint8, uint16 and float arrays, and these are {}", name(input.dtype)),
+      refuse(op, fmt::format("it takes uint8, uint16, int16 and float arrays, and these are {}", name(input.dtype)),
              "choose dtype=\"float32\", which converts without scaling");
     }
-    plan.divisor = input.dtype == DType::u8 ? 255.0F : input.dtype == DType::u16 ? 65535.0F : 1.0F;
+    plan.divisor = input.dtype == DType::u8    ? 255.0F
+                   : input.dtype == DType::u16 ? 65535.0F
+                   : input.dtype == DType::i16 ? 32768.0F
+                                               : 1.0F;
   }
   plan.to = options.dtype.value_or(to_float ? DType::f32 : input.dtype);
   if (plan.to != plan.from && !is_float(plan.to)) {

@@ -34,9 +34,9 @@ SoundPlan compile_sound(const Ops& ops, const Input& input, const OutputOptions&
     }
   }
   plan.dtype = options.dtype.value_or(DType::f32);
-  if (!is_float(plan.dtype)) {
+  if (!is_float(plan.dtype) && plan.dtype != DType::i16) {
     throw Error(ErrorKind::usage, fmt::format("cannot give sound as {}", name(plan.dtype)),
-                "choose dtype float32, float16 or bfloat16");
+                "choose dtype float32, float16, bfloat16 or int16");
   }
   plan.channels = plan.mono ? 1 : input.audio_channels;
   if (plan.hz != 0 && input.rate_hz != 0 && plan.hz != input.rate_hz) {

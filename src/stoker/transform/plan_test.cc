@@ -526,6 +526,31 @@ TEST(Plan, SoundIsDirectWhenOnlyPaddedOrTrimmed) {
   EXPECT_FALSE(compile("pad:100", sounds(1, 8000), DType::f16).audio_is_direct());
 }
 
+TEST(Plan, SoundAsInt16IsWhatTheFileHadAndClipped) {
+  const Plan plan = compile("pad:11", sounds(1, 8000), DType::i16);
+  EXPECT_TRUE(plan.audio_is_int16());
+  EXPECT_FALSE(compile("mono,pad:11", sounds(2, 8000), DType::i16).audio_is_int16());
+  const std::vector<float> from = {0,    1 / 32768.0F, -1 / 32768.0F, 32767 / 32768.0F, -1, 1.0F, -1.5F,
+                                   1e9F, 0.5F,         -0.25F};
+  std::vector<std::int16_t> slot(11, 99);
+  Scratch scratch;
+  std::uint64_t written = 0;
+  ASSERT_TRUE(
+      plan.apply_audio(from.data(), 10, 10, 8000, reinterpret_cast<std::byte*>(slot.data()), 11, written, scratch)
+          .ok());
+  EXPECT_EQ(slot, (std::vector<std::int16_t>{0, 1, -1, 32767, -32768, 32767, -32768, 32767, 16384, -8192, 0}));
+}
+
+TEST(Plan, Int16ArraysBecomeFloatsAsSoundDoes) {
+  const Plan plan = compile("tofloat", arrays(DType::i16, {3}));
+  const std::int16_t from[] = {-32768, 0, 16384};
+  float slot[3];
+  ASSERT_TRUE(plan.apply_array(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(slot)).ok());
+  EXPECT_EQ(slot[0], -1.0F);
+  EXPECT_EQ(slot[1], 0.0F);
+  EXPECT_EQ(slot[2], 0.5F);
+}
+
 TEST(Plan, RefusesImpossibleSoundLists) {
   const Input sound = sounds(1, 8000);
   EXPECT_EQ(refusal("rrc:224", sound),
@@ -577,7 +602,7 @@ TEST(Plan, RefusesPictureOperationsOnArrays) {
             "cannot use transform `RandomResizedCrop`: these samples are float32 arrays [64, 64], which take ToFloat "
             "or dtype= alone");
   EXPECT_EQ(refusal("tofloat", arrays(DType::i32, {4})),
-            "cannot use transform `ToFloat`: it takes uint8, uint16 and float arrays, and these are int32");
+            "cannot use transform `ToFloat`: it takes uint8, uint16, int16 and float arrays, and these are int32");
   EXPECT_EQ(refusal("", arrays(DType::f32, {4}), DType::u8), "cannot give float32 arrays as uint8");
   EXPECT_EQ(refusal("tofloat", arrays(DType::u8, {4}), DType::u8),
             "cannot give arrays as uint8: ToFloat makes them float");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -140,6 +141,22 @@ void split(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bo
   }
 }
 
+// [-1, 1) to the 16-bit values that soundfile would have read it from; what lies outside is clipped.
+void to_int16(const float* from, std::size_t count, std::int16_t* into) noexcept {
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  const __m128 scale = _mm_set1_ps(32768.0F), least = _mm_set1_ps(-32768.0F), most = _mm_set1_ps(32767.0F);
+  const auto four = [&](const float* at) {
+    return _mm_cvtps_epi32(_mm_min_ps(_mm_max_ps(_mm_mul_ps(_mm_loadu_ps(at), scale), least), most));
+  };
+  for (; i + 8 <= count; i += 8) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(into + i), _mm_packs_epi32(four(from + i), four(from + i + 4)));
+  }
+#endif
+  for (; i < count; ++i)
+    into[i] = static_cast<std::int16_t>(std::lrintf(std::clamp(from[i] * 32768.0F, -32768.0F, 32767.0F)));
+}
+
 }  // namespace
 
 void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
@@ -182,6 +199,7 @@ void convert(const float* from, std::size_t count, DType dtype, std::byte* into)
     if (count != 0) std::memcpy(into, from, count * sizeof(float));
     return;
   }
+  if (dtype == DType::i16) return to_int16(from, count, reinterpret_cast<std::int16_t*>(into));
   auto* const out = reinterpret_cast<std::uint16_t*>(into);
   if (dtype == DType::f16) {
     std::size_t done = 0;

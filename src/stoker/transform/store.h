@@ -22,7 +22,7 @@ void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y
 // Converts to f32, f16 or bf16.
 void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept;
 
-// `count` float32 to f32, f16 or bf16, in order.
+// `count` float32 to f32, f16, bf16 or i16 (times 32768), in order.
 void convert(const float* from, std::size_t count, DType dtype, std::byte* into) noexcept;
 
 }  // namespace stoker::transform

@@ -1,0 +1,207 @@
+// stoker pack: makes a pack of a data set, or brings one up to date.
+#include "stoker/prepare/pack.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+
+#include "interrupt.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using prepare::PackOptions;
+using prepare::PackReport;
+
+constexpr std::size_t kNamed = 10;  // bad samples that the text names
+
+bool is_terminal_color(const std::string& word) {
+  return word == "auto" || word == "always" || word == "never";
+}
+
+PackOptions pack_options(const Arguments& arguments) {
+  PackOptions options;
+  options.source = arguments.operand(0);
+  options.destination = arguments.operand(1);
+  options.label = arguments.text("--label");
+  if (arguments.has("--kind")) options.kind = dataset::parse_pack_kind(arguments.text("--kind"));
+  if (arguments.has("--dtype")) {
+    options.dtype = parse_dtype(arguments.text("--dtype"));
+    if (!options.dtype) {
+      throw Error(ErrorKind::usage, fmt::format("there is no dtype `{}`", arguments.text("--dtype")),
+                  "packs hold uint8 or uint16 (pictures), int16 or float32 (sounds), arrays as they are stored");
+    }
+  }
+  if (arguments.has("--samples")) options.samples = arguments.count("--samples", 1);
+  options.size = arguments.text("--size");
+  if (arguments.has("--transform")) options.transform = transform::parse_ops(arguments.text("--transform"));
+  for (const std::string& word : arguments.all("--color")) {
+    if (!is_terminal_color(word)) options.color = loader::parse_color(word);
+  }
+  options.shard_size = arguments.bytes("--shard-size");
+  if (arguments.has("--memory-limit")) options.memory_limit = arguments.bytes("--memory-limit");
+  if (arguments.text("--num-workers") != "auto")
+    options.num_workers = static_cast<int>(std::min<std::uint64_t>(arguments.count("--num-workers", 1), 1024));
+  if (arguments.has("--on-error")) options.on_error = loader::parse_on_error(arguments.text("--on-error"));
+  options.force = arguments.has("--force");
+  options.dry_run = arguments.has("--dry-run");
+  return options;
+}
+
+std::string count_of(std::uint64_t count, std::string_view word) {
+  return fmt::format("{} {}{}", format_count(count), word, count == 1 ? "" : "s");
+}
+
+std::string duration(double seconds) {
+  return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
+}
+
+std::string to_text(const PackReport& report, const Terminal& terminal) {
+  std::string out;
+  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 10, text); };
+  const std::string what =
+      fmt::format("{} in {}, {} ({}, {})", count_of(report.count, "sample"), count_of(report.shards, "shard"),
+                  format_bytes(report.bytes), name(report.kind), report.content);
+  if (report.dry_run) {
+    out += fmt::format("{}: would hold about {}\n", report.destination, what);
+  } else if (report.idle) {
+    out += fmt::format("{}: up to date, {}\n", report.destination, what);
+  } else {
+    out += fmt::format("{}: {}\n", report.destination, what);
+  }
+  if (report.was_there || report.dry_run) {
+    row("samples", fmt::format("{} added, {} changed, {} removed, {} kept", format_count(report.added),
+                               format_count(report.changed), format_count(report.removed), format_count(report.kept)));
+    if (report.relabelled > 0) row("labels", fmt::format("of {} changed", count_of(report.relabelled, "kept sample")));
+  }
+  if (report.resumed > 0)
+    row("resumed", fmt::format("{} were there from a run that was interrupted", count_of(report.resumed, "sample")));
+  if (report.dry_run) {
+    row("time", report.measured_samples == 0
+                    ? "nothing to do"
+                    : fmt::format("about {}, from {} packed on trial", duration(report.seconds),
+                                  count_of(report.measured_samples, "sample")));
+  } else if (!report.idle) {
+    const std::uint64_t packed =
+        report.added + report.changed - std::min(report.resumed, report.added + report.changed);
+    row("time",
+        fmt::format("{}, {} samples/s, {} MB/s written", duration(report.seconds),
+                    format_rate(static_cast<double>(packed) / std::max(1e-9, report.seconds)),
+                    format_rate(static_cast<double>(report.written_bytes) / 1e6 / std::max(1e-9, report.seconds))));
+  }
+  if (!report.skipped.empty()) {
+    row("skipped", fmt::format("{}; pack.json names all", count_of(report.skipped.size(), "bad sample")));
+    for (std::size_t i = 0; i < std::min(kNamed, report.skipped.size()); ++i)
+      out += fmt::format("    {}: {}\n", report.skipped[i].name, report.skipped[i].cause);
+  }
+  for (const std::string& note : report.notes) row("note", note);
+  return out;
+}
+
+ordered_json to_json(const PackReport& report) {
+  ordered_json json = {{"schema", "stoker.pack/1"},
+                       {"stoker_version", kVersion},
+                       {"source", report.source},
+                       {"source_kind", report.source_kind},
+                       {"destination", report.destination},
+                       {"dry_run", report.dry_run},
+                       {"up_to_date", report.idle},
+                       {"kind", name(report.kind)},
+                       {"content", report.content},
+                       {"count", report.count},
+                       {"shards", report.shards},
+                       {"bytes", report.bytes},
+                       {"source_bytes", report.source_bytes},
+                       {"added", report.added},
+                       {"changed", report.changed},
+                       {"removed", report.removed},
+                       {"kept", report.kept},
+                       {"relabelled", report.relabelled},
+                       {"resumed", report.resumed},
+                       {"written_bytes", report.written_bytes},
+                       {"seconds", report.seconds},
+                       {"measured_samples", report.measured_samples}};
+  json["skipped"] = ordered_json::array();
+  for (const dataset::PackSkipped& skipped : report.skipped)
+    json["skipped"].push_back({{"name", skipped.name}, {"cause", skipped.cause}});
+  json["notes"] = report.notes;
+  return json;
+}
+
+int run_pack(const Arguments& arguments) {
+  std::string color = "auto";
+  for (const std::string& word : arguments.all("--color")) {
+    if (is_terminal_color(word)) color = word;
+  }
+  const Face face = make_face(arguments, color);
+  PackOptions options = pack_options(arguments);
+  std::optional<Bar> bar;
+  std::string phase;
+  options.progress = [&](const prepare::PackProgress& progress) {
+    if (!bar || phase != progress.phase) {
+      phase = progress.phase;
+      bar.reset();
+      bar.emplace(face, phase, progress.total);
+    }
+    const double rate =
+        progress.bytes > 0 ? static_cast<double>(progress.bytes) / std::max(1e-9, progress.seconds) : -1;
+    bar->update(progress.done, progress.total == 0 ? "files" : "samples", -1, rate);
+    return !interrupted();
+  };
+  const PackReport report = prepare::make_pack(options);
+  bar.reset();
+  if (face.json) {
+    answer(to_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  } else {
+    answer(to_text(report, face.out));
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Verb& pack_verb() {
+  static const Verb verb = {
+      "pack",
+      "put a data set into a few large files that load faster, or bring such a pack up to date",
+      "SOURCE DEST",
+      "a folder, an index.csv, a .npy, a .pack or .tar shards; and the pack to make, such as train.pack",
+      {{"stoker pack data/train train.pack", "the files as they are, in tar shards"},
+       {"stoker pack data/speech speech.pack --kind raw --samples 16000",
+        "sounds decoded to one length, in .npy shards"},
+       {"stoker pack data/train small.pack --kind raw --size 256", "pictures decoded and resized once and for all"},
+       {"stoker pack data/train train.pack --dry-run", "how large, how long? writes nothing"}},
+      {{"what is packed",
+        {{"--kind", "KIND", "", "raw (decoded, .npy) or encoded (as it is, .tar); without: raw where a flag needs it",
+          true},
+         {"--dtype", "NAME", "",
+          "raw: uint8 or uint16 for pictures, int16 or float32 for sounds; without: what loses nothing", true},
+         {"--samples", "N", "", "raw sounds: frames each, padded with zeros or trimmed", true},
+         {"--size", "N|HxW", "", "raw pictures: shorter side N, then the centre; or exactly H x W", true},
+         {"--transform", "TEXT", "", "raw: before the two above, such as mono,resample:16000; nothing random"},
+         {"--color", "NAME", "rgb",
+          "raw pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},
+         {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
+       {"how",
+        {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
+         {"--dry-run", "", "", "say what would be done, how large it would be and how long it would take", true},
+         {"--force", "", "", "replace a pack of another source or with other settings", true},
+         {"--num-workers", "N", "auto", "threads that decode"},
+         {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most", "bound on memory while decoding, as 4GB"},
+         {"--on-error", "HOW", "raise", "a bad sample: raise, or skip to leave it out"}}},
+       common_flags(true)},
+      nullptr,
+      run_pack};
+  return verb;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,299 @@
+// Tar shards as WebDataset writes them: members whose names are equal up to the first dot behind the last slash are one
+// sample; the first of a kind that Stoker reads is its data, a .cls or .json beside it its label.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/dataset/crew.h"
+#include "stoker/dataset/files.h"
+#include "stoker/dataset/kinds.h"
+#include "stoker/dataset/listing.h"
+#include "stoker/dataset/lookup.h"
+#include "stoker/dataset/tar_format.h"
+
+namespace stoker::dataset {
+namespace {
+
+constexpr std::uint64_t kMostLabelBytes = 4096;
+constexpr std::uint64_t kMostJsonBytes = 1 << 20;
+
+// A label as it was found, before all of them decide what labels are.
+struct FoundLabel {
+  enum class Kind : std::uint8_t { none, integer, real, text } kind = Kind::none;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string text;
+};
+
+struct Sample {
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint64_t name_at = 0;
+  std::uint32_t name_bytes = 0;
+  std::uint32_t shard = 0;
+};
+
+struct ScannedShard {
+  std::string names;
+  std::vector<Sample> samples;
+  std::vector<FoundLabel> labels;  // one per sample
+  std::uint64_t without_data = 0;
+};
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+FoundLabel label_of_text(std::string_view text) {
+  text = trimmed(text);
+  FoundLabel label;
+  if (text.empty()) return label;
+  const char* const end = text.data() + text.size();
+  if (const auto [at, error] = std::from_chars(text.data(), end, label.integer); error == std::errc() && at == end) {
+    label.kind = FoundLabel::Kind::integer;
+  } else if (const auto [stop, wrong] = std::from_chars(text.data(), end, label.real);
+             wrong == std::errc() && stop == end) {
+    label.kind = FoundLabel::Kind::real;
+  } else {
+    label.kind = FoundLabel::Kind::text;
+    label.text = text;
+  }
+  return label;
+}
+
+FoundLabel label_of_json(std::string_view text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {};
+  for (const char* const key : {"label", "cls", "class"}) {
+    const auto found = json.find(key);
+    if (found == json.end()) continue;
+    FoundLabel label;
+    if (found->is_number_integer()) {
+      label.kind = FoundLabel::Kind::integer;
+      label.integer = found->get<std::int64_t>();
+    } else if (found->is_number()) {
+      label.kind = FoundLabel::Kind::real;
+      label.real = found->get<double>();
+    } else if (found->is_string()) {
+      label.kind = FoundLabel::Kind::text;
+      label.text = found->get<std::string>();
+    }
+    return label;
+  }
+  return {};
+}
+
+class TarDataset final : public Dataset {
+ public:
+  TarDataset(const std::string& address, const std::vector<std::string>& paths, const OpenOptions& options) {
+    facts_.address = address;
+    facts_.kind = "tar";
+    std::vector<ScannedShard> scanned(paths.size());
+    open_shards(paths, options.storage);
+    facts_.seek_path = seek_path(options, paths.size() == 1 ? real_path_of(address) : absolute_pattern(address));
+    Crew crew(paths.size() == 1 ? 1 : options.threads, options.progress);
+    crew.run_in_parts(paths.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
+      for (std::uint64_t i = begin; i < end; ++i) scan(static_cast<std::uint32_t>(i), scanned[i], crew);
+    });
+    collect(scanned);
+    repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
+    Fingerprint fingerprint;
+    for (std::uint64_t i = 0; i < size(); ++i) {
+      facts_.total_bytes += samples_[i].bytes;
+      facts_.largest_bytes = std::max(facts_.largest_bytes, samples_[i].bytes);
+      fingerprint.add(name_of(i), samples_[i].bytes, label(i));
+    }
+    facts_.fingerprint = fingerprint.value();
+  }
+
+  const Facts& facts() const noexcept override { return facts_; }
+  std::uint64_t size() const noexcept override { return samples_.size(); }
+  std::uint64_t id(std::uint64_t index) const noexcept override {
+    const std::uint64_t id = id_of_path(name_of(index));
+    const std::uint64_t earlier = occurrence(repeats_, index);
+    return earlier == 0 ? id : mix(id, earlier) & kIdMask;
+  }
+  Extent extent(std::uint64_t index) const noexcept override {
+    const Sample& sample = samples_[index];
+    return {sources_[sample.shard].get(), sample.offset, sample.bytes};
+  }
+  Label label(std::uint64_t index) const noexcept override { return labels_.empty() ? Label{} : labels_[index]; }
+  codec::Media media(std::uint64_t index) const noexcept override { return codec::media_of_name(name_of(index)); }
+  std::string name(std::uint64_t index) const override { return std::string(name_of(index)); }
+  double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
+  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
+  int directory() const noexcept override { return AT_FDCWD; }
+  std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
+
+ private:
+  std::string_view name_of(std::uint64_t index) const noexcept {
+    return std::string_view(names_).substr(samples_[index].name_at, samples_[index].name_bytes);
+  }
+
+  void open_shards(const std::vector<std::string>& paths, storage::Storage storage) {
+    const auto open_all = [&](storage::Storage how) {
+      sources_.clear();
+      for (const std::string& path : paths) sources_.push_back(storage::open_source(path, how));
+    };
+    open_all(storage);
+    std::uint64_t total = 0;
+    for (const auto& source : sources_) total += source->size_bytes();
+    if (const storage::Storage settled = storage::settle(storage, total);
+        settled == storage::Storage::direct && settled != storage)
+      open_all(settled);
+    for (const auto& source : sources_) borrowed_.push_back(source.get());
+  }
+
+  static std::string absolute_pattern(const std::string& pattern) {
+    const std::size_t slash = pattern.rfind('/');
+    return fmt::format("{}/{}", real_path_of(slash == std::string::npos ? "." : pattern.substr(0, slash + 1)),
+                       pattern.substr(slash + 1));
+  }
+
+  void scan(std::uint32_t number, ScannedShard& shard, Crew& crew) const {
+    TarReader reader(*sources_[number]);
+    TarMember member;
+    std::string key;
+    bool open = false, has_data = false;
+    Sample sample;
+    FoundLabel label;
+    std::uint64_t counted = 0;
+    const auto close = [&] {
+      if (open && has_data) {
+        shard.samples.push_back(sample);
+        shard.labels.push_back(std::exchange(label, {}));
+        if (shard.samples.size() - counted >= 256)
+          crew.count(shard.samples.size() - std::exchange(counted, shard.samples.size()));
+      } else if (open) {
+        ++shard.without_data;
+      }
+      open = has_data = false;
+      label = {};
+    };
+    while (reader.next(member)) {
+      if (!member.is_file) continue;
+      const std::size_t slash = member.name.rfind('/') + 1;  // npos + 1 is 0
+      const std::size_t dot = member.name.find('.', slash);
+      // WebDataset leaves out __meta__ members; a name without a dot, or of dots alone, is no part of a sample.
+      if (dot == std::string::npos || dot == slash || member.name.compare(slash, 2, "__") == 0) continue;
+      const std::string_view own_key(member.name.data(), dot);
+      if (!open || own_key != key) {
+        close();
+        key = own_key;
+        open = true;
+      }
+      const std::string_view extension = std::string_view(member.name).substr(dot + 1);
+      if (extension == "cls") {
+        label = label_of_text(reader.content(member, kMostLabelBytes));
+      } else if (extension == "json") {
+        if (label.kind == FoundLabel::Kind::none) label = label_of_json(reader.content(member, kMostJsonBytes));
+      } else if (!has_data && codec::media_of_name(member.name) != codec::Media::unknown) {
+        sample = {member.offset, member.bytes, shard.names.size(), static_cast<std::uint32_t>(member.name.size()),
+                  number};
+        shard.names += member.name;
+        has_data = true;
+      }
+    }
+    close();
+    crew.count(shard.samples.size() - counted);
+  }
+
+  void collect(std::vector<ScannedShard>& scanned) {
+    std::uint64_t count = 0, without_data = 0;
+    for (const ScannedShard& shard : scanned) count += shard.samples.size(), without_data += shard.without_data;
+    if (count == 0) {
+      throw Error(ErrorKind::not_found,
+                  fmt::format("cannot find samples in `{}`: no member ends in .jpg, .jpeg, .png, .wav, .npy or .npz",
+                              facts_.address));
+    }
+    if (without_data > 0) {
+      facts_.notes.push_back(fmt::format("left out {} of unknown kind",
+                                         without_data == 1 ? "1 sample" : format_count(without_data) + " samples"));
+    }
+    samples_.reserve(count);
+    std::vector<FoundLabel> labels;
+    labels.reserve(count);
+    for (ScannedShard& shard : scanned) {
+      for (Sample& sample : shard.samples) {
+        sample.name_at += names_.size();
+        samples_.push_back(sample);
+      }
+      names_ += shard.names;
+      std::move(shard.labels.begin(), shard.labels.end(), std::back_inserter(labels));
+      shard = {};
+    }
+    decide_labels(labels);
+  }
+
+  void decide_labels(std::vector<FoundLabel>& found) {
+    using Kind = FoundLabel::Kind;
+    const auto count = [&](Kind kind) {
+      return static_cast<std::uint64_t>(
+          std::count_if(found.begin(), found.end(), [&](const FoundLabel& label) { return label.kind == kind; }));
+    };
+    const std::uint64_t none = count(Kind::none), texts = count(Kind::text), reals = count(Kind::real);
+    if (none == found.size()) return;
+    if (none > 0) {
+      const auto first = static_cast<std::uint64_t>(
+          std::find_if(found.begin(), found.end(), [](const FoundLabel& label) { return label.kind == Kind::none; }) -
+          found.begin());
+      facts_.notes.push_back(fmt::format("{} of {} samples have no label, `{}` for one: theirs is -1",
+                                         format_count(none), format_count(found.size()), name(first)));
+    }
+    labels_.resize(found.size());
+    if (texts > 0) {
+      for (FoundLabel& label : found) {
+        if (label.kind == Kind::integer) label.text = fmt::format("{}", label.integer);
+        if (label.kind == Kind::real) label.text = fmt::format("{}", label.real);
+        if (label.kind != Kind::none) facts_.classes.push_back(label.text);
+      }
+      std::sort(facts_.classes.begin(), facts_.classes.end());
+      facts_.classes.erase(std::unique(facts_.classes.begin(), facts_.classes.end()), facts_.classes.end());
+      facts_.label_kind = LabelKind::integer;
+    } else {
+      facts_.label_kind = reals > 0 ? LabelKind::real : LabelKind::integer;
+    }
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const FoundLabel& label = found[i];
+      if (label.kind == Kind::none) {
+        labels_[i] = {-1, facts_.label_kind == LabelKind::real ? std::numeric_limits<float>::quiet_NaN() : 0};
+      } else if (texts > 0) {
+        labels_[i].integer =
+            std::lower_bound(facts_.classes.begin(), facts_.classes.end(), label.text) - facts_.classes.begin();
+      } else if (facts_.label_kind == LabelKind::real) {
+        labels_[i].real =
+            static_cast<float>(label.kind == Kind::integer ? static_cast<double>(label.integer) : label.real);
+      } else {
+        labels_[i].integer = label.integer;
+      }
+    }
+  }
+
+  Facts facts_;
+  std::vector<std::unique_ptr<storage::Source>> sources_;
+  std::vector<const storage::Source*> borrowed_;
+  std::string names_;
+  std::vector<Sample> samples_;
+  std::vector<Label> labels_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> repeats_;
+};
+
+}  // namespace
+
+DatasetPtr open_tar(const std::string& address, const OpenOptions& options) {
+  return std::make_shared<TarDataset>(address, expand_braces(address), options);
+}
+
+}  // namespace stoker::dataset

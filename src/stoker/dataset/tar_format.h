@@ -1,0 +1,59 @@
+// Plain tar: reading the members of an archive in place, and writing the head of one. POSIX ustar and pax, GNU long
+// names; no compression. A reader belongs to one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stoker/storage/source.h"
+
+namespace stoker::dataset {
+
+inline constexpr std::uint64_t kTarBlock = 512;
+
+constexpr std::uint64_t tar_padded(std::uint64_t bytes) noexcept {
+  return (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
+}
+
+struct TarMember {
+  std::string name;
+  std::uint64_t offset = 0, bytes = 0;  // of the content in the archive
+  bool is_file = false;                 // a regular file, whole and in one piece
+};
+
+class TarReader {
+ public:
+  explicit TarReader(const storage::Source& source);
+
+  // False at the end. Throws Error(corrupt) naming the archive and the byte; an archive that ends without the closing
+  // blocks is taken as it is if its last member is whole.
+  bool next(TarMember& member);
+  // The content of a small member, such as a label. Throws Error.
+  std::string content(const TarMember& member, std::uint64_t most_bytes);
+
+ private:
+  std::span<const std::byte> bytes(std::uint64_t offset, std::uint64_t count);
+  std::string text(std::uint64_t offset, std::uint64_t count, std::string_view what);
+  [[noreturn]] void fail(std::uint64_t offset, std::string_view cause) const;
+  void read_pax(std::string_view records, std::uint64_t offset, std::string& name, bool& has_name, std::uint64_t& size,
+                bool& has_size) const;
+
+  const storage::Source& source_;
+  std::uint64_t size_;
+  std::uint64_t at_ = 0;
+  std::vector<std::byte> window_;
+  std::uint64_t window_at_ = 0;
+};
+
+// Everything that stands before the content of a regular file, a multiple of 512 bytes: a ustar header, with a pax one
+// before it where name or size do not fit. The same arguments give the same bytes.
+std::string tar_header(std::string_view name, std::uint64_t bytes, std::int64_t mtime_s);
+
+// "a-{000..002}.tar" is a-000.tar, a-001.tar, a-002.tar; "{x,y}" is x and y. Throws Error(usage).
+std::vector<std::string> expand_braces(const std::string& pattern);
+
+}  // namespace stoker::dataset

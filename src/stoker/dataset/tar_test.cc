@@ -1,0 +1,198 @@
+// Tar shards: what tar_header writes, TarReader reads; what WebDataset calls a sample is one; damage is named.
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stoker/dataset/tar_format.h"
+#include "stoker/dataset/test_tree.h"
+
+namespace stoker::dataset {
+namespace {
+
+struct Part {
+  std::string name, content;
+};
+
+std::string tar(const std::vector<Part>& parts, bool closed = true) {
+  std::string out;
+  for (const Part& part : parts) {
+    out += tar_header(part.name, part.content.size(), 1'700'000'000);
+    out += part.content;
+    out.resize(tar_padded(out.size()), '\0');
+  }
+  if (closed) out.append(2 * kTarBlock, '\0');
+  return out;
+}
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::vector<Part> read_back(const std::string& bytes) {
+  const auto source = storage::memory_source("x.tar", as_bytes(bytes));
+  TarReader reader(*source);
+  TarMember member;
+  std::vector<Part> parts;
+  while (reader.next(member)) {
+    parts.push_back({member.name, bytes.substr(member.offset, member.bytes)});
+    EXPECT_EQ(member.offset % kTarBlock, 0u);
+  }
+  return parts;
+}
+
+std::string text_of(const Dataset& dataset, std::uint64_t index) {
+  const Extent extent = dataset.extent(index);
+  std::string bytes(extent.bytes, '\0');
+  const storage::Read read{extent.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))};
+  extent.source->read({&read, 1});
+  return bytes;
+}
+
+TEST(Tar, NamesOfEveryLengthComeBack) {
+  for (const std::size_t length : {1, 99, 100, 101, 155, 156, 200, 255, 256, 257, 1000, 4000}) {
+    for (const bool slashes : {false, true}) {
+      std::string name(length, 'x');
+      if (slashes) {
+        for (std::size_t i = 50; i + 1 < name.size(); i += 60) name[i] = '/';
+      }
+      const auto parts = read_back(tar({{name, "content"}, {"after", "more"}}));
+      ASSERT_EQ(parts.size(), 2u) << length;
+      EXPECT_EQ(parts[0].name, name);
+      EXPECT_EQ(parts[0].content, "content");
+      EXPECT_EQ(parts[1].name, "after");
+    }
+  }
+}
+
+TEST(Tar, TheSameArgumentsGiveTheSameBytes) {
+  EXPECT_EQ(tar_header("a/b.jpg", 123, 5), tar_header("a/b.jpg", 123, 5));
+  EXPECT_EQ(tar_header("a/b.jpg", 123, 5).size(), kTarBlock);
+}
+
+TEST(Tar, SizesAbove8GiBAreInAPaxHeader) {
+  const std::string header = tar_header("big.npy", std::uint64_t{10} << 30, 0);
+  EXPECT_NE(header.find("size=10737418240\n"), std::string::npos);
+}
+
+TEST(Tar, AnArchiveWithoutClosingBlocksIsTakenAsItIs) {
+  EXPECT_EQ(read_back(tar({{"a", "1"}}, false)).size(), 1u);
+}
+
+TEST(Tar, DamageIsNamedWithItsByte) {
+  const std::string sound = tar({{"a.jpg", std::string(700, 'a')}, {"b.jpg", "b"}});
+  std::string bytes = sound;
+  bytes[1536 + 5] ^= 1;  // in the name of b.jpg: the checksum no longer fits
+  EXPECT_TRUE(
+      mentions(error_of([&] { read_back(bytes); }), "cannot read `x.tar` at byte 1536: a header's checksum is wrong"));
+  EXPECT_TRUE(mentions(error_of([&] { read_back(sound.substr(0, 1000)); }), "the archive ends inside a member"));
+  EXPECT_TRUE(
+      mentions(error_of([&] { read_back("no tar at all" + std::string(1000, ' ')); }), "it is not a tar archive"));
+  EXPECT_TRUE(mentions(error_of([&] { read_back(sound.substr(0, 100)); }), "the archive ends inside a header"));
+}
+
+TEST(Tar, NoDamageCrashesTheReader) {
+  const std::string sound =
+      tar({{std::string(300, 'n') + ".jpg", "1"}, {"b.cls", "7"}, {"c/d.wav", std::string(600, 'c')}});
+  std::mt19937 random(42);
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = sound;
+    for (int i = 0; i < 1 + round % 4; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (round % 3 == 0) bytes.resize(random() % bytes.size());
+    (void)error_of([&] { read_back(bytes); });
+  }
+}
+
+TEST(Tar, MembersWithTheSameKeyAreOneSample) {
+  const Tree tree;
+  tree.write("s-0.tar",
+             tar({{"a/0.jpg", "zero"}, {"a/0.cls", "3\n"}, {"a/1.cls", "4"}, {"a/1.x.png", "one"}, {"readme", "?"}}));
+  tree.write("s-1.tar", tar({{"b/2.json", "{\"label\": 5, \"other\": 1}"},
+                             {"b/2.wav", "two"},
+                             {"__meta__.jpg", "no"},
+                             {"b/3.txt", "no"}}));
+
+  const DatasetPtr data = open(tree.at("s-{0..1}.tar"));
+
+  EXPECT_EQ(data->facts().kind, "tar");
+  EXPECT_EQ(names_of(*data), (std::vector<std::string>{"a/0.jpg", "a/1.x.png", "b/2.wav"}));
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{3, 4, 5}));
+  EXPECT_EQ(text_of(*data, 0), "zero");
+  EXPECT_EQ(text_of(*data, 2), "two");
+  EXPECT_EQ(data->media(1), codec::Media::png);
+  EXPECT_TRUE(has_note(*data, "left out 1 sample of unknown kind"));
+}
+
+TEST(Tar, EveryStorageReadsTheSame) {
+  const Tree tree;
+  tree.write("s.tar", tar({{"0.jpg", std::string(5000, 'x')}, {"1.jpg", "one"}}));
+  for (const storage::Storage storage :
+       {storage::Storage::buffered, storage::Storage::direct, storage::Storage::mmap}) {
+    OpenOptions options;
+    options.storage = storage;
+    const DatasetPtr data = open(tree.at("s.tar"), options);
+    EXPECT_EQ(text_of(*data, 0), std::string(5000, 'x'));
+    EXPECT_EQ(text_of(*data, 1), "one");
+  }
+}
+
+TEST(Tar, KeysThatRepeatInOtherShardsHaveIdsOfTheirOwn) {
+  const Tree tree;
+  tree.write("s-0.tar", tar({{"000.jpg", "a"}}));
+  tree.write("s-1.tar", tar({{"000.jpg", "b"}}));
+  const auto one = ids_of(*open(tree.at("s-0.tar")));
+  const auto both = ids_of(*open(tree.at("s-{0..1}.tar")));
+  EXPECT_EQ(both[0], one[0]);
+  EXPECT_NE(both[1], both[0]);
+}
+
+TEST(Tar, TextLabelsBecomeSortedClassesAndRealOnesStayReal) {
+  const Tree tree;
+  tree.write(
+      "t.tar",
+      tar({{"0.jpg", "a"}, {"0.json", R"({"label": "dog"})"}, {"1.jpg", "b"}, {"1.json", R"({"label": "cat"})"}}));
+  tree.write("r.tar", tar({{"0.jpg", "a"}, {"0.json", R"({"label": 0.5})"}, {"1.jpg", "b"}, {"1.cls", "2"}}));
+  tree.write("n.tar", tar({{"0.jpg", "a"}, {"0.cls", "1"}, {"1.jpg", "b"}}));
+
+  const DatasetPtr text = open(tree.at("t.tar")), real = open(tree.at("r.tar")), none = open(tree.at("n.tar"));
+
+  EXPECT_EQ(text->facts().classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(labels_of(*text), (std::vector<std::int64_t>{1, 0}));
+  EXPECT_EQ(real->facts().label_kind, LabelKind::real);
+  EXPECT_EQ(real->label(0).real, 0.5F);
+  EXPECT_EQ(real->label(1).real, 2.0F);
+  EXPECT_EQ(labels_of(*none), (std::vector<std::int64_t>{1, -1}));
+  EXPECT_TRUE(has_note(*none, "1 of 2 samples have no label"));
+}
+
+TEST(Tar, ClassesMayBeChosenWhereSomeSamplesHaveNoLabel) {
+  const Tree tree;
+  tree.write("t.tar", tar({{"0.jpg", "a"},
+                           {"0.json", R"({"label": "dog"})"},
+                           {"1.jpg", "b"},
+                           {"2.jpg", "c"},
+                           {"2.json", R"({"label": "cat"})"}}));
+  OpenOptions options;
+  options.class_subset = 1;
+  EXPECT_EQ(open(tree.at("t.tar"), options)->size(), 1u);
+}
+
+TEST(Tar, AMissingShardOfAPatternIsNamed) {
+  const Tree tree;
+  tree.write("s-0.tar", tar({{"0.jpg", "a"}}));
+  EXPECT_TRUE(mentions(error_of([&] { open(tree.at("s-{0..2}.tar")); }), "s-1.tar"));
+}
+
+TEST(Braces, RangesAndChoicesAreExpandedInOrder) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(expand_braces("a.tar"), Names{"a.tar"});
+  EXPECT_EQ(expand_braces("a-{008..010}.tar"), (Names{"a-008.tar", "a-009.tar", "a-010.tar"}));
+  EXPECT_EQ(expand_braces("{8..10}"), (Names{"8", "9", "10"}));
+  EXPECT_EQ(expand_braces("{a,b}{0..1}"), (Names{"a0", "a1", "b0", "b1"}));
+  for (const char* wrong : {"{1..", "{2..1}", "{a..b}", "{0..99999999}", "{{0..1}}", "{0..9999}{0..9999}"}) {
+    EXPECT_TRUE(error_of([&] { expand_braces(wrong); })) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::dataset

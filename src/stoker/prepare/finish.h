@@ -1,0 +1,24 @@
+// The last step of a pack: index.npy, names.txt, columns.csv and pack.json from the rows that were written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stoker/dataset/dataset.h"
+#include "stoker/dataset/pack_format.h"
+#include "stoker/prepare/journal.h"
+
+namespace stoker::prepare {
+
+// Writes the files into `folder`, pack.json last. `rows` in any order; positions are samples of `source`, which has
+// names, labels and columns. Fills in what of `pack` follows from them.
+void write_index(const std::string& folder, const dataset::Dataset& source, std::vector<JournalRow> rows,
+                 dataset::PackManifest& pack);
+
+// {"label": 0.5, "column": "text", ...} of one sample, for the tar.
+std::string beside_json(const dataset::Dataset& source, std::uint64_t index);
+std::string normal_json(const std::string& json);       // as a manifest gives it back
+std::uint64_t folder_bytes(const std::string& folder);  // of the plain files in it
+
+}  // namespace stoker::prepare

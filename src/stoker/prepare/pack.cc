@@ -1,0 +1,415 @@
+// The order of things:
+//   1. lock the destination, open the source, look at its files;
+//   2. plan against the pack that is there (plan.h);
+//   3. write the loose samples into new shards of the hidden folder, noting in the journal what is on the disk;
+//   4. link the shards that stay; write index, names, columns and, last, pack.json;
+//   5. the hidden folder takes the destination's name.
+// A kill before 5 leaves the destination as it was, and the next run with the same plan goes on behind the last note.
+#include "stoker/prepare/pack.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/hash.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/dataset/tar_format.h"
+#include "stoker/os/file.h"
+#include "stoker/prepare/finish.h"
+#include "stoker/prepare/pack_folder.h"
+#include "stoker/prepare/payloads.h"
+#include "stoker/prepare/plan.h"
+#include "stoker/prepare/shards_writer.h"
+
+namespace stoker::prepare {
+namespace {
+
+using dataset::DatasetPtr;
+using dataset::Packed;
+using dataset::PackKind;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+// The folder of a pattern is made absolute, the pattern itself stays.
+std::string absolute(const std::string& address) {
+  const auto real = [](const std::string& path) {
+    const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path.c_str(), nullptr), &std::free);
+    return found ? std::string(found.get()) : std::string();
+  };
+  if (const std::string whole = real(address); !whole.empty()) return whole;
+  const std::size_t slash = address.rfind('/');
+  const std::string folder =
+      real(slash == std::string::npos ? "." : address.substr(0, std::max<std::size_t>(slash, 1)));
+  return folder.empty() ? address : fmt::format("{}/{}", folder == "/" ? "" : folder, address.substr(slash + 1));
+}
+
+class Packing {
+ public:
+  explicit Packing(const PackOptions& options)
+      : options_(options), folder_(options.destination), started_(Clock::now()) {}
+
+  PackReport run() {
+    open_source();
+    content_ = decide_content(source_, options_);
+    settings_ = content_.settings(options_);
+    open_base();
+    const SourceState state =
+        look_at_source(*source_, [&](std::uint64_t seen) { return say("looking at files", seen, source_->size()); });
+    plan_ = make_plan(*source_, state, base_.get(), content_.kind, options_.shard_size, hash_text(settings_));
+    state_ = &state;
+    fill_report();
+    if (plan_.is_idle() && base_ && !options_.dry_run) {
+      report_.idle = true;
+      remove_flat_folder(folder_.part());  // of a run that was killed with its work done
+      report_.count = base_->size();
+      report_.shards = base_->manifest().shards.size();
+      measure_pack();
+      report_.seconds = seconds_since(started_);
+      return std::move(report_);
+    }
+    if (content_.kind == PackKind::encoded) find_clashes();
+    require_room();
+    if (options_.dry_run) {
+      dry_run();
+      return std::move(report_);
+    }
+    write();
+    return std::move(report_);
+  }
+
+ private:
+  bool say(std::string_view phase, std::uint64_t done, std::uint64_t total) {
+    if (!options_.progress) return true;
+    const auto now = Clock::now();
+    if (now - said_ < std::chrono::milliseconds(100)) return true;
+    said_ = now;
+    return options_.progress({phase, done, total, writer_ ? writer_->bytes() : 0, seconds_since(packing_since_)});
+  }
+
+  void open_source() {
+    dataset::OpenOptions opening;
+    opening.label = options_.label;
+    opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
+    source_ = dataset::open(options_.source, opening);
+    if (absolute(options_.source) == absolute(folder_.destination()))
+      throw Error(ErrorKind::usage, fmt::format("cannot pack `{}` into itself", options_.source));
+  }
+
+  // The pack that is there, if it may be brought up to date.
+  void open_base() {
+    const std::string& path = folder_.destination();
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) return;
+    const auto refuse = [&](std::string_view why, std::string hint) {
+      throw Error(ErrorKind::usage, fmt::format("cannot write the pack `{}`: {}", path, why), std::move(hint));
+    };
+    if (!S_ISDIR(facts.st_mode)) refuse("a file has this name", "choose another name");
+    if (::access(fmt::format("{}/{}", path, dataset::kPackJson).c_str(), F_OK) != 0) {
+      if (::rmdir(path.c_str()) == 0) return;  // it was empty
+      refuse("a folder that is not a pack has this name", "choose another name");
+    }
+    report_.was_there = true;
+    std::shared_ptr<const Packed> base;
+    try {
+      base = dataset::open_packed(path);
+    } catch (const Error& error) {
+      if (options_.force && error.kind() != ErrorKind::unsupported) return;
+      throw Error(error.kind(), error.message(),
+                  error.kind() == ErrorKind::unsupported ? error.hint() : "--force makes it anew");
+    }
+    const dataset::PackManifest& pack = base->manifest();
+    const bool same_source = pack.source == absolute(options_.source);
+    const bool same_settings = pack.settings == normal_json(settings_);
+    if (!options_.force) {
+      if (!same_source) {
+        refuse(pack.source.empty() ? "it was made by a program, not from a source"
+                                   : fmt::format("it was made from another source, `{}`", pack.source),
+               "choose another name, or add --force");
+      }
+      if (!same_settings) {
+        refuse(fmt::format("it was made with other settings: {}; these are {}", pack.settings, settings_),
+               "choose another name, or add --force to make it anew");
+      }
+    }
+    const bool same_rows =
+        content_.kind == PackKind::encoded || (pack.dtype == content_.dtype && pack.shape == content_.shape);
+    if (same_settings && same_rows) base_ = std::move(base);
+    if (same_settings && !same_rows && !options_.force) {
+      refuse("the samples now have another shape than those in it", "add --force to make it anew");
+    }
+  }
+
+  void fill_report() {
+    report_.source = options_.source;
+    report_.destination = folder_.destination();
+    report_.source_kind = source_->facts().kind;
+    report_.kind = content_.kind;
+    report_.added = plan_.added, report_.changed = plan_.changed, report_.removed = plan_.removed;
+    report_.kept = plan_.unchanged, report_.relabelled = plan_.relabelled;
+    report_.source_bytes = source_->facts().total_bytes;
+    report_.dry_run = options_.dry_run;
+    report_.notes = source_->facts().notes;
+    report_.content = content_.kind == PackKind::raw
+                          ? fmt::format("{} [{}]", stoker::name(content_.dtype), fmt::join(content_.shape, ", "))
+                          : "as in the source";
+  }
+
+  // Samples whose keys in the tar would be equal.
+  void find_clashes() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> keys(source_->size());
+    for (std::uint64_t i = 0; i < keys.size(); ++i) keys[i] = {hash_text(member_key(source_->name(i))), i};
+    std::sort(keys.begin(), keys.end());
+    for (std::size_t i = 1; i < keys.size(); ++i) {
+      if (keys[i].first != keys[i - 1].first) continue;
+      clashes_.insert(keys[i - 1].second);
+      clashes_.insert(keys[i].second);
+    }
+  }
+
+  std::uint64_t expected_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const Plan::Loose& loose : plan_.loose) {
+      bytes += content_.kind == PackKind::raw
+                   ? content_.row_bytes()
+                   : 3 * dataset::kTarBlock + dataset::tar_padded(state_->bytes[loose.position]);
+    }
+    return bytes + 160 * source_->size() + 64 * kKiB;
+  }
+
+  void require_room() {
+    report_.bytes = expected_bytes();
+    for (const std::uint32_t s : plan_.kept_shards) report_.bytes += base_->manifest().shards[s].bytes;
+    const std::string& path = folder_.destination();
+    const std::size_t slash = path.rfind('/');
+    struct statvfs disk {};
+    if (::statvfs(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash).c_str(), &disk) != 0)
+      return;
+    const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    std::uint64_t there = 0;  // what an interrupted run has written already
+    if (folder_.has_part()) there = folder_bytes(folder_.part());
+    const std::uint64_t needed = expected_bytes();
+    if (needed <= room + there) return;
+    const std::string text = fmt::format("cannot make the pack `{}`: it needs {} and its disk has {} left", path,
+                                         format_bytes(needed), format_bytes(room + there));
+    if (options_.dry_run) {
+      report_.notes.push_back(text);
+      return;
+    }
+    throw Error(ErrorKind::unavailable, text, "free some space, or choose another disk");
+  }
+
+  ShardsOptions shards_options() const {
+    ShardsOptions shards;
+    shards.folder = folder_.part();
+    shards.plan = plan_.key;
+    shards.kind = content_.kind;
+    shards.dtype = content_.dtype;
+    shards.shape = content_.shape;
+    shards.shard_bytes = options_.shard_size;
+    shards.first_shard = plan_.kept_shards.size();
+    shards.first_number = plan_.next_number;
+    shards.sync_bytes = options_.sync_bytes;
+    return shards;
+  }
+
+  // One payload with everything that the index and the tar say of it.
+  void append(const Payload& payload, ShardsWriter& writer) {
+    const std::uint64_t i = payload.position;
+    const dataset::Facts& facts = source_->facts();
+    NewSample sample;
+    sample.position = i;
+    sample.payload = payload.bytes;
+    sample.xxh3 = payload.xxh3;
+    sample.row.id = static_cast<std::int64_t>(source_->id(i));
+    const dataset::Label label = source_->label(i);
+    sample.row.label = dataset::label_bits(label, facts.label_kind);
+    sample.row.height = payload.height, sample.row.width = payload.width, sample.row.channels = payload.channels;
+    sample.row.frames = payload.frames;
+    sample.row.source_bytes = state_->bytes[i];
+    sample.row.source_mtime_ns = state_->mtime_ns[i];
+    std::string member, cls, json;
+    if (content_.kind == PackKind::encoded) {
+      std::string name = source_->name(i);
+      if (codec::media_of_name(name) == codec::Media::unknown) name += payload.extension;
+      member = member_name(name, source_->id(i), clashes_.contains(i));
+      sample.member = member;
+      if (facts.label_kind == dataset::LabelKind::integer) cls = fmt::format("{}", label.integer);
+      if (facts.label_kind == dataset::LabelKind::real || !facts.columns.empty()) json = beside_json(*source_, i);
+      sample.cls = cls;
+      sample.json = json;
+    }
+    writer.append(sample);
+  }
+
+  void write() {
+    packing_since_ = Clock::now();
+    folder_.make_part();
+    if (read_journal(folder_.part(), plan_.key).empty()) folder_.empty_part();
+    writer_ = std::make_unique<ShardsWriter>(shards_options());
+    report_.resumed = writer_->cursor();
+    const std::uint64_t total = plan_.loose.size();
+    const auto keep_going = [&] { return say("packing", writer_->cursor(), total); };
+    try {
+      Payloads payloads(source_, base_, content_, plan_.loose, writer_->cursor(), options_);
+      Payload payload;
+      while (payloads.next(payload, keep_going)) {
+        if (payload.fault.empty()) {
+          append(payload, *writer_);
+        } else {
+          if (options_.on_error == loader::OnError::raise) {
+            throw Error(ErrorKind::corrupt,
+                        fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault),
+                        "--on-error skip leaves bad samples out");
+          }
+          writer_->skip(source_->name(payload.position), payload.fault);
+        }
+        if (writer_->cursor() % 64 == 0 && !keep_going()) throw Error(ErrorKind::unavailable, "interrupted");
+      }
+      if (payloads.interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+      writer_->finish();
+      finish();
+    } catch (const Error& error) {
+      try {
+        writer_->checkpoint();
+      } catch (const Error&) {
+        // The first error is the one to tell.
+      }
+      throw Error(error.kind(), error.message(),
+                  fmt::format("{}{}run the same command again: it goes on where it stopped", error.hint(),
+                              error.hint().empty() ? "" : "; then "));
+    }
+  }
+
+  void finish() {
+    (void)say("writing the index", plan_.loose.size(), plan_.loose.size());
+    dataset::PackManifest pack;
+    pack.stoker_version = kVersion;
+    pack.kind = content_.kind;
+    pack.dtype = content_.dtype;
+    pack.shape = content_.shape;
+    pack.content = content_.kind == PackKind::raw ? content_.word : "";
+    pack.rate_hz = content_.rate_hz;
+    pack.source = absolute(options_.source);
+    pack.settings = settings_;
+    pack.skipped = writer_->skipped();
+    std::vector<JournalRow> rows = writer_->rows();
+    if (base_) {
+      std::map<std::uint32_t, std::uint32_t> renumbered;
+      for (const std::uint32_t s : plan_.kept_shards) {
+        renumbered[s] = static_cast<std::uint32_t>(pack.shards.size());
+        pack.shards.push_back(base_->manifest().shards[s]);
+        folder_.take_over(pack.shards.back().name);
+      }
+      for (const auto& [position, sample] : plan_.kept) {
+        JournalRow row{position, base_->row(sample)};
+        row.row.shard = renumbered[row.row.shard];
+        row.row.label = dataset::label_bits(source_->label(position), source_->facts().label_kind);
+        rows.push_back(row);
+      }
+    }
+    pack.shards.insert(pack.shards.end(), writer_->shards().begin(), writer_->shards().end());
+    if (rows.empty()) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("cannot make the pack `{}`: none of the {} samples can be packed; the first: `{}`: {}",
+                              folder_.destination(), format_count(source_->size()), pack.skipped.front().name,
+                              pack.skipped.front().cause));
+    }
+    write_index(folder_.part(), *source_, std::move(rows), pack);
+    folder_.commit(pack);
+    report_.skipped = pack.skipped;
+    report_.count = pack.count;
+    report_.shards = pack.shards.size();
+    report_.written_bytes = writer_->bytes();
+    if (content_.kind == PackKind::encoded) report_.content = pack.content;
+    measure_pack();
+    report_.seconds = seconds_since(packing_since_);
+  }
+
+  void measure_pack() { report_.bytes = folder_bytes(folder_.destination()); }
+
+  // Packs a few samples for real, into a folder that is removed again, and draws the line from there.
+  void dry_run() {
+    const std::string scratch = folder_.part() + ".dry";
+    remove_flat_folder(scratch);
+    double seconds = 0;
+    std::uint64_t measured = 0;
+    for (const std::uint64_t wanted : {64, 1024, 16384}) {
+      const std::uint64_t total = plan_.loose.size();
+      const std::uint64_t count = std::min<std::uint64_t>(wanted, total);
+      if (count == 0) break;
+      std::vector<Plan::Loose> some;
+      for (std::uint64_t i = 0; i < count; ++i) some.push_back(plan_.loose[i * total / count]);
+      os::make_folders(scratch);
+      ShardsOptions shards = shards_options();
+      shards.folder = scratch;
+      const Clock::time_point begin = Clock::now();
+      {
+        ShardsWriter writer(shards);
+        PackOptions lenient = options_;
+        lenient.on_error = loader::OnError::skip;
+        Payloads payloads(source_, base_, content_, some, 0, lenient);
+        Payload payload;
+        while (payloads.next(payload, [&] { return say("measuring", writer.cursor(), count); })) {
+          if (payload.fault.empty()) {
+            append(payload, writer);
+          } else {
+            writer.skip("", payload.fault);
+          }
+        }
+        if (payloads.interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+        writer.finish();
+      }
+      seconds = seconds_since(begin);
+      measured = count;
+      remove_flat_folder(scratch);
+      if (count == total || seconds > 0.5) break;
+    }
+    report_.measured_samples = measured;
+    if (measured > 0)
+      report_.seconds = seconds * static_cast<double>(plan_.loose.size()) / static_cast<double>(measured);
+    report_.count = source_->size();
+    report_.shards = plan_.kept_shards.size() + report_.bytes / options_.shard_size + 1;
+  }
+
+  const PackOptions& options_;
+  PackFolder folder_;
+  Clock::time_point started_, packing_since_ = Clock::now();
+  Clock::time_point said_{};
+  DatasetPtr source_;
+  std::shared_ptr<const Packed> base_;
+  Content content_;
+  std::string settings_;
+  Plan plan_;
+  const SourceState* state_ = nullptr;
+  std::set<std::uint64_t> clashes_;
+  std::unique_ptr<ShardsWriter> writer_;
+  PackReport report_;
+};
+
+}  // namespace
+
+PackReport make_pack(const PackOptions& options) {
+  if (options.on_error != loader::OnError::raise && options.on_error != loader::OnError::skip) {
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot pack with on_error={}: a bad sample is an error (raise) or left out (skip)",
+                            loader::name(options.on_error)));
+  }
+  if (options.shard_size < kMiB) throw Error(ErrorKind::usage, "shard_size must be at least 1MiB");
+  return Packing(options).run();
+}
+
+}  // namespace stoker::prepare

@@ -1,0 +1,69 @@
+// Making a pack from any data set, or bringing one up to date with it. Blocks until the pack is there; uses threads of
+// its own. Nothing appears under the destination's name before it is whole.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stoker/base/dtype.h"
+#include "stoker/dataset/pack_format.h"
+#include "stoker/loader/options.h"
+
+namespace stoker::prepare {
+
+struct PackProgress {
+  std::string_view phase;             // "scanning", "packing", "writing"
+  std::uint64_t done = 0, total = 0;  // samples; total 0: not known
+  std::uint64_t bytes = 0;            // written
+  double seconds = 0;                 // since packing began
+};
+
+struct PackOptions {
+  std::string source, destination;
+  std::string label;  // index.csv: the label column
+  std::optional<dataset::PackKind>
+      kind;                    // none: raw for arrays, or where dtype, samples or size are given; else encoded
+  std::optional<DType> dtype;  // raw; none: uint8 or uint16 for pictures, int16 for sounds, as stored for arrays
+  std::uint64_t samples = 0;   // raw sounds: frames each, padded or trimmed; 0: all must be equally long
+  std::string size;            // raw pictures: "256": shorter side, then centre crop; "256x320": exactly
+  transform::Ops transform;    // raw: before the two above
+  codec::Color color = codec::Color::rgb;    // raw pictures
+  std::uint64_t shard_size = 1'000'000'000;  // bytes
+  std::uint64_t memory_limit = 0;            // 0: that of a loader
+  int num_workers = loader::kAuto;
+  loader::OnError on_error = loader::OnError::raise;    // or skip
+  bool force = false;                                   // replace a pack of another source or with other settings
+  bool dry_run = false;                                 // say what would be done, and how long it would take
+  std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds
+  // About ten times a second, on the calling thread; false ends the run with Error(unavailable, "interrupted"), and a
+  // later run goes on.
+  std::function<bool(const PackProgress&)> progress;
+};
+
+struct PackReport {
+  std::string source, destination;
+  std::string source_kind;
+  dataset::PackKind kind = dataset::PackKind::raw;
+  std::string content;      // "int16 [8000]", "jpeg, png"
+  std::uint64_t count = 0;  // samples in the pack
+  std::uint64_t shards = 0;
+  std::uint64_t bytes = 0;  // of all its files
+  std::uint64_t source_bytes = 0;
+  std::uint64_t added = 0, changed = 0, removed = 0, kept = 0, relabelled = 0;
+  std::uint64_t resumed = 0;        // samples that an interrupted run had written
+  std::uint64_t written_bytes = 0;  // by this run
+  bool was_there = false;           // the destination was a pack already
+  bool idle = false;                // nothing was to be done
+  bool dry_run = false;
+  double seconds = 0;                  // taken; dry_run: expected
+  std::uint64_t measured_samples = 0;  // dry_run: from so many
+  std::vector<dataset::PackSkipped> skipped;
+  std::vector<std::string> notes;
+};
+
+PackReport make_pack(const PackOptions& options);  // throws Error
+
+}  // namespace stoker::prepare

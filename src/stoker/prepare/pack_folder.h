@@ -1,0 +1,44 @@
+// Where a pack is made: a hidden folder beside its destination, which takes the destination's name in one step when it
+// is whole. Holds the lock that keeps a second packer out. One thread.
+//
+//   train.pack            the pack, whole, old or new; never half of one
+//   .train.pack.part/     what is being made; left behind by a kill, and continued by the next run
+//   .train.pack.lock      flock(2); left behind by a kill, without effect
+#pragma once
+
+#include <string>
+
+#include "stoker/dataset/pack_format.h"
+#include "stoker/os/fd.h"
+
+namespace stoker::prepare {
+
+class PackFolder {
+ public:
+  // Throws Error(unavailable) if another process is making this pack.
+  explicit PackFolder(const std::string& destination);
+  ~PackFolder();  // gives the lock back
+  PackFolder(const PackFolder&) = delete;
+  PackFolder& operator=(const PackFolder&) = delete;
+
+  const std::string& destination() const noexcept { return destination_; }
+  const std::string& part() const noexcept { return part_; }
+
+  void make_part();         // the folder, if it is not there
+  void empty_part() const;  // removes the files in it
+  bool has_part() const;
+  // Gives a file of the old pack a second name in the new one; copies it where links cannot be made.
+  void take_over(const std::string& name) const;
+  // The folder takes the destination's name, in one step; what had the name before is removed, and so is what a killed
+  // run left in the folder that `pack` does not name.
+  void commit(const dataset::PackManifest& pack);
+
+ private:
+  std::string destination_, part_, lock_path_;
+  os::Fd lock_;
+};
+
+// Removes a folder of plain files, and nothing else. False if it held anything else and stays.
+bool remove_flat_folder(const std::string& path);
+
+}  // namespace stoker::prepare

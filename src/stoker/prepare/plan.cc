@@ -1,0 +1,172 @@
+#include "stoker/prepare/plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/hash.h"
+#include "stoker/dataset/crew.h"
+
+namespace stoker::prepare {
+namespace {
+
+constexpr std::uint64_t kGrain = 256;
+constexpr std::uint64_t kAlwaysMerged = 64 * 1024;
+
+std::int64_t mtime_of(const struct stat& facts) {
+  return static_cast<std::int64_t>(facts.st_mtim.tv_sec) * 1'000'000'000 + facts.st_mtim.tv_nsec;
+}
+
+// The tar beside a payload holds label and columns too: where they differ the sample is written again.
+bool same_beside(const dataset::Dataset& source, std::uint64_t position, const dataset::Packed& base,
+                 std::uint64_t sample) {
+  const dataset::LabelKind kind = source.facts().label_kind;
+  if (kind != base.facts().label_kind || source.facts().columns != base.facts().columns) return false;
+  if (dataset::label_bits(source.label(position), kind) != base.row(sample).label) return false;
+  for (std::size_t c = 0; c < source.facts().columns.size(); ++c) {
+    if (source.column_text(c, position) != base.column_text(c, sample)) return false;
+  }
+  return true;
+}
+
+bool same_in_index(const dataset::Dataset& source, std::uint64_t position, const dataset::Packed& base,
+                   std::uint64_t sample) {
+  return same_beside(source, position, base, sample) && source.facts().classes == base.facts().classes;
+}
+
+// data-00012.tar is 12.
+std::uint64_t number_of(std::string_view shard) {
+  std::uint64_t number = 0;
+  const std::size_t dash = shard.find('-');
+  if (dash != std::string_view::npos) std::from_chars(shard.data() + dash + 1, shard.data() + shard.size(), number);
+  return number;
+}
+
+}  // namespace
+
+SourceState look_at_source(const dataset::Dataset& source, const dataset::Progress& progress) {
+  SourceState state;
+  const std::uint64_t count = source.size();
+  state.bytes.resize(count);
+  state.mtime_ns.resize(count);
+  std::map<const storage::Source*, std::int64_t> shared;  // one file for many samples
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const dataset::Extent extent = source.extent(i);
+    if (extent.source == nullptr) break;
+    auto found = shared.find(extent.source);
+    if (found == shared.end()) {
+      struct stat facts {};
+      if (::stat(std::string(extent.source->name()).c_str(), &facts) != 0)
+        throw system_error(errno, "look up", extent.source->name());
+      found = shared.emplace(extent.source, mtime_of(facts)).first;
+    }
+    state.bytes[i] = extent.bytes;
+    state.mtime_ns[i] = found->second;
+  }
+  if (!shared.empty()) return state;
+
+  dataset::Crew crew(0, progress);
+  crew.run_in_parts(count, kGrain, [&](std::uint64_t begin, std::uint64_t end) {
+    char path[4096];
+    for (std::uint64_t i = begin; i < end; ++i) {
+      struct stat facts {};
+      if (source.path(i, path) == 0 || ::fstatat(source.directory(), path, &facts, 0) != 0) continue;
+      state.bytes[i] = static_cast<std::uint64_t>(facts.st_size);
+      state.mtime_ns[i] = mtime_of(facts);
+    }
+    crew.count(end - begin);
+  });
+  return state;
+}
+
+Plan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
+               dataset::PackKind kind, std::uint64_t shard_bytes, std::uint64_t settings_key) {
+  Plan plan;
+  plan.key = mix(settings_key, source.size());
+  std::unordered_map<std::uint64_t, std::uint64_t> by_id;
+  std::vector<bool> shard_stays;
+  if (base != nullptr) {
+    by_id.reserve(base->size());
+    for (std::uint64_t i = 0; i < base->size(); ++i) by_id.emplace(base->id(i), i);
+    shard_stays.assign(base->manifest().shards.size(), true);
+    for (const dataset::PackShard& shard : base->manifest().shards)
+      plan.next_number = std::max(plan.next_number, number_of(shard.name) + 1);
+    plan.key = mix(plan.key, base->manifest().fingerprint);
+  }
+  constexpr std::uint64_t kNone = Plan::kNone;
+  std::vector<std::uint64_t> found(source.size(), kNone);  // sample of the base with the same payload
+  std::vector<bool> taken(base != nullptr ? base->size() : 0);
+  for (std::uint64_t i = 0; i < source.size(); ++i) {
+    const std::uint64_t id = source.id(i);
+    plan.key = mix(mix(plan.key, id), mix(state.bytes[i], static_cast<std::uint64_t>(state.mtime_ns[i])));
+    plan.key = mix(plan.key, dataset::label_bits(source.label(i), source.facts().label_kind));
+    const auto at = base == nullptr ? by_id.end() : by_id.find(id);
+    if (at == by_id.end()) {
+      ++plan.added;
+      continue;
+    }
+    taken[at->second] = true;
+    const dataset::PackRow row = base->row(at->second);
+    if (row.source_bytes != state.bytes[i] || row.source_mtime_ns != state.mtime_ns[i]) {
+      ++plan.changed;
+      shard_stays[row.shard] = false;
+      continue;
+    }
+    found[i] = at->second;
+    plan.reordered = plan.reordered || at->second != i;
+    ++plan.unchanged;
+    if (kind == dataset::PackKind::encoded && !same_beside(source, i, *base, at->second)) {
+      ++plan.relabelled;
+      shard_stays[row.shard] = false;
+    } else if (kind == dataset::PackKind::raw && !same_in_index(source, i, *base, at->second)) {
+      ++plan.relabelled;
+    }
+  }
+  for (std::uint64_t i = 0; i < taken.size(); ++i) {
+    if (taken[i]) continue;
+    ++plan.removed;
+    shard_stays[base->row(i).shard] = false;
+  }
+
+  if (base != nullptr) {
+    // Many small additions would leave many small shards: the smallest are merged while they are no larger than twice
+    // what is written anyway, which keeps their number to a logarithm.
+    std::uint64_t loose_bytes = 0;
+    for (std::uint64_t i = 0; i < source.size(); ++i) {
+      if (found[i] == kNone || !shard_stays[base->row(found[i]).shard])
+        loose_bytes += found[i] == kNone ? state.bytes[i] : base->row(found[i]).bytes;
+    }
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> small;
+    for (std::uint32_t s = 0; s < shard_stays.size(); ++s) {
+      const std::uint64_t bytes = base->manifest().shards[s].bytes;
+      if (shard_stays[s] && bytes < shard_bytes / 2) small.emplace_back(bytes, s);
+    }
+    std::sort(small.begin(), small.end());
+    for (const auto& [bytes, s] : small) {
+      if (loose_bytes == 0 || bytes > 2 * loose_bytes + kAlwaysMerged) break;
+      shard_stays[s] = false;
+      loose_bytes += bytes;
+    }
+    for (std::uint32_t s = 0; s < shard_stays.size(); ++s) {
+      if (shard_stays[s]) plan.kept_shards.push_back(s);
+    }
+  }
+  for (std::uint64_t i = 0; i < source.size(); ++i) {
+    if (found[i] != kNone && shard_stays[base->row(found[i]).shard]) {
+      plan.kept.emplace_back(i, found[i]);
+    } else {
+      plan.loose.push_back({i, found[i]});
+    }
+  }
+  return plan;
+}
+
+}  // namespace stoker::prepare

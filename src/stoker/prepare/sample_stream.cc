@@ -1,0 +1,291 @@
+#include "stoker/prepare/sample_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/scratch.h"
+#include "stoker/base/units.h"
+#include "stoker/loader/sample_read.h"
+#include "stoker/os/cpu.h"
+#include "stoker/storage/fetcher.h"
+
+namespace stoker::prepare {
+namespace {
+
+constexpr std::uint64_t kMostPerChunk = 512;
+constexpr std::size_t kDepth = 128;
+constexpr auto kWait = std::chrono::milliseconds(200);
+
+std::size_t up(std::size_t value, std::size_t align) {
+  return (value + align - 1) / align * align;
+}
+
+}  // namespace
+
+// One thread's way to bytes: a fetcher of its own.
+class Reader {
+ public:
+  explicit Reader(storage::Storage storage)
+      : fetcher_(storage::make_fetcher({.storage = storage, .depth = kDepth, .io_batch = 32})), paths_(kDepth * 4096) {}
+
+  void read(const dataset::Dataset& dataset, SampleStream::Chunk& chunk) {
+    std::vector<StreamedSample>& samples = chunk.samples;
+    const std::size_t align = std::max<std::size_t>(64, fetcher_->alignment());
+    std::size_t total = align;
+    for (const StreamedSample& sample : samples) {
+      const dataset::Extent extent = dataset.extent(sample.index);
+      if (extent.source == nullptr || extent.source->view().empty())
+        total += up(fetcher_->buffer_bytes(extent.bytes), align);
+    }
+    if (chunk.capacity < total) {
+      chunk.memory = std::make_unique_for_overwrite<std::byte[]>(total);
+      chunk.capacity = total;
+    }
+    std::byte* at = chunk.memory.get() + (align - reinterpret_cast<std::uintptr_t>(chunk.memory.get()) % align) % align;
+    std::size_t next = 0, out = 0;
+    std::array<storage::Fetched, 64> finished;
+    while (next < samples.size() || out > 0) {
+      while (next < samples.size() && fetcher_->room() > 0 && out < kDepth) {
+        StreamedSample& sample = samples[next];
+        const dataset::Extent extent = dataset.extent(sample.index);
+        storage::Fetch fetch;
+        fetch.bytes = extent.bytes;
+        fetch.tag = next;
+        if (extent.source != nullptr) {
+          fetch.source = extent.source;
+          fetch.offset = extent.offset;
+        } else {
+          const std::span<char> path(paths_.data() + next % kDepth * 4096, 4096);
+          if (dataset.path(sample.index, path) == 0) {
+            sample.fault = std::strerror(ENAMETOOLONG);
+            ++next;
+            continue;
+          }
+          fetch.path = path.data();
+          fetch.directory = dataset.directory();
+        }
+        if (extent.source == nullptr || extent.source->view().empty()) {
+          const std::size_t room = up(fetcher_->buffer_bytes(extent.bytes), align);
+          fetch.into = {at, room};
+          at += room;
+        }
+        fetcher_->submit({&fetch, 1});
+        ++next;
+        ++out;
+      }
+      if (out == 0) continue;
+      const std::size_t count = fetcher_->wait(finished, kWait);
+      out -= count;
+      for (std::size_t i = 0; i < count; ++i) take(dataset, finished[i], samples[finished[i].tag]);
+    }
+    chunk.others.clear();
+    if (!dataset.facts().sizes_may_be_stale) return;
+    Scratch scratch;
+    for (StreamedSample& sample : samples) {
+      if (!sample.changed || dataset.extent(sample.index).source != nullptr) continue;
+      scratch.reset();
+      const loader::SampleBytes now = loader::read_sample(dataset, sample.index, scratch);
+      if (now.error_number != 0) continue;
+      chunk.others.emplace_back(now.bytes.begin(), now.bytes.end());
+      sample.bytes = chunk.others.back();
+      sample.fault.clear();
+      sample.changed = false;
+    }
+  }
+
+ private:
+  static void take(const dataset::Dataset& dataset, const storage::Fetched& fetched, StreamedSample& sample) {
+    switch (fetched.code) {
+      case storage::FetchCode::ok:
+        sample.bytes = fetched.data;
+        break;
+      case storage::FetchCode::failed:
+        sample.fault = std::strerror(fetched.error_number);
+        break;
+      case storage::FetchCode::size_changed:
+        sample.changed = true;
+        sample.fault =
+            fmt::format("it was {} bytes long when the data set was opened and is {} now",
+                        format_count(dataset.extent(sample.index).bytes), format_count(fetched.actual_bytes));
+        break;
+    }
+  }
+
+  std::unique_ptr<storage::Fetcher> fetcher_;
+  std::vector<char> paths_;
+};
+
+SampleStream::SampleStream(const dataset::Dataset& dataset, std::vector<std::uint64_t> indices, StreamOptions options)
+    : dataset_(dataset), indices_(std::move(indices)), options_(std::move(options)) {
+  const int threads = options_.threads > 0 ? options_.threads : os::effective_cores().whole() + 1;
+  window_ = static_cast<std::uint64_t>(threads) + 2;
+  chunk_bytes_ = std::max<std::uint64_t>(options_.memory_bytes / window_, 64 * kKiB);
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { read_loop(); });
+}
+
+SampleStream::~SampleStream() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void SampleStream::read_loop() {
+  try {
+    Reader reader(options_.storage);
+    while (true) {
+      std::uint64_t begin = 0, end = 0, serial = 0;
+      std::unique_ptr<Chunk> chunk;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stopping_ || planned_ == indices_.size() || serial_ < delivered_ + window_; });
+        if (stopping_ || planned_ == indices_.size()) return;
+        begin = end = planned_;
+        std::uint64_t bytes = 0;
+        while (end < indices_.size() && end - begin < kMostPerChunk) {
+          bytes += dataset_.extent(indices_[end]).bytes;
+          if (bytes > chunk_bytes_ && end > begin) break;
+          ++end;
+        }
+        planned_ = end;
+        serial = serial_++;
+        if (!free_.empty()) {
+          chunk = std::move(free_.back());
+          free_.pop_back();
+        }
+      }
+      if (!chunk) chunk = std::make_unique<Chunk>();
+      chunk->samples.assign(end - begin, {});
+      for (std::uint64_t i = begin; i < end; ++i) chunk->samples[i - begin].index = indices_[i];
+      reader.read(dataset_, *chunk);
+      if (options_.work) {
+        for (StreamedSample& sample : chunk->samples) {
+          if (sample.fault.empty()) options_.work(sample);
+        }
+      }
+      {
+        const std::scoped_lock lock(mutex_);
+        done_[serial] = std::move(chunk);
+      }
+      changed_.notify_all();
+    }
+  } catch (const Error& error) {
+    const std::scoped_lock lock(mutex_);
+    if (!error_) error_ = error;
+  } catch (const std::exception& error) {
+    const std::scoped_lock lock(mutex_);
+    if (!error_) error_ = Error(ErrorKind::unavailable, fmt::format("cannot read samples: {}", error.what()));
+  }
+  changed_.notify_all();
+}
+
+std::unique_ptr<SampleStream::Chunk> SampleStream::next(const std::function<bool()>& keep_going) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (error_) throw *error_;
+    if (const auto found = done_.find(delivered_); found != done_.end()) {
+      std::unique_ptr<Chunk> chunk = std::move(found->second);
+      done_.erase(found);
+      ++delivered_;
+      lock.unlock();
+      changed_.notify_all();
+      return chunk;
+    }
+    if (planned_ == indices_.size() && delivered_ == serial_) return nullptr;
+    if (changed_.wait_for(lock, std::chrono::milliseconds(50)) == std::cv_status::timeout && keep_going) {
+      lock.unlock();
+      if (!keep_going()) return nullptr;
+      lock.lock();
+    }
+  }
+}
+
+void SampleStream::give_back(std::unique_ptr<Chunk> chunk) {
+  const std::scoped_lock lock(mutex_);
+  if (chunk && chunk->capacity <= 2 * chunk_bytes_ + 64 * kKiB) free_.push_back(std::move(chunk));
+}
+
+void describe(StreamedSample& sample) {
+  sample.media = codec::sniff(sample.bytes);
+  switch (sample.media) {
+    case codec::Media::jpeg:
+    case codec::Media::png: {
+      codec::ImageInfo info;
+      if (codec::probe_image(sample.media, sample.bytes, info).ok())
+        sample.height = info.height, sample.width = info.width, sample.channels = info.channels;
+      break;
+    }
+    case codec::Media::wav: {
+      codec::AudioInfo info;
+      if (codec::probe_wav(sample.bytes, info).ok())
+        sample.frames = info.frames, sample.channels = info.channels, sample.rate_hz = info.rate_hz;
+      break;
+    }
+    case codec::Media::npy:
+    case codec::Media::npz:
+    case codec::Media::unknown:
+      break;
+  }
+}
+
+std::string decode_problem(codec::Bytes bytes) {
+  thread_local Scratch scratch;
+  scratch.reset();
+  const codec::Media media = codec::sniff(bytes);
+  Result result;
+  switch (media) {
+    case codec::Media::jpeg:
+    case codec::Media::png: {
+      codec::ImageInfo info;
+      codec::ImageOptions options;
+      options.color = codec::Color::keep;
+      options.strict = true;
+      result = codec::probe_image(media, bytes, info);
+      if (!result.ok()) break;
+      Pixels pixels;
+      pixels.width = info.width, pixels.height = info.height;
+      pixels.channels = codec::output_channels(info, options);
+      pixels.stride_bytes = pixels.row_bytes();
+      const std::span<std::byte> memory = scratch.take(pixels.stride_bytes * pixels.height);
+      if (memory.empty()) return "no memory to decode it";
+      pixels.data = memory.data();
+      result = codec::decode_image(media, bytes, options, {0, 0, info.width, info.height}, pixels, scratch);
+      break;
+    }
+    case codec::Media::wav: {
+      codec::AudioInfo info;
+      result = codec::probe_wav(bytes, info);
+      if (!result.ok()) break;
+      const std::span<std::byte> memory =
+          scratch.take(std::max<std::size_t>(4, info.frames * info.channels * sizeof(float)));
+      if (memory.empty()) return "no memory to decode it";
+      result = codec::decode_wav(bytes, info, 0, info.frames, reinterpret_cast<float*>(memory.data()), info.frames);
+      break;
+    }
+    case codec::Media::npy:
+    case codec::Media::npz: {
+      codec::ArrayInfo info;
+      result = media == codec::Media::npy ? codec::probe_npy(bytes, bytes.size(), info)
+                                          : codec::probe_npz(bytes, "", info, scratch);
+      if (!result.ok()) break;
+      const std::span<std::byte> memory = scratch.take(std::max<std::size_t>(1, info.data_bytes));
+      if (memory.empty()) return "no memory to decode it";
+      result = codec::decode_array(media, bytes, info, memory.data(), scratch);
+      break;
+    }
+    case codec::Media::unknown:
+      return bytes.empty() ? "it is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file";
+  }
+  if (result.ok()) return {};
+  return result.offset == kNoOffset ? std::string(result.cause)
+                                    : fmt::format("{} at byte {}", result.cause, result.offset);
+}
+
+}  // namespace stoker::prepare

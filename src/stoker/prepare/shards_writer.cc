@@ -1,0 +1,210 @@
+#include "stoker/prepare/shards_writer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/hash.h"
+#include "stoker/dataset/tar_format.h"
+
+namespace stoker::prepare {
+
+using dataset::kPackDataOffset;
+using dataset::kTarBlock;
+using dataset::PackKind;
+using dataset::tar_padded;
+
+namespace {
+
+constexpr std::uint64_t kTarEnd = 2 * kTarBlock;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+// Where the extension begins, with its dot; the end of the name if it has none.
+std::size_t extension_of(std::string_view name) {
+  const std::size_t slash = name.rfind('/') + 1;  // npos + 1 is 0
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos || dot <= slash ? name.size() : dot;
+}
+
+}  // namespace
+
+std::string member_key(std::string_view name) {
+  const std::string_view stem = name.substr(0, extension_of(name));
+  std::string key;
+  for (std::size_t at = 0; at <= stem.size();) {
+    const std::size_t end = std::min(stem.find('/', at), stem.size());
+    std::string part(stem.substr(at, end - at));
+    const bool last = end == stem.size();
+    at = end + 1;
+    if (!last && (part.empty() || part == ".")) continue;  // leading and doubled slashes
+    if (part == "..") part = "__";
+    if (last) std::replace(part.begin(), part.end(), '.', '_');
+    if (last && (part.empty() || part.starts_with("__"))) part.insert(0, "sample");  // WebDataset leaves out __names__
+    key += (key.empty() ? "" : "/") + part;
+  }
+  return key;
+}
+
+std::string member_name(std::string_view name, std::uint64_t id, bool clashes) {
+  std::string out = member_key(name);
+  if (clashes) out += fmt::format("-{:016x}", id);
+  std::string extension(name.substr(extension_of(name)));
+  for (char& c : extension) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out + extension;
+}
+
+ShardsWriter::ShardsWriter(ShardsOptions options)
+    : options_(std::move(options)), noted_at_(std::chrono::steady_clock::now()) {
+  resume();
+}
+
+ShardsWriter::~ShardsWriter() = default;
+
+void ShardsWriter::resume() {
+  std::vector<JournalRecord> records = read_journal(options_.folder, options_.plan);
+  // After a power cut the journal may know more than the disk has: then all of it is made again.
+  for (const JournalRecord& record : records) {
+    const std::string name = dataset::shard_name(options_.kind, options_.first_number + record.shard);
+    std::error_code error;
+    const auto there = std::filesystem::file_size(fmt::format("{}/{}", options_.folder, name), error);
+    if ((error || there < record.shard_bytes) && record.shard_bytes > 0) {
+      records.clear();
+      break;
+    }
+  }
+  bool open = false;
+  std::uint64_t open_bytes = 0;
+  for (JournalRecord& record : records) {
+    cursor_ = record.cursor;
+    while (shards_.size() <= record.shard) {
+      shards_.push_back({dataset::shard_name(options_.kind, options_.first_number + shards_.size()), 0, 0});
+    }
+    shards_[record.shard].bytes = record.shard_bytes;
+    shards_[record.shard].count += record.rows.size();
+    open = !record.shard_done;
+    open_bytes = record.shard_bytes;
+    rows_.insert(rows_.end(), record.rows.begin(), record.rows.end());
+    const nlohmann::json skipped = nlohmann::json::parse(record.text, nullptr, false);
+    if (skipped.is_array()) {
+      for (const nlohmann::json& one : skipped) skipped_.push_back({one.value("name", ""), one.value("cause", "")});
+    }
+  }
+  noted_rows_ = rows_.size();
+  noted_skipped_ = skipped_.size();
+  journal_ = std::make_unique<Journal>(options_.folder, options_.plan, !records.empty());
+  if (open && open_bytes > 0)
+    file_ = std::make_unique<ShardFile>(fmt::format("{}/{}", options_.folder, shards_.back().name), open_bytes);
+}
+
+void ShardsWriter::open_shard() {
+  const std::string name = dataset::shard_name(options_.kind, options_.first_number + shards_.size());
+  file_ = std::make_unique<ShardFile>(fmt::format("{}/{}", options_.folder, name));
+  shards_.push_back({name, 0, 0});
+  if (options_.kind == PackKind::raw) {
+    std::vector<std::uint64_t> shape = {0};
+    shape.insert(shape.end(), options_.shape.begin(), options_.shape.end());
+    file_->append(bytes_of(dataset::npy_header(options_.dtype, shape)));
+  }
+}
+
+std::uint64_t ShardsWriter::needed(const NewSample& sample) const {
+  if (options_.kind == PackKind::raw) return sample.payload.size();
+  const auto member = [](std::uint64_t bytes) { return kTarBlock + tar_padded(bytes); };
+  return member(sample.payload.size()) + (sample.cls.empty() ? 0 : member(sample.cls.size())) +
+         (sample.json.empty() ? 0 : member(sample.json.size()));
+}
+
+void ShardsWriter::append(const NewSample& sample) {
+  if (file_ && shards_.back().count > 0 && file_->bytes() + needed(sample) + kTarEnd > options_.shard_bytes)
+    close_shard();
+  if (!file_) open_shard();
+  const std::uint64_t before = file_->bytes();
+  JournalRow row{sample.position, sample.row};
+  row.row.shard = static_cast<std::uint32_t>(options_.first_shard + shards_.size() - 1);
+  row.row.bytes = sample.payload.size();
+  row.row.xxh3 = sample.xxh3 ? *sample.xxh3 : hash_bytes(sample.payload);
+  const std::int64_t mtime_s = sample.row.source_mtime_ns / 1'000'000'000;
+  const auto add_member = [&](std::string_view name, std::span<const std::byte> content) {
+    file_->append(bytes_of(dataset::tar_header(name, content.size(), mtime_s)));
+    const std::uint64_t offset = file_->bytes();
+    file_->append(content);
+    file_->append_zeros(tar_padded(content.size()) - content.size());
+    return offset;
+  };
+  if (options_.kind == PackKind::raw) {
+    row.row.offset = before;
+    file_->append(sample.payload);
+  } else {
+    row.row.offset = add_member(sample.member, sample.payload);
+    const std::string key(sample.member.substr(0, extension_of(sample.member)));
+    if (!sample.cls.empty()) add_member(key + ".cls", bytes_of(sample.cls));
+    if (!sample.json.empty()) add_member(key + ".json", bytes_of(sample.json));
+  }
+  rows_.push_back(row);
+  ++shards_.back().count;
+  ++cursor_;
+  bytes_ += file_->bytes() - before;
+  if (bytes_ - noted_bytes_ >= options_.sync_bytes ||
+      (cursor_ % 64 == 0 && std::chrono::steady_clock::now() - noted_at_ >= options_.sync_every)) {
+    checkpoint();
+  }
+}
+
+void ShardsWriter::skip(std::string_view name, std::string_view cause) {
+  skipped_.push_back({std::string(name), std::string(cause)});
+  ++cursor_;
+}
+
+void ShardsWriter::note(bool shard_done) {
+  JournalRecord record;
+  record.cursor = cursor_;
+  record.shard = shards_.empty() ? 0 : shards_.size() - 1;
+  record.shard_bytes = shards_.empty() ? 0 : shards_.back().bytes;
+  record.shard_done = shard_done;
+  record.rows.assign(rows_.begin() + static_cast<std::ptrdiff_t>(noted_rows_), rows_.end());
+  nlohmann::json skipped = nlohmann::json::array();
+  for (std::size_t i = noted_skipped_; i < skipped_.size(); ++i)
+    skipped.push_back({{"name", skipped_[i].name}, {"cause", skipped_[i].cause}});
+  record.text = skipped.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  journal_->add(record);
+  noted_rows_ = rows_.size();
+  noted_skipped_ = skipped_.size();
+  noted_bytes_ = bytes_;
+  noted_at_ = std::chrono::steady_clock::now();
+}
+
+void ShardsWriter::checkpoint() {
+  if (!file_) return;
+  file_->sync();
+  shards_.back().bytes = file_->bytes();
+  note(false);
+}
+
+void ShardsWriter::close_shard() {
+  if (options_.kind == PackKind::raw) {
+    std::vector<std::uint64_t> shape = {shards_.back().count};
+    shape.insert(shape.end(), options_.shape.begin(), options_.shape.end());
+    file_->rewrite_start(bytes_of(dataset::npy_header(options_.dtype, shape)));
+  } else {
+    file_->append_zeros(kTarEnd);
+    file_->sync();
+  }
+  shards_.back().bytes = file_->bytes();
+  file_.reset();
+  note(true);
+}
+
+void ShardsWriter::finish() {
+  if (file_) close_shard();
+}
+
+}  // namespace stoker::prepare
