@@ -17,7 +17,7 @@ def stoker(name, data, count, dtype, first, **loader):
     return ours(name, "stoker_loader",
                 {"data": data, "warmup": 0 if first else count, "items": count if first else EPOCHS * count, "check": True, "empty_cache": True,
                  "transform": transform, "loader": {"batch_size": BATCH, "shuffle": True, "seed": 42, "dtype": dtype, **loader}},
-                antialias="yes")
+                antialias="no" if loader.get("decode") == "fast" else "yes")
 
 
 def contestants(data, work, count, dtype):

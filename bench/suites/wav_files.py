@@ -17,7 +17,7 @@ def stoker(data, items, shuffle=False):
 
 def bare_loops(data, epochs, order, depths):
     """open, read, close (depth 0), or as many at a time by io_uring, on 1 to 4 threads."""
-    return [bare(f"bare loop in C++, {'io_uring' if depth else 'read'}, {threads} threads", "bare_wav_loop", data, FRAMES, BATCH, epochs, threads, order, depth,
+    return [bare(f"bare loop in C++, {'io_uring' if depth else 'read'}, {threads} thread{'s' * (threads > 1)}", "bare_wav_loop", data, FRAMES, BATCH, epochs, threads, order, depth,
                  group="bare loop")
             for depth in (0, *depths) for threads in (1, 2, 3, 4)]
 
@@ -27,7 +27,7 @@ def peers(data, items):
     return [*(peer(f"DataLoader + soundfile, {workers} workers", "torch_soundfile", {**job, "num_workers": workers}) for workers in (2, 4)),
             peer("DALI on the CPU", "dali_wav", {**job, "num_threads": cores}),
             peer("tf.data", "tensorflow_wav", {**job, "parallel": cores}),
-            peer("SPDL, 1 thread", "spdl_wav", {**job, "num_threads": 1}),
+            *(peer(f"SPDL, {name}", "spdl_wav", {**job, "num_threads": threads}) for name, threads in (("1 thread", 1), ("2 threads", 2))),
             peer("np.memmap of rows packed as int16: no files to open", "numpy_memmap_rows", {**job, "rows": prepare.wav_rows(data, FRAMES)}, kind="reference")]
 
 

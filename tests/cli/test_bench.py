@@ -1,6 +1,8 @@
 """./dev bench: its pieces fit together. Nothing is installed and nothing is timed here."""
 
+import argparse
 import ast
+import importlib
 import json
 import os
 import py_compile
@@ -72,6 +74,44 @@ def test_every_package_of_a_peer_is_pinned():
     for name, venv in requirements().items():
         for word in " ".join(venv["packages"]).split():
             assert word.startswith("--") or "==" in word, f"{name}: {word}"
+
+
+GOOD = "import sys; print('ready', flush=True); sys.stdin.readline(); print('{\"items\": 6, \"seconds\": 2, \"cpu_seconds\": 1, \"batch\": {\"dtype\": \"uint8\"}}')"
+BAD = "raise ValueError('no | picture')"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """table(good=..., bad=...) races scripts, two rounds, and returns the table's dict and its text."""
+    monkeypatch.syspath_prepend(BENCH)
+    contest = importlib.import_module("contest")
+    monkeypatch.setattr(contest, "SCRIPTS", str(tmp_path))
+
+    def race(expect=None, **scripts):
+        for name, text in scripts.items():
+            (tmp_path / (name + ".py")).write_text(text)
+        contestants = [contest.Contestant(name, name, {}, "ours") for name in scripts]
+        made = contest.contest("race", contestants, argparse.Namespace(rounds=2, work=str(tmp_path)), expect=expect)
+        return made, contest.render(made)
+
+    return race
+
+
+def test_a_contestant_that_fails_is_a_row_with_its_reason_and_the_others_stay(table):
+    made, text = table(good=GOOD, bad=BAD)
+    assert [row.get("rate") for row in made["rows"]] == [3.0, None]
+    assert "| bad | failed: ValueError: no / picture (exit 1) |" in text
+
+
+def test_a_contestant_that_makes_something_else_than_was_asked_fails(table):
+    made, _ = table(expect={"dtype": "float32"}, good=GOOD)
+    assert made["rows"][0]["error"] == "did other work: dtype of the batch is uint8, not float32"
+
+
+def test_of_a_group_only_the_fastest_is_shown(table):
+    contest = importlib.import_module("contest")
+    rows = contest.fastest_of_groups([{"group": "bare", "rate": 1.0}, {"group": "bare", "rate": 2.0}, {"group": "", "rate": 0.5}])
+    assert [row["hidden"] for row in rows] == [True, False, False]
 
 
 def test_help_lists_every_suite_with_its_first_line():
