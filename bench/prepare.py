@@ -165,19 +165,18 @@ def npy_file(work):
 
 def pictures_file(data, work):
     """PICTURES photos of 256 x 256 x 3 uint8 as one .npy."""
-    import numpy
-    from PIL import Image
-
     def make(folder):
+        import numpy
+        import stoker
+
         say(f"scaling photos to {PICTURES:,} pictures of 256 x 256")
-        rows = numpy.lib.format.open_memmap(os.path.join(folder, "pictures.npy"), "w+", numpy.uint8, (PICTURES, 256, 256, 3))
-        photos = sorted(files_of(jpeg_folder(data, work)))
-        distinct = []
-        for i in range(PICTURES):
-            if i < len(photos) and len(distinct) < 200:
-                with Image.open(photos[i]) as photo:
-                    distinct.append(numpy.asarray(photo.convert("RGB").resize((256, 256))))
-            rows[i] = distinct[i % len(distinct)]
+        rows, filled = numpy.lib.format.open_memmap(os.path.join(folder, "pictures.npy"), "w+", numpy.uint8, (PICTURES, 256, 256, 3)), 0
+        with stoker.Loader(jpeg_folder(data, work), batch_size=100, layout="NHWC", output="numpy", transform=[stoker.Resize((256, 256))]) as photos:
+            while filled < PICTURES:
+                for pictures, _ in photos:
+                    some = pictures[:PICTURES - filled]
+                    rows[filled:filled + len(some)] = some
+                    filled += len(some)
         rows.flush()
     return os.path.join(whole(os.path.join(work, "pictures"), make), "pictures.npy")
 

@@ -15,7 +15,7 @@ def arguments():
     names = "\n".join(f"  {name:<14}{suite.__doc__.strip().splitlines()[0]}" for name, suite in SUITES.items())
     parser = argparse.ArgumentParser(prog="./dev bench", formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__,
                                      epilog="names:\n" + names + "\n  all           each of them\n\n"
-                                     "Imports are outside every time; building the loader, listing the files and starting workers are inside, for all alike.")
+                                     "Imports are outside every time; each table says whether start-up and warm-up are inside.")
     parser.add_argument("name", choices=[*SUITES, "all"], metavar="NAME")
     parser.add_argument("--data", metavar="FOLDER", help="a folder with photos and recordings, or with photos.tar and speech.tar, or a tar; "
                         "without it everything is generated")
