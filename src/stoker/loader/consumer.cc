@@ -128,6 +128,7 @@ BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
   const Consuming consuming(*this);  // close() waits for it
   std::unique_lock lock(mutex_);
   if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
+  if (broken_) throw *broken_;
   if (!started_) {
     lock.unlock();
     enter_epoch(epoch_, position_);

@@ -12,6 +12,7 @@
 #include "stoker/os/cpu.h"
 #include "stoker/os/fork.h"
 #include "stoker/os/memory.h"
+#include "stoker/os/thread.h"
 
 namespace stoker::loader {
 namespace {
@@ -364,7 +365,7 @@ void Loader::Engine::start_threads() {
     io_threads_.push_back(std::move(io));
   }
   try {
-    for (auto& io : io_threads_) io->thread = std::thread([this, &self = *io] { io_loop(self); });
+    for (auto& io : io_threads_) io->thread = os::start_thread([this, &self = *io] { io_loop(self); });
     for (int i = 0; i < options_.num_workers; ++i) add_worker_locked();
   } catch (const std::system_error& error) {
     broken_ = Error(ErrorKind::unavailable,
@@ -378,7 +379,7 @@ void Loader::Engine::start_threads() {
 void Loader::Engine::add_worker_locked() {
   const int number = static_cast<int>(workers_.size());
   auto worker = std::make_unique<Worker>(scratch_budget_.get());
-  worker->thread = std::thread([this, &self = *worker, number] { work_loop(self, number); });
+  worker->thread = os::start_thread([this, &self = *worker, number] { work_loop(self, number); });
   workers_.push_back(std::move(worker));
 }
 

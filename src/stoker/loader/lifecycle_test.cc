@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "stoker/loader/made_data.h"
+#include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/memory.h"
 
@@ -48,6 +49,48 @@ TEST(LoaderMemory, WhatIsHeldNeverPassesTheLimit) {
     EXPECT_LE(loader.stats().memory_peak, limit);  // counts whole pages, as they are mapped
     EXPECT_GT(loader.stats().memory_peak, 0u);
   }
+}
+
+TEST(LoaderThreads, OnesThatCannotBeStartedAreAnErrorWithTheRemedyAndNothingHangs) {
+  Folder folder;
+  write_wavs(folder, 20);
+  const auto data = open_uncached(folder.path());
+  for (const std::uint32_t started : {0u, 1u, 3u}) {
+    LoaderOptions options = batches_of(4, 3);
+    options.io_threads = 1;
+    options.transform = parse_ops("pad:100");
+    Loader loader(data, options);
+    const os::InjectFault none_left(os::Call::thread, {.error_number = EAGAIN, .skip = started, .times = 100});
+    for (int i = 0; i < 2; ++i) {  // and again, instead of a half-started loader
+      try {
+        loader.next();
+        FAIL() << started;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+        EXPECT_NE(error.message().find("cannot start 1 I/O threads and 3 workers"), std::string::npos)
+            << error.message();
+        EXPECT_NE(error.hint().find("num_workers"), std::string::npos) << error.hint();
+      }
+    }
+  }
+}
+
+TEST(LoaderThreads, MoreWorkersThanCanBeStartedLeaveTheOnesThatRun) {
+  Folder folder;
+  write_wavs(folder, 40);
+  LoaderOptions options = batches_of(4, 1);
+  options.transform = parse_ops("pad:100");
+  const auto data = open_uncached(folder.path());
+  const auto right = epoch_of(data, options);
+  Loader loader(data, options);
+  std::vector<Taken> taken = drain(loader, 3);
+  {
+    const os::InjectFault none_left(os::Call::thread, {.error_number = EAGAIN, .skip = 1, .times = 100});
+    EXPECT_THROW(loader.set_num_workers(5), Error);
+  }
+  for (const Taken& batch : drain(loader)) taken.push_back(batch);
+  EXPECT_EQ(taken, right);
+  EXPECT_EQ(loader.stats().num_workers, 2);
 }
 
 TEST(LoaderMemory, KeepingEveryBatchIsAnErrorThatNamesCountBytesAndRemedy) {

@@ -14,6 +14,7 @@
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/file.h"
+#include "stoker/os/thread.h"
 
 namespace stoker::loader {
 namespace {
@@ -236,7 +237,7 @@ void SeekStore::save_soon() {
   if (saver_.joinable()) saver_.join();
   is_saving_.store(true, std::memory_order_relaxed);
   try {
-    saver_ = std::thread([this] { try_save(); });
+    saver_ = os::start_thread([this] { try_save(); });
   } catch (const std::exception&) {
     is_saving_.store(false, std::memory_order_relaxed);  // no thread to be had now: later, or at the end
   }

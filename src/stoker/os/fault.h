@@ -6,7 +6,7 @@
 
 namespace stoker::os {
 
-enum class Call : std::uint8_t { open, read, mmap, close, stat, write, fsync, rename, ring_setup, ring_enter, kCount };
+enum class Call : std::uint8_t { open, read, mmap, close, stat, write, fsync, rename, ring_setup, ring_enter, thread, kCount };
 
 // What the next call of a kind does instead of working.
 struct Fault {

@@ -8,6 +8,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
+#include "stoker/os/thread.h"
 
 namespace stoker::storage {
 namespace {
@@ -61,7 +62,11 @@ void RamStore::add_files(std::uint64_t count, const std::function<std::uint64_t(
 
 void RamStore::start() {
   if (parts_.empty()) return;
-  thread_ = std::thread([this] { read_ahead(); });
+  try {
+    thread_ = os::start_thread([this] { read_ahead(); });
+  } catch (const std::exception& error) {  // everything is read from disk as it is needed
+    problem_ = fmt::format("storage=ram: nothing is read ahead: cannot start a thread: {}", error.what());
+  }
 }
 
 void RamStore::read_ahead() {

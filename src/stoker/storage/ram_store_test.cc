@@ -80,6 +80,16 @@ TEST_F(Keeping, AFailingDiskEndsTheReadingAheadAndSaysSo) {
   EXPECT_TRUE(store.find(*first, 0, 10).empty());
 }
 
+TEST_F(Keeping, WithoutAThreadNothingIsReadAheadAndThatIsSaid) {
+  const auto first = source("one", text_of(1000, 1));
+  RamStore store(64 << 20);
+  store.add(*first);
+  const os::InjectFault none_left(os::Call::thread, {.error_number = EAGAIN});
+  store.start();
+  EXPECT_NE(store.problem().find("cannot start a thread"), std::string::npos) << store.problem();
+  EXPECT_TRUE(store.find(*first, 0, 10).empty());
+}
+
 TEST_F(Keeping, AStoreThatIsDroppedWhileItReadsAheadEndsAtOnce) {
   const auto first = source("one", text_of(64 << 20, 1));
   for (int i = 0; i < 5; ++i) {
