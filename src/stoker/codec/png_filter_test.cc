@@ -63,22 +63,24 @@ TEST(PngFilter, UndoesRowsOfEveryStepLengthAndPlaceAsTheSpecificationSays) {
         Random random(9, 0, number++);
         const Row row = draw_row(random, count, pixels % 2 == 0), above = draw_row(random, count, pixels % 4 < 2);
         const Row none(count, 0);
-        const std::size_t place = random.below(32), gap = random.below(32);
         for (const bool first : {false, true}) {
           const Row expected = undone(filter, row, first ? none : above, step);
-          for (const bool portable : {false, true}) {
-            // A guard of one byte on both sides of rows that begin anywhere.
-            Row room(place + count + 1, 0xA5), room_above(gap + count, 0);
-            std::copy(row.begin(), row.end(), room.begin() + static_cast<std::ptrdiff_t>(place));
-            std::copy(above.begin(), above.end(), room_above.begin() + static_cast<std::ptrdiff_t>(gap));
-            const auto undo = portable ? unfilter_portable : unfilter;
-            ASSERT_TRUE(undo(static_cast<std::uint8_t>(filter), room.data() + place,
-                             first ? nullptr : room_above.data() + gap, count, step));
-            const Row done(room.begin() + static_cast<std::ptrdiff_t>(place), room.end() - 1);
-            ASSERT_EQ(done, expected) << "filter " << filter << ", step " << step << ", " << pixels << " pixels, first "
-                                      << first << ", portable " << portable;
-            ASSERT_EQ(room.back(), 0xA5) << "wrote beyond the row";
-            ASSERT_TRUE(place == 0 || room[place - 1] == 0xA5) << "wrote before the row";
+          for (std::size_t place = 0; place < 16; ++place) {
+            const std::size_t gap = random.below(16);
+            for (const bool portable : {false, true}) {
+              // A guard of one byte on both sides of rows that begin anywhere.
+              Row room(place + count + 1, 0xA5), room_above(gap + count, 0);
+              std::copy(row.begin(), row.end(), room.begin() + static_cast<std::ptrdiff_t>(place));
+              std::copy(above.begin(), above.end(), room_above.begin() + static_cast<std::ptrdiff_t>(gap));
+              const auto undo = portable ? unfilter_portable : unfilter;
+              ASSERT_TRUE(undo(static_cast<std::uint8_t>(filter), room.data() + place,
+                               first ? nullptr : room_above.data() + gap, count, step));
+              const Row done(room.begin() + static_cast<std::ptrdiff_t>(place), room.end() - 1);
+              ASSERT_EQ(done, expected) << "filter " << filter << ", step " << step << ", " << pixels
+                                        << " pixels, first " << first << ", portable " << portable;
+              ASSERT_EQ(room.back(), 0xA5) << "wrote beyond the row";
+              ASSERT_TRUE(place == 0 || room[place - 1] == 0xA5) << "wrote before the row";
+            }
           }
         }
       }
@@ -107,6 +109,29 @@ TEST(PngFilter, UndoesManyRowsOfMixedFiltersAsOneByOne) {
     room.push_back(0xA5), expected.push_back(0xA5);
     ASSERT_TRUE(unfilter_rows(room.data(), rows, first ? nullptr : before.data(), count, step));
     ASSERT_EQ(room, expected) << "case " << number << ": " << rows << " rows of " << count << " bytes, step " << step;
+  }
+}
+
+TEST(PngFilter, UndoesFourRowsTogetherOfEveryLengthAndPlace) {
+  for (std::size_t pixels = 14; pixels <= 60; ++pixels) {
+    for (std::size_t place = 0; place < 16; ++place) {
+      Random random(11, pixels, place);
+      const std::size_t count = 2 * pixels;
+      const Row before = draw_row(random, count, false);
+      // Paeth in two rows, anything in the others; every third time Paeth and Up alone, which have a loop of their own.
+      Row room(place, 0xA5), expected = room, above = before;
+      for (std::uint32_t y = 0; y < 4; ++y) {
+        const std::uint32_t drawn = place % 3 == 0 ? 2 * random.below(2) + 2 : random.below(5);
+        const int filter = y % 2 == 1 ? 4 : static_cast<int>(drawn);
+        const Row row = draw_row(random, count, pixels % 2 == 0);
+        above = filter == 0 ? row : undone(filter, row, above, 2);
+        for (Row* const rows : {&room, &expected}) rows->push_back(static_cast<std::uint8_t>(filter));
+        room.insert(room.end(), row.begin(), row.end());
+        expected.insert(expected.end(), above.begin(), above.end());
+      }
+      ASSERT_TRUE(unfilter_rows(room.data() + place, 4, before.data(), count, 2));
+      ASSERT_EQ(room, expected) << pixels << " pixels at place " << place;
+    }
   }
 }
 

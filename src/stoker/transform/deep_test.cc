@@ -74,17 +74,19 @@ std::vector<float> resized_floats(const Case& c) {
   return rows_of(resizer, c);
 }
 
-// Hands over exactly the pixels that are needed, at an odd address and without a byte to spare.
-std::vector<float> resized(const Case& c) {
+// Hands over exactly the pixels that are needed, `place` bytes behind an aligned address and without a byte to spare.
+std::vector<float> resized(const Case& c, std::size_t place = 1) {
   const Rect need = needed(c.resizing);
   const std::size_t row = std::size_t{need.width} * c.channels * 2;
-  std::vector<std::byte> held(1 + row * need.height);
+  std::vector<std::byte> held(place + row * need.height);
   for (std::uint32_t y = 0; y < need.height; ++y) {
-    std::memcpy(held.data() + 1 + y * row, &c.words[(std::size_t{need.y + y} * c.width + need.x) * c.channels], row);
+    std::memcpy(held.data() + place + y * row, &c.words[(std::size_t{need.y + y} * c.width + need.x) * c.channels],
+                row);
   }
   Scratch scratch;
   DeepResizer resizer;
-  EXPECT_TRUE(resizer.prepare({held.data() + 1, row, need.x, need.y, c.channels}, c.levels, c.resizing, scratch).ok());
+  EXPECT_TRUE(
+      resizer.prepare({held.data() + place, row, need.x, need.y, c.channels}, c.levels, c.resizing, scratch).ok());
   return rows_of(resizer, c);
 }
 
@@ -100,6 +102,22 @@ class WithoutWideKernels {
  private:
   bool before_;
 };
+
+// `run` fills a row that begins `gap` floats into its room, with wide and with portable loops.
+template <typename Run>
+void expect_row(const Run& run, std::size_t gap, const std::vector<float>& expected) {
+  const std::size_t count = expected.size();
+  const auto row = [&] {
+    std::vector<float> room(gap + count + 1, -9.0F);
+    run(room.data() + gap);
+    EXPECT_EQ(room.back(), -9.0F) << "wrote behind the row";
+    EXPECT_TRUE(gap == 0 || room[gap - 1] == -9.0F) << "wrote before the row";
+    return std::vector<float>(room.begin() + static_cast<std::ptrdiff_t>(gap), room.end() - 1);
+  };
+  EXPECT_TRUE(same_bits(row(), expected)) << count << " elements, gap " << gap;
+  const WithoutWideKernels portable;
+  EXPECT_TRUE(same_bits(row(), expected)) << count << " elements, gap " << gap << ", portable";
+}
 
 TEST(Deep, EqualsTheResizeOfTheFloatPictureBitForBit) {
   for (std::uint32_t number = 0; number < 600; ++number) {
@@ -147,6 +165,69 @@ TEST(Deep, LevelsEveryWordAlikeWithWideAndPortableLoops) {
     const WithoutWideKernels without;
     level_row(reinterpret_cast<const std::byte*>(words.data()), words.size(), levels, portable.data());
     EXPECT_TRUE(same_bits(portable, expected));
+  }
+}
+
+TEST(Deep, RowsOfEveryLengthAndAlignmentAreLevelledAlike) {
+  for (std::size_t count = 0; count <= 70; ++count) {
+    const auto words = make_words(static_cast<std::uint32_t>(count), count);
+    for (const What what : {What::as_stored, What::share, What::window}) {
+      const Levels levels{what, 31068.5F, 1.0F / 777};
+      std::vector<float> expected(count);
+      std::transform(words.begin(), words.end(), expected.begin(), [&](auto word) { return level(word, levels); });
+      for (std::size_t place = 0; place < 32; ++place) {
+        // Without a byte to spare, so that ASan sees every step beyond.
+        std::vector<std::byte> held(place + 2 * count);
+        if (count != 0) std::memcpy(held.data() + place, words.data(), 2 * count);
+        const auto run = [&](float* into) { level_row(held.data() + place, count, levels, into); };
+        expect_row(run, place % 8, expected);
+      }
+    }
+  }
+}
+
+TEST(Deep, RowsOfEveryLengthAndAlignmentAreWindowedAndNormalizedAlike) {
+  const float shift = 0.25F, scale = 3.7F;
+  for (std::size_t count = 0; count <= 70; ++count) {
+    for (std::size_t place = 0; place < 8; ++place) {
+      const auto seed = static_cast<std::uint32_t>(100 * count + place);
+      const auto mean = make_floats(seed + 1, place + count), std = make_floats(seed + 2, place + count);
+      auto values = make_floats(seed, count);
+      if (count != 0) values[count / 2] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<float> windowed(count), normalized(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        windowed[i] = std::clamp((values[i] - shift) * scale, 0.0F, 1.0F);
+        normalized[i] = (values[i] - mean[place + i]) / std[place + i];
+      }
+      // In place, as the header allows.
+      const auto fill = [&](float* into) { std::copy(values.begin(), values.end(), into); };
+      const auto window = [&](float* into) { fill(into), window_row(into, count, shift, scale, into); };
+      const auto normalize = [&](float* into) {
+        fill(into), normalize_row(into, count, mean.data() + place, std.data() + place, into);
+      };
+      expect_row(window, place, windowed);
+      expect_row(normalize, place, normalized);
+    }
+  }
+}
+
+TEST(Deep, PicturesOfEveryWidthAtEveryAlignmentAreResizedAlike) {
+  for (std::uint32_t width = 1; width <= 48; ++width) {
+    for (std::size_t place = 0; place < 16; ++place) {
+      Case c;
+      c.width = width, c.height = 7, c.channels = 1 + static_cast<std::uint32_t>(place) % 3;
+      c.words = make_words(width, std::size_t{width} * c.height * c.channels);
+      // Rows first, columns first, and rows alone.
+      const std::uint32_t out_width = width + 1 + static_cast<std::uint32_t>(place);
+      for (const auto& [wide, high] : {std::pair{(width + 1) / 2 + width % 2, 5u}, {out_width, 3u}, {out_width, 7u}}) {
+        c.resizing = {width, c.height, wide, high, Filter::bilinear, place % 2 == 1, {0, 0, wide, high}};
+        c.levels = {static_cast<What>(place % 3), 20000, 1.0F / 30000};
+        const std::vector<float> expected = resized_floats(c);
+        ASSERT_TRUE(same_bits(resized(c, place), expected)) << width << " wide at place " << place;
+        const WithoutWideKernels portable;
+        ASSERT_TRUE(same_bits(resized(c, place), expected)) << width << " wide at place " << place << ", portable";
+      }
+    }
   }
 }
 

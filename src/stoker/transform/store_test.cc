@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
+#include "stoker/transform/half.h"
 #include "stoker/transform/resize.h"
 
 namespace stoker::transform {
@@ -46,6 +47,31 @@ TEST(StoreRow, PlanesAreTheSameWithAndWithoutWideKernelsForAllWidthsAndAlignment
         EXPECT_EQ(stored(shape, row, y, flip), expected) << width << " wide, flip " << flip;
         const WithoutWideKernels plain;
         EXPECT_EQ(stored(shape, row, y, flip), expected) << width << " wide, flip " << flip << ", plain";
+      }
+    }
+  }
+}
+
+TEST(Convert, RowsOfEveryLengthAndAlignmentBecomeTheSameHalves) {
+  Random random(4, 5, 6);
+  for (std::size_t count = 0; count <= 70; ++count) {
+    for (std::size_t place = 0; place < 8; ++place) {
+      // Of exactly the size needed, so that ASan sees every step beyond.
+      std::vector<float> values(place + count);
+      for (float& value : values) value = static_cast<float>(random.uniform(-70000, 70000));
+      for (const DType dtype : {DType::f16, DType::bf16}) {
+        std::vector<std::uint16_t> expected(place + count + 1, 0xABAB);
+        for (std::size_t i = place; i < place + count; ++i) {
+          expected[i] = dtype == DType::f16 ? to_float16(values[i]) : to_bfloat16(values[i]);
+        }
+        const auto halves = [&] {
+          std::vector<std::uint16_t> into(place + count + 1, 0xABAB);
+          convert(values.data() + place, count, dtype, reinterpret_cast<std::byte*>(into.data() + place));
+          return into;
+        };
+        ASSERT_EQ(halves(), expected) << count << " floats at place " << place;
+        const WithoutWideKernels plain;
+        ASSERT_EQ(halves(), expected) << count << " floats at place " << place << ", plain";
       }
     }
   }
