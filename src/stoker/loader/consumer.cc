@@ -305,6 +305,7 @@ void Loader::Engine::adjust_workers_locked(const measure::WaitSplit& wait, std::
     work_cv_.notify_all();
   } else if (waiting < 0.005 && active_workers_ > 1 && ready_batches_ >= options_.prefetch_factor) {
     --active_workers_;
+    work_cv_.notify_all();  // the one that rests may just have been woken for work
   }
   window_wait_ = {};
   window_compute_ns_ = 0;

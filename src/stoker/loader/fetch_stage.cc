@@ -245,9 +245,10 @@ void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
     retire(unit);
     return;
   }
-  bool wake_worker = false;
+  bool wake_worker = false, all_may_work = true;
   {
     const std::scoped_lock lock(mutex_);
+    all_may_work = active_workers_ >= static_cast<int>(workers_.size());
     const bool must_measure = recipe_.varies() && !unit.measured;
     if (!must_measure && pending.slab == nullptr && !pending.abandoned) {
       pending.parked.push_back(&unit);
@@ -262,8 +263,10 @@ void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
   if (!wake_worker) return;
   if (inline_) {
     ready_cv_.notify_all();
-  } else {
+  } else if (all_may_work) {
     work_cv_.notify_one();
+  } else {
+    work_cv_.notify_all();  // one might be a worker that has been told to rest, and the work would lie
   }
 }
 

@@ -1,6 +1,8 @@
 // The promises about order: same batches whatever the workers, exactly once, resume, ranks.
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -79,6 +81,30 @@ TEST(LoaderOrder, WorkersMayChangeWhileRunning) {
   for (int i = 0; const BatchPtr batch = loader.next(); ++i) {
     taken.push_back(copy_out(*batch));
     loader.set_num_workers(1 + i % 4);
+  }
+  EXPECT_EQ(taken, reference);
+}
+
+// Seven of eight workers may not take what there is to do, and each batch finds all of them asleep.
+TEST(LoaderOrder, WorkReachesTheOneWorkerThatMayTakeIt) {
+  Folder folder;
+  write_wavs(folder, 300);
+  const auto data = open_uncached(folder.path());
+  LoaderOptions options = shuffled(4, 8);
+  options.transform = parse_ops("pad:100");
+  options.timeout = std::chrono::seconds(20);
+  options.read_ahead = options.io_depth = 1;  // no bytes before there is a slab for them
+  const auto reference = epoch_of(data, options);
+  Loader loader(data, options);
+  std::vector<Taken> taken{copy_out(*loader.next())};
+  loader.set_num_workers(1);
+  const auto is_full = [&] {
+    loader.reset_stats();
+    return loader.stats().ready.most >= options.prefetch_factor;
+  };
+  while (const BatchPtr batch = loader.next()) {
+    taken.push_back(copy_out(*batch));
+    for (int i = 0; i < 100'000 && !is_full(); ++i) std::this_thread::yield();
   }
   EXPECT_EQ(taken, reference);
 }

@@ -107,6 +107,7 @@ void Loader::Engine::measure_rows(Unit& unit, Worker&) {
   if (pending.abandoned) {
     queue_.push(&unit);
     queued_rows_ += unit.rows;
+    work_cv_.notify_all();  // this worker may have been told to rest
     return;
   }
   pending.parked.push_back(&unit);
