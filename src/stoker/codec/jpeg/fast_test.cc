@@ -1,5 +1,6 @@
 // Our own JPEG decoder with `fast`, at every scale: libjpeg-turbo's reduced transforms and repeated chroma, to the bit.
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -76,13 +77,13 @@ Rect any_region(Random& random, const ImageInfo& info) {
   return {x, y, 1 + random.below(std::min(limit, info.width - x)), 1 + random.below(std::min(limit, info.height - y))};
 }
 
-void expect_libjpegs_pixels(Bytes file, int regions) {
+void expect_libjpegs_pixels(Bytes file, int regions, std::initializer_list<Color> colors) {
   ImageInfo info;
   ASSERT_TRUE(probe_jpeg(file, info).ok());
   const Rect all{0, 0, info.width, info.height};
   Random random(7, 8, info.width * 1000 + info.height);
   for (const std::uint32_t scale : {1u, 2u, 4u, 8u}) {
-    for (const Color color : {Color::rgb, Color::gray, Color::keep}) {
+    for (const Color color : colors) {
       const ImageOptions options = fast(scale, color, true);
       const std::optional<Values> expected = libjpegs(file, info, options, all);
       ASSERT_TRUE(expected.has_value());
@@ -120,7 +121,7 @@ TEST_F(FastJpeg, GivesLibjpegsPixelsForEveryQualityAndSampling) {
       for (const Scene scene : {Scene::noise, Scene::smooth, Scene::extreme}) {
         coding.quality = quality;
         SCOPED_TRACE(describe(coding, 147, 101));
-        expect_libjpegs_pixels(encode(147, 101, scene, coding), 6);
+        expect_libjpegs_pixels(encode(147, 101, scene, coding), 6, {Color::rgb, Color::gray, Color::keep});
         if (HasFatalFailure()) return;
       }
     }
@@ -129,10 +130,10 @@ TEST_F(FastJpeg, GivesLibjpegsPixelsForEveryQualityAndSampling) {
 
 TEST_F(FastJpeg, GivesLibjpegsPixelsForEverySmallSize) {
   for (const Coding& coding : kSamplings) {
-    for (std::uint32_t width = 1; width <= 36; width += width < 20 ? 1 : 5) {
-      for (std::uint32_t height = 1; height <= 36; height += height < 20 ? 1 : 5) {
+    for (std::uint32_t width = 1; width <= 36; width += width < 18 ? 1 : 9) {
+      for (std::uint32_t height = 1; height <= 36; height += height < 18 ? 1 : 9) {
         SCOPED_TRACE(describe(coding, width, height));
-        expect_libjpegs_pixels(encode(width, height, Scene::noise, coding), 1);
+        expect_libjpegs_pixels(encode(width, height, Scene::noise, coding), 1, {Color::rgb});
         if (HasFatalFailure()) return;
       }
     }
@@ -144,7 +145,7 @@ TEST_F(FastJpeg, GivesLibjpegsPixelsWithRestarts) {
     for (const unsigned interval : {1u, 3u, 64u}) {
       coding.restart_interval = interval;
       SCOPED_TRACE(describe(coding, 100, 60));
-      expect_libjpegs_pixels(encode(100, 60, Scene::smooth, coding), 4);
+      expect_libjpegs_pixels(encode(100, 60, Scene::smooth, coding), 4, {Color::rgb});
       if (HasFatalFailure()) return;
     }
   }
@@ -198,16 +199,14 @@ TEST_F(FastJpeg, IsThePictureMadeSmaller) {
 }
 
 // Damage may be declined; libjpeg-turbo then has the last word. What is taken must be what libjpeg-turbo gives.
-void expect_declined_or_equal(Bytes damaged) {
+void expect_declined_or_equal(Bytes damaged, std::uint32_t scale) {
   ImageInfo info;
   if (!probe_jpeg(damaged, info).ok() || std::uint64_t{info.width} * info.height > (1 << 16)) return;
   const Rect all{0, 0, info.width, info.height};
-  for (const std::uint32_t scale : {1u, 2u, 4u, 8u}) {
-    const ImageOptions options = fast(scale, Color::rgb, true);
-    const std::optional<Values> got = ours(damaged, info, options, all);
-    if (got) {
-      ASSERT_TRUE(got == libjpegs(damaged, info, options, all)) << "at 1/" << scale;
-    }
+  const ImageOptions options = fast(scale, Color::rgb, true);
+  const std::optional<Values> got = ours(damaged, info, options, all);
+  if (got) {
+    ASSERT_TRUE(got == libjpegs(damaged, info, options, all)) << "at 1/" << scale;
   }
 }
 
@@ -215,8 +214,8 @@ TEST_F(FastJpeg, DeclinesEveryCutOrGivesLibjpegsPixels) {
   for (const char* name : {"yuv420.jpg", "yuv422.jpg", "yuv444-restart.jpg", "gray.jpg"}) {
     const File file = golden(name);
     at_every_truncation(file, [&](Bytes part) {
-      expect_declined_or_equal(part);
       for (const std::uint32_t scale : {1u, 2u, 4u, 8u}) {
+        expect_declined_or_equal(part, scale);
         if (part.size() + 2 < file.size()) {
           EXPECT_FALSE(decode(part, fast(scale)).result.ok()) << name << " cut to " << part.size();
         }
@@ -227,7 +226,8 @@ TEST_F(FastJpeg, DeclinesEveryCutOrGivesLibjpegsPixels) {
 
 TEST_F(FastJpeg, SurvivesEveryFlippedBit) {
   for (const char* name : {"yuv420.jpg", "yuv422.jpg"}) {
-    at_every_flipped_bit(golden(name), [](Bytes damaged) { expect_declined_or_equal(damaged); });
+    std::uint32_t turn = 0;
+    at_every_flipped_bit(golden(name), [&](Bytes damaged) { expect_declined_or_equal(damaged, 1u << turn++ % 4); });
   }
 }
 
