@@ -63,9 +63,24 @@ class HeldFile {
   std::span<const std::byte> bytes_;
 };
 
+// Stands for a shard that cannot be opened.
+class NoSource final : public storage::Source {
+ public:
+  explicit NoSource(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const noexcept override { return name_; }
+  std::uint64_t size_bytes() const noexcept override { return 0; }
+  void read(std::span<const storage::Read>) const override {
+    throw Error(ErrorKind::not_found, fmt::format("cannot read `{}`: it could not be opened", name_));
+  }
+
+ private:
+  std::string name_;
+};
+
 class PackDataset final : public Packed {
  public:
-  PackDataset(const std::string& address, const OpenOptions& options) {
+  PackDataset(const std::string& address, const OpenOptions& options, std::vector<ShardProblem>* problems)
+      : problems_(problems) {
     const std::string json_path = fmt::format("{}/{}", address, kPackJson);
     const std::vector<std::byte> json = storage::read_file(json_path, kGiB);
     manifest_ = parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, address);
@@ -77,6 +92,7 @@ class PackDataset final : public Packed {
     open_shards(address, options);
     take_facts(address, options);
     check_rows(address);
+    problems_ = nullptr;
   }
 
   const PackManifest& manifest() const noexcept override { return manifest_; }
@@ -176,15 +192,31 @@ class PackDataset final : public Packed {
     for (const PackShard& shard : manifest_.shards) total += std::min(shard.bytes, kMaxShard);
     const storage::Storage how = storage::settle(options.storage, total);
     for (const PackShard& shard : manifest_.shards) {
-      shards_.push_back(storage::open_source(fmt::format("{}/{}", address, shard.name), how));
-      borrowed_.push_back(shards_.back().get());
-      const storage::Source& source = *shards_.back();
-      if (source.size_bytes() != shard.bytes) {
-        throw broken(address,
-                     fmt::format("{} has {} bytes, pack.json says {}", shard.name, source.size_bytes(), shard.bytes));
+      const std::string path = fmt::format("{}/{}", address, shard.name);
+      try {
+        shards_.push_back(storage::open_source(path, how));
+      } catch (const Error& error) {
+        if (problems_ == nullptr) throw;
+        problems_->push_back({static_cast<std::uint32_t>(shards_.size()), error.message()});
+        shards_.push_back(std::make_unique<NoSource>(path));
       }
-      if (manifest_.kind == PackKind::raw) check_header(address, shard, source);
+      borrowed_.push_back(shards_.back().get());
+      try {
+        check_shard(address, shard, *shards_.back());
+      } catch (const Error& error) {
+        if (problems_ == nullptr) throw;
+        if (shards_.back()->size_bytes() > 0)
+          problems_->push_back({static_cast<std::uint32_t>(shards_.size() - 1), error.message()});
+      }
     }
+  }
+
+  void check_shard(std::string_view address, const PackShard& shard, const storage::Source& source) const {
+    if (source.size_bytes() != shard.bytes) {
+      throw broken(address,
+                   fmt::format("{} has {} bytes, pack.json says {}", shard.name, source.size_bytes(), shard.bytes));
+    }
+    if (manifest_.kind == PackKind::raw) check_header(address, shard, source);
   }
 
   void check_header(std::string_view address, const PackShard& shard, const storage::Source& source) const {
@@ -259,6 +291,7 @@ class PackDataset final : public Packed {
     }
   }
 
+  std::vector<ShardProblem>* problems_;  // while it is being made
   PackManifest manifest_;
   Facts facts_;
   HeldFile index_, names_, columns_;
@@ -272,8 +305,9 @@ class PackDataset final : public Packed {
 
 }  // namespace
 
-std::shared_ptr<const Packed> open_packed(const std::string& address, const OpenOptions& options) {
-  return std::make_shared<PackDataset>(address, options);
+std::shared_ptr<const Packed> open_packed(const std::string& address, const OpenOptions& options,
+                                          std::vector<ShardProblem>* problems) {
+  return std::make_shared<PackDataset>(address, options, problems);
 }
 
 DatasetPtr open_pack(const std::string& address, const OpenOptions& options) {

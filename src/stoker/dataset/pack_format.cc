@@ -271,6 +271,13 @@ std::string shard_name(PackKind kind, std::uint64_t number) {
   return fmt::format("data-{:05}.{}", number, kind == PackKind::raw ? "npy" : "tar");
 }
 
+std::uint64_t shard_number(std::string_view name) noexcept {
+  std::uint64_t number = 0;
+  const std::size_t dash = name.find('-');
+  if (dash != std::string_view::npos) std::from_chars(name.data() + dash + 1, name.data() + name.size(), number);
+  return number;
+}
+
 std::string index_header(std::uint64_t count, LabelKind label_kind) {
   return with_magic(index_dictionary(count, label_kind), 64);
 }

@@ -81,6 +81,7 @@ PackManifest parse_manifest(std::string_view json, std::string_view address);
 std::string to_json(const PackManifest& manifest);
 
 std::string shard_name(PackKind kind, std::uint64_t number);
+std::uint64_t shard_number(std::string_view name) noexcept;  // data-00012.tar is 12
 
 // The head of index.npy for `count` rows; the rows follow it.
 std::string index_header(std::uint64_t count, LabelKind label_kind);

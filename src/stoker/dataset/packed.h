@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/pack_format.h"
@@ -17,7 +18,15 @@ class Packed : public Dataset {
   virtual const storage::Source& shard(std::uint64_t number) const noexcept = 0;
 };
 
-// Throws Error, as open() does.
-std::shared_ptr<const Packed> open_packed(const std::string& address, const OpenOptions& options = {});
+// A shard that is missing, cut short or has a broken head.
+struct ShardProblem {
+  std::uint32_t shard = 0;
+  std::string cause;
+};
+
+// Throws Error, as open() does. With `problems`, broken shards are listed there instead: reading their samples may
+// fail.
+std::shared_ptr<const Packed> open_packed(const std::string& address, const OpenOptions& options = {},
+                                          std::vector<ShardProblem>* problems = nullptr);
 
 }  // namespace stoker::dataset

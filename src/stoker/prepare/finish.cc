@@ -85,16 +85,6 @@ void write_index(const std::string& folder, const dataset::Dataset& source, std:
   os::write_file(fmt::format("{}/{}", folder, dataset::kPackJson), dataset::to_json(pack));
 }
 
-std::string beside_json(const dataset::Dataset& source, std::uint64_t index) {
-  const dataset::Facts& facts = source.facts();
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  const dataset::Label label = source.label(index);
-  if (facts.label_kind == dataset::LabelKind::real) json["label"] = label.real;
-  if (facts.label_kind == dataset::LabelKind::integer) json["label"] = label.integer;
-  for (std::size_t c = 0; c < facts.columns.size(); ++c) json[facts.columns[c]] = source.column_text(c, index);
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 std::string normal_json(const std::string& json) {
   return nlohmann::json::parse(json).dump();
 }

@@ -16,8 +16,6 @@ namespace stoker::prepare {
 void write_index(const std::string& folder, const dataset::Dataset& source, std::vector<JournalRow> rows,
                  dataset::PackManifest& pack);
 
-// {"label": 0.5, "column": "text", ...} of one sample, for the tar.
-std::string beside_json(const dataset::Dataset& source, std::uint64_t index);
 std::string normal_json(const std::string& json);       // as a manifest gives it back
 std::uint64_t folder_bytes(const std::string& folder);  // of the plain files in it
 

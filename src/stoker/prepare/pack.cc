@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +31,7 @@
 #include "stoker/prepare/payloads.h"
 #include "stoker/prepare/plan.h"
 #include "stoker/prepare/shards_writer.h"
+#include "stoker/prepare/tar_names.h"
 
 namespace stoker::prepare {
 namespace {
@@ -81,7 +82,7 @@ class Packing {
       report_.seconds = seconds_since(started_);
       return std::move(report_);
     }
-    if (content_.kind == PackKind::encoded) find_clashes();
+    if (content_.kind == PackKind::encoded) names_.emplace(*source_);
     require_room();
     if (options_.dry_run) {
       dry_run();
@@ -168,18 +169,6 @@ class Packing {
                           : "as in the source";
   }
 
-  // Samples whose keys in the tar would be equal.
-  void find_clashes() {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> keys(source_->size());
-    for (std::uint64_t i = 0; i < keys.size(); ++i) keys[i] = {hash_text(member_key(source_->name(i))), i};
-    std::sort(keys.begin(), keys.end());
-    for (std::size_t i = 1; i < keys.size(); ++i) {
-      if (keys[i].first != keys[i - 1].first) continue;
-      clashes_.insert(keys[i - 1].second);
-      clashes_.insert(keys[i].second);
-    }
-  }
-
   std::uint64_t expected_bytes() const {
     std::uint64_t bytes = 0;
     for (const Plan::Loose& loose : plan_.loose) {
@@ -243,12 +232,10 @@ class Packing {
     sample.row.source_mtime_ns = state_->mtime_ns[i];
     std::string member, cls, json;
     if (content_.kind == PackKind::encoded) {
-      std::string name = source_->name(i);
-      if (codec::media_of_name(name) == codec::Media::unknown) name += payload.extension;
-      member = member_name(name, source_->id(i), clashes_.contains(i));
+      member = names_->member(i, payload.extension);
+      cls = names_->cls(i);
+      json = names_->json(i);
       sample.member = member;
-      if (facts.label_kind == dataset::LabelKind::integer) cls = fmt::format("{}", label.integer);
-      if (facts.label_kind == dataset::LabelKind::real || !facts.columns.empty()) json = beside_json(*source_, i);
       sample.cls = cls;
       sample.json = json;
     }
@@ -395,7 +382,7 @@ class Packing {
   std::string settings_;
   Plan plan_;
   const SourceState* state_ = nullptr;
-  std::set<std::uint64_t> clashes_;
+  std::optional<TarNames> names_;  // encoded
   std::unique_ptr<ShardsWriter> writer_;
   PackReport report_;
 };

@@ -21,8 +21,9 @@
 #include "stoker/loader/loader.h"
 #include "stoker/loader/made_data.h"
 #include "stoker/os/fault.h"
+#include "stoker/prepare/journal.h"
 #include "stoker/prepare/pack_folder.h"
-#include "stoker/prepare/shards_writer.h"
+#include "stoker/prepare/tar_names.h"
 
 namespace stoker::prepare {
 namespace {

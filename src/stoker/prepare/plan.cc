@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -40,14 +39,6 @@ bool same_beside(const dataset::Dataset& source, std::uint64_t position, const d
 bool same_in_index(const dataset::Dataset& source, std::uint64_t position, const dataset::Packed& base,
                    std::uint64_t sample) {
   return same_beside(source, position, base, sample) && source.facts().classes == base.facts().classes;
-}
-
-// data-00012.tar is 12.
-std::uint64_t number_of(std::string_view shard) {
-  std::uint64_t number = 0;
-  const std::size_t dash = shard.find('-');
-  if (dash != std::string_view::npos) std::from_chars(shard.data() + dash + 1, shard.data() + shard.size(), number);
-  return number;
 }
 
 }  // namespace
@@ -98,7 +89,7 @@ Plan make_plan(const dataset::Dataset& source, const SourceState& state, const d
     for (std::uint64_t i = 0; i < base->size(); ++i) by_id.emplace(base->id(i), i);
     shard_stays.assign(base->manifest().shards.size(), true);
     for (const dataset::PackShard& shard : base->manifest().shards)
-      plan.next_number = std::max(plan.next_number, number_of(shard.name) + 1);
+      plan.next_number = std::max(plan.next_number, dataset::shard_number(shard.name) + 1);
     plan.key = mix(plan.key, base->manifest().fingerprint);
   }
   constexpr std::uint64_t kNone = Plan::kNone;

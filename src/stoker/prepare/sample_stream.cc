@@ -235,6 +235,43 @@ void describe(StreamedSample& sample) {
   }
 }
 
+namespace {
+
+std::string text_of(const Result& result) {
+  if (result.ok()) return {};
+  return result.offset == kNoOffset ? std::string(result.cause)
+                                    : fmt::format("{} at byte {}", result.cause, result.offset);
+}
+
+std::string unknown_problem(codec::Bytes bytes) {
+  return bytes.empty() ? "it is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file";
+}
+
+}  // namespace
+
+std::string head_problem(codec::Bytes bytes) {
+  thread_local Scratch scratch;
+  scratch.reset();
+  const codec::Media media = codec::sniff(bytes);
+  codec::ImageInfo image;
+  codec::AudioInfo sound;
+  codec::ArrayInfo array;
+  switch (media) {
+    case codec::Media::jpeg:
+    case codec::Media::png:
+      return text_of(codec::probe_image(media, bytes, image));
+    case codec::Media::wav:
+      return text_of(codec::probe_wav(bytes, sound));
+    case codec::Media::npy:
+      return text_of(codec::probe_npy(bytes, bytes.size(), array));
+    case codec::Media::npz:
+      return text_of(codec::probe_npz(bytes, "", array, scratch));
+    case codec::Media::unknown:
+      break;
+  }
+  return unknown_problem(bytes);
+}
+
 std::string decode_problem(codec::Bytes bytes) {
   thread_local Scratch scratch;
   scratch.reset();
@@ -281,11 +318,9 @@ std::string decode_problem(codec::Bytes bytes) {
       break;
     }
     case codec::Media::unknown:
-      return bytes.empty() ? "it is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file";
+      return unknown_problem(bytes);
   }
-  if (result.ok()) return {};
-  return result.offset == kNoOffset ? std::string(result.cause)
-                                    : fmt::format("{} at byte {}", result.cause, result.offset);
+  return text_of(result);
 }
 
 }  // namespace stoker::prepare

@@ -83,7 +83,8 @@ class SampleStream {
 
 // Looks at the head of a payload: media, height, width, channels, frames. Never fails: what cannot be told stays 0.
 void describe(StreamedSample& sample);
-// Decodes the payload wholly; an empty text, or what is wrong with it.
+// Looks at the head of the payload, or decodes it wholly; an empty text, or what is wrong with it.
+std::string head_problem(codec::Bytes bytes);
 std::string decode_problem(codec::Bytes bytes);
 
 }  // namespace stoker::prepare

@@ -10,6 +10,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/dataset/tar_format.h"
+#include "stoker/prepare/tar_names.h"
 
 namespace stoker::prepare {
 
@@ -26,41 +27,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Where the extension begins, with its dot; the end of the name if it has none.
-std::size_t extension_of(std::string_view name) {
-  const std::size_t slash = name.rfind('/') + 1;  // npos + 1 is 0
-  const std::size_t dot = name.rfind('.');
-  return dot == std::string_view::npos || dot <= slash ? name.size() : dot;
-}
-
 }  // namespace
-
-std::string member_key(std::string_view name) {
-  const std::string_view stem = name.substr(0, extension_of(name));
-  std::string key;
-  for (std::size_t at = 0; at <= stem.size();) {
-    const std::size_t end = std::min(stem.find('/', at), stem.size());
-    std::string part(stem.substr(at, end - at));
-    const bool last = end == stem.size();
-    at = end + 1;
-    if (!last && (part.empty() || part == ".")) continue;  // leading and doubled slashes
-    if (part == "..") part = "__";
-    if (last) std::replace(part.begin(), part.end(), '.', '_');
-    if (last && (part.empty() || part.starts_with("__"))) part.insert(0, "sample");  // WebDataset leaves out __names__
-    key += (key.empty() ? "" : "/") + part;
-  }
-  return key;
-}
-
-std::string member_name(std::string_view name, std::uint64_t id, bool clashes) {
-  std::string out = member_key(name);
-  if (clashes) out += fmt::format("-{:016x}", id);
-  std::string extension(name.substr(extension_of(name)));
-  for (char& c : extension) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out + extension;
-}
 
 ShardsWriter::ShardsWriter(ShardsOptions options)
     : options_(std::move(options)), noted_at_(std::chrono::steady_clock::now()) {

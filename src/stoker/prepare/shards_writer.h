@@ -78,11 +78,4 @@ class ShardsWriter {
   std::size_t noted_skipped_ = 0;
 };
 
-// The name that a sample has in a tar, as WebDataset groups members: everything before the first dot behind the last
-// slash is the key, so dots before the extension become underscores. `clashes`: another sample has the same key, so the
-// id goes into it.
-std::string member_name(std::string_view name, std::uint64_t id, bool clashes);
-// The key alone, without clashes.
-std::string member_key(std::string_view name);
-
 }  // namespace stoker::prepare

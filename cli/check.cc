@@ -1,0 +1,134 @@
+// stoker check: is every sample of a pack, or of any other data set, what it should be?
+#include "stoker/prepare/check.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+
+#include "interrupt.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using prepare::CheckReport;
+using prepare::Damage;
+
+constexpr std::size_t kNamed = 100;  // damaged samples that the text names
+
+std::string to_text(const CheckReport& report, const Terminal& terminal) {
+  std::string out;
+  const std::size_t bad = report.damaged.size();
+  const std::string what = fmt::format("{} sample{}, {} ({})", format_count(report.count), report.count == 1 ? "" : "s",
+                                       format_bytes(report.bytes), report.kind.empty() ? "pack" : report.kind);
+  if (bad == 0 && report.broken.empty()) {
+    out += fmt::format("{}: sound: {}\n", report.address, what);
+  } else {
+    out += fmt::format("{}: {}{} damaged of {}\n", report.address, report.is_sound() ? "repaired: " : "",
+                       format_count(bad), what);
+  }
+  for (const std::string& broken : report.broken)
+    out += fmt::format("  {}{}\n", broken, report.broken_repaired ? " (repaired)" : "");
+  for (std::size_t i = 0; i < std::min(bad, kNamed); ++i) {
+    const Damage& damage = report.damaged[i];
+    out += fmt::format("  {}: {}{}\n", damage.name, damage.cause,
+                       damage.repaired                ? " (repaired)"
+                       : !damage.not_repaired.empty() ? fmt::format(" (not repaired: {})", damage.not_repaired)
+                                                      : "");
+  }
+  if (bad > kNamed) out += fmt::format("  and {} more; --json names all\n", format_count(bad - kNamed));
+  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 10, text); };
+  row("time", fmt::format("{}, {} MB/s{}",
+                          format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(report.seconds * 1e9))),
+                          format_rate(static_cast<double>(report.bytes) / 1e6 / std::max(1e-9, report.seconds)),
+                          report.decoded ? ", all decoded" : ""));
+  for (const std::string& note : report.notes) row("note", note);
+  return out;
+}
+
+ordered_json to_json(const CheckReport& report) {
+  ordered_json json = {{"schema", "stoker.check/1"},
+                       {"stoker_version", kVersion},
+                       {"address", report.address},
+                       {"kind", report.kind},
+                       {"sound", report.is_sound()},
+                       {"samples", report.count},
+                       {"bytes", report.bytes},
+                       {"decoded", report.decoded},
+                       {"seconds", report.seconds},
+                       {"broken", report.broken},
+                       {"broken_repaired", report.broken_repaired}};
+  json["damaged"] = ordered_json::array();
+  for (const Damage& damage : report.damaged) {
+    json["damaged"].push_back({{"index", damage.index},
+                               {"name", damage.name},
+                               {"cause", damage.cause},
+                               {"repaired", damage.repaired},
+                               {"not_repaired", damage.not_repaired}});
+  }
+  json["notes"] = report.notes;
+  return json;
+}
+
+int run_check(const Arguments& arguments) {
+  const Face face = make_face(arguments, arguments.text("--color"));
+  prepare::CheckOptions options;
+  options.address = arguments.operand();
+  options.label = arguments.text("--label");
+  options.decode = arguments.has("--decode");
+  options.repair = arguments.has("--repair");
+  options.source = arguments.text("--source");
+  std::optional<Bar> bar;
+  std::string phase;
+  options.progress = [&](const prepare::PackProgress& progress) {
+    if (!bar || phase != progress.phase) {
+      phase = progress.phase;
+      bar.reset();
+      bar.emplace(face, phase, progress.total);
+    }
+    const double rate =
+        progress.bytes > 0 && progress.seconds > 0 ? static_cast<double>(progress.bytes) / progress.seconds : -1;
+    bar->update(progress.done, progress.total == 0 ? "files" : "samples", -1, rate);
+    return !interrupted();
+  };
+  const CheckReport report = prepare::check(options);
+  bar.reset();
+  if (face.json) {
+    answer(to_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  } else {
+    answer(to_text(report, face.out));
+  }
+  return report.is_sound() ? 0 : 1;
+}
+
+}  // namespace
+
+const Verb& check_verb() {
+  static const Verb verb = {
+      "check",
+      "is every sample what it should be? names those that are not, and exits 1",
+      "ADDRESS",
+      "a pack; or a folder, an index.csv, a .npy or .tar shards",
+      {{"stoker check train.pack", "checksums, index and heads of the shards"},
+       {"stoker check data/train --decode", "of a folder: decode every file"},
+       {"stoker check train.pack --repair", "make the damaged samples anew from the source of the pack"}},
+      {{"what is checked",
+        {{"--decode", "", "", "decode every sample wholly, not its head alone", true},
+         {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
+       {"repair",
+        {{"--repair", "", "", "of a pack: make the damaged samples anew from its source; the others stay", true},
+         {"--source", "ADDRESS", "", "where the source is now, if it was moved"}}},
+       common_flags()},
+      nullptr,
+      run_check};
+  return verb;
+}
+
+}  // namespace stoker::cli

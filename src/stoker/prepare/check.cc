@@ -1,0 +1,221 @@
+#include "stoker/prepare/check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/hash.h"
+#include "stoker/dataset/packed.h"
+#include "stoker/dataset/tar_format.h"
+#include "stoker/os/fd.h"
+#include "stoker/prepare/repair.h"
+#include "stoker/prepare/sample_stream.h"
+
+namespace stoker::prepare {
+namespace {
+
+using dataset::Packed;
+using dataset::PackKind;
+using Clock = std::chrono::steady_clock;
+
+class Checking {
+ public:
+  explicit Checking(const CheckOptions& options) : options_(options) {}
+
+  CheckReport run() {
+    report_.address = options_.address;
+    report_.decoded = options_.decode;
+    report_.is_pack = ::access(fmt::format("{}/{}", options_.address, dataset::kPackJson).c_str(), F_OK) == 0;
+    if (report_.is_pack) {
+      check_pack();
+    } else {
+      if (options_.repair)
+        throw Error(ErrorKind::usage, fmt::format("cannot repair `{}`: it is not a pack", options_.address));
+      check_samples();
+    }
+    report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    return std::move(report_);
+  }
+
+ private:
+  bool say(std::string_view phase, std::uint64_t done, std::uint64_t total) {
+    if (!options_.progress) return true;
+    const auto now = Clock::now();
+    if (now - said_ < std::chrono::milliseconds(100)) return true;
+    said_ = now;
+    return options_.progress(
+        {phase, done, total, report_.bytes, std::chrono::duration<double>(now - started_).count()});
+  }
+
+  void check_pack() {
+    std::vector<dataset::ShardProblem> problems;
+    std::shared_ptr<const Packed> pack;
+    try {
+      pack = dataset::open_packed(options_.address, {}, &problems);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::not_found) throw;
+      report_.broken.push_back(error.message());
+      if (options_.repair) remake(error);
+      return;
+    }
+    std::set<std::uint32_t> shards;  // to be written anew
+    for (const dataset::ShardProblem& problem : problems) {
+      shards.insert(problem.shard);
+      report_.broken.push_back(problem.cause);
+    }
+    report_.kind = pack->facts().kind;
+    const dataset::PackManifest& manifest = pack->manifest();
+    if (manifest.kind == PackKind::encoded) check_tars(*pack, shards);
+    check_other_files(manifest);
+    forget_cached(manifest);
+    read_all(*pack, [&](StreamedSample& sample) {
+      if (hash_bytes(sample.bytes) != pack->row(sample.index).xxh3) {
+        sample.problem = "its bytes are not those that were packed (the checksum differs)";
+      } else if (options_.decode && manifest.kind == PackKind::encoded) {
+        sample.problem = decode_problem(sample.bytes);
+      }
+    });
+    if (!options_.repair || (report_.damaged.empty() && report_.broken.empty())) return;
+    repair(options_, pack, shards, report_.damaged);
+    report_.broken_repaired = true;
+  }
+
+  // Index, names or pack.json are gone: there is nothing to tell good samples from bad ones.
+  void remake(const Error& error) {
+    PackOptions again;
+    try {
+      const std::vector<std::byte> json =
+          storage::read_file(fmt::format("{}/{}", options_.address, dataset::kPackJson));
+      again = options_of(
+          dataset::parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, options_.address));
+    } catch (const Error&) {
+      throw Error(error.kind(), fmt::format("{}; it cannot be repaired", error.message()), "make the pack again");
+    }
+    if (!options_.source.empty()) again.source = options_.source;
+    again.destination = options_.address;
+    again.force = true;
+    again.progress = options_.progress;
+    report_.count = make_pack(again).count;
+    report_.broken_repaired = true;
+    report_.notes.push_back("the index could not be trusted: all of the pack was made anew from its source");
+  }
+
+  // Every payload of the index is a member of its tar, and the tars are whole.
+  void check_tars(const Packed& pack, std::set<std::uint32_t>& shards) {
+    std::vector<std::set<std::pair<std::uint64_t, std::uint64_t>>> members(pack.manifest().shards.size());
+    for (std::uint32_t s = 0; s < members.size(); ++s) {
+      if (!say("reading heads", s, members.size())) throw Error(ErrorKind::unavailable, "interrupted");
+      if (shards.contains(s)) continue;
+      try {
+        dataset::TarReader reader(pack.shard(s));
+        dataset::TarMember member;
+        while (reader.next(member)) members[s].emplace(member.offset, member.bytes);
+      } catch (const Error& error) {
+        report_.broken.push_back(error.message());
+        shards.insert(s);
+      }
+    }
+    for (std::uint64_t i = 0; i < pack.size(); ++i) {
+      const dataset::PackRow row = pack.row(i);
+      if (shards.contains(row.shard) || members[row.shard].contains({row.offset, row.bytes})) continue;
+      report_.broken.push_back(fmt::format("{}: `{}` is at byte {} in the index, and no member begins there",
+                                           pack.manifest().shards[row.shard].name, pack.name(i), row.offset));
+      shards.insert(row.shard);
+    }
+  }
+
+  void check_other_files(const dataset::PackManifest& manifest) {
+    std::set<std::string> named = {std::string(dataset::kPackJson)};
+    for (const dataset::PackShard& shard : manifest.shards) named.insert(shard.name);
+    for (const dataset::PackFile& file : manifest.files) {
+      named.insert(file.name);
+      try {
+        const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, file.name));
+        if (bytes.size() != file.bytes || hash_bytes(bytes) != file.xxh3)
+          report_.broken.push_back(fmt::format("{} is not the file that pack.json describes", file.name));
+      } catch (const Error& error) {
+        report_.broken.push_back(error.message());
+      }
+    }
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(options_.address, error)) {
+      const std::string name = entry.path().filename().string();
+      if (!named.contains(name)) report_.notes.push_back(fmt::format("`{}` is no part of the pack", name));
+    }
+  }
+
+  // What the disk has is to be checked, not what is in memory.
+  void forget_cached(const dataset::PackManifest& manifest) const {
+    for (const dataset::PackShard& shard : manifest.shards) {
+      int error_number = 0;
+      const os::Fd fd =
+          os::try_open(AT_FDCWD, fmt::format("{}/{}", options_.address, shard.name).c_str(), O_RDONLY, error_number);
+      if (fd) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    }
+  }
+
+  void check_samples() {
+    dataset::OpenOptions opening;
+    opening.label = options_.label;
+    opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
+    const dataset::DatasetPtr data = dataset::open(options_.address, opening);
+    report_.kind = data->facts().kind;
+    report_.notes = data->facts().notes;
+    const bool rows = data->facts().array.has_value();
+    read_all(*data, [&](StreamedSample& sample) {
+      if (rows) return;
+      if (options_.decode) {
+        sample.problem = decode_problem(sample.bytes);
+      } else {
+        sample.problem = head_problem(sample.bytes);
+      }
+    });
+  }
+
+  void read_all(const dataset::Dataset& data, std::function<void(StreamedSample&)> work) {
+    report_.count = data.size();
+    std::vector<std::uint64_t> all(data.size());
+    std::iota(all.begin(), all.end(), 0);
+    StreamOptions streaming;
+    streaming.work = std::move(work);
+    SampleStream stream(data, std::move(all), streaming);
+    std::uint64_t done = 0;
+    const auto keep_going = [&] { return say("checking", done, data.size()); };
+    while (std::unique_ptr<SampleStream::Chunk> chunk = stream.next(keep_going)) {
+      for (const StreamedSample& sample : chunk->samples) {
+        report_.bytes += sample.bytes.size();
+        const std::string& cause = sample.fault.empty() ? sample.problem : sample.fault;
+        if (!cause.empty()) report_.damaged.push_back({sample.index, data.name(sample.index), cause, false, {}});
+      }
+      done += chunk->samples.size();
+      stream.give_back(std::move(chunk));
+      if (!keep_going()) break;
+    }
+    if (done < data.size()) throw Error(ErrorKind::unavailable, "interrupted");
+  }
+
+  const CheckOptions& options_;
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point said_{};
+  CheckReport report_;
+};
+
+}  // namespace
+
+bool CheckReport::is_sound() const noexcept {
+  return (broken.empty() || broken_repaired) &&
+         std::all_of(damaged.begin(), damaged.end(), [](const Damage& one) { return one.repaired; });
+}
+
+CheckReport check(const CheckOptions& options) {
+  return Checking(options).run();
+}
+
+}  // namespace stoker::prepare

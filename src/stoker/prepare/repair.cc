@@ -1,0 +1,232 @@
+// The damaged samples come from the source, if it still has the very file that was packed; the others in their shards
+// from the pack itself. Names, labels, ids and order are those of the pack.
+#include "stoker/prepare/repair.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/hash.h"
+#include "stoker/prepare/finish.h"
+#include "stoker/prepare/pack_folder.h"
+#include "stoker/prepare/payloads.h"
+#include "stoker/prepare/shards_writer.h"
+#include "stoker/prepare/tar_names.h"
+
+namespace stoker::prepare {
+
+using dataset::Packed;
+using dataset::PackKind;
+
+PackOptions options_of(const dataset::PackManifest& pack) {
+  const nlohmann::json json = nlohmann::json::parse(pack.settings, nullptr, false);
+  PackOptions options;
+  options.source = pack.source;
+  options.kind = pack.kind;
+  if (!json.is_object()) return options;
+  const auto text = [&](const char* key) {
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+  };
+  options.label = text("label");
+  if (pack.kind == PackKind::raw) {
+    options.dtype = pack.dtype;
+    if (json.contains("samples") && json["samples"].is_number_unsigned())
+      options.samples = json["samples"].get<std::uint64_t>();
+    options.size = text("size");
+    if (const std::string ops = text("transform"); !ops.empty()) options.transform = transform::parse_ops(ops);
+    if (const std::string color = text("color"); !color.empty()) options.color = loader::parse_color(color);
+  }
+  return options;
+}
+
+namespace {
+
+class Repair {
+ public:
+  Repair(const CheckOptions& options, std::shared_ptr<const Packed> pack, const std::set<std::uint32_t>& shards,
+         std::vector<Damage>& damaged)
+      : options_(options), pack_(std::move(pack)), shards_(shards), damaged_(damaged), folder_(options.address) {}
+
+  void run() {
+    packing_ = options_of(pack_->manifest());
+    if (!options_.source.empty()) packing_.source = options_.source;
+    if (!damaged_.empty()) open_source();
+    choose();
+    write();
+  }
+
+ private:
+  // The source seen through the pack: sample i is the pack's sample i.
+  void open_source() {
+    if (packing_.source.empty()) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot repair `{}`: it was made by a program, not from a source", options_.address),
+                  "write the pack again");
+    }
+    dataset::OpenOptions opening;
+    opening.label = packing_.label;
+    dataset::DatasetPtr source;
+    try {
+      source = dataset::open(packing_.source, opening);
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("cannot repair `{}` from its source: {}", options_.address, error.message()),
+                  "name the place where the source is now: --source");
+    }
+    std::unordered_map<std::uint64_t, std::uint64_t> by_id;
+    for (std::uint64_t i = 0; i < source->size(); ++i) by_id.emplace(source->id(i), i);
+    const SourceState state = look_at_source(*source, {});
+    std::vector<std::uint64_t> view(pack_->size(), 0);
+    for (std::uint64_t i = 0; i < pack_->size(); ++i) {
+      if (const auto found = by_id.find(pack_->id(i)); found != by_id.end()) view[i] = found->second;
+    }
+    for (Damage& damage : damaged_) {
+      const auto found = by_id.find(pack_->id(damage.index));
+      const dataset::PackRow row = pack_->row(damage.index);
+      if (found == by_id.end()) {
+        damage.not_repaired = "the source no longer has it";
+      } else if (row.source_bytes != state.bytes[found->second] ||
+                 row.source_mtime_ns != state.mtime_ns[found->second]) {
+        damage.not_repaired = "its file in the source was changed since; `stoker pack` brings the pack up to date";
+      } else {
+        from_source_.insert(damage.index);
+      }
+    }
+    source_ = dataset::take_indices(source, std::move(view));
+  }
+
+  // Shards that hold a damaged sample which can be had again, and those with a broken head, are written anew.
+  void choose() {
+    for (const Damage& damage : damaged_) {
+      if (!from_source_.contains(damage.index)) lost_.insert(damage.index);
+    }
+    std::set<std::uint32_t> anew = shards_;
+    for (const std::uint64_t index : from_source_) anew.insert(pack_->row(index).shard);
+    key_ = mix(pack_->manifest().fingerprint, hash_text("repair"));
+    for (std::uint64_t i = 0; i < pack_->size(); ++i) {
+      const std::uint32_t shard = pack_->row(i).shard;
+      if (!anew.contains(shard)) {
+        kept_.push_back(i);
+        kept_shards_.insert(shard);
+        continue;
+      }
+      loose_.push_back({i, from_source_.contains(i) ? Plan::kNone : i});
+      key_ = mix(key_, mix(i, loose_.back().base));
+    }
+  }
+
+  void write() {
+    if (loose_.empty()) return;
+    const dataset::PackManifest& old = pack_->manifest();
+    Content content;
+    content.kind = old.kind;
+    if (!from_source_.empty()) {
+      packing_.destination = options_.address;
+      content = decide_content(source_, packing_);
+      if (content.kind == PackKind::raw && (content.dtype != old.dtype || content.shape != old.shape)) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("cannot repair `{}`: its source now gives samples of another shape", options_.address),
+                    "`stoker pack --force` makes the pack anew");
+      }
+    }
+    ShardsOptions shards;
+    shards.folder = folder_.part();
+    shards.plan = key_;
+    shards.kind = old.kind;
+    shards.dtype = old.dtype;
+    shards.shape = old.shape;
+    shards.first_shard = kept_shards_.size();
+    for (const dataset::PackShard& shard : old.shards)
+      shards.first_number = std::max(shards.first_number, dataset::shard_number(shard.name) + 1);
+    folder_.make_part();
+    folder_.empty_part();
+    ShardsWriter writer(shards);
+    const TarNames names(*pack_);
+    Payloads payloads(source_ ? source_ : pack_, pack_, content, loose_, 0, packing_);
+    const auto keep_going = [&] {
+      return !options_.progress || options_.progress({"repairing", writer.cursor(), loose_.size(), writer.bytes(), 0});
+    };
+    Payload payload;
+    while (payloads.next(payload, keep_going)) {
+      // A sample that cannot be had again moves with its shard as it is, and stays damaged.
+      const bool is_lost = lost_.contains(payload.position);
+      const dataset::PackRow row = pack_->row(payload.position);
+      if (is_lost && payload.bytes.size() == row.bytes) {
+        payload.xxh3 = row.xxh3;
+      } else if (!payload.fault.empty()) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("cannot repair `{}`: {}", pack_->name(payload.position), payload.fault),
+                    "`stoker pack` with --force makes the pack anew");
+      }
+      append(payload, names, writer);
+    }
+    if (payloads.interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+    writer.finish();
+    finish(writer);
+    for (Damage& damage : damaged_) damage.repaired = from_source_.contains(damage.index);
+  }
+
+  void append(const Payload& payload, const TarNames& names, ShardsWriter& writer) const {
+    NewSample sample;
+    sample.position = payload.position;
+    sample.row = pack_->row(payload.position);
+    sample.payload = payload.bytes;
+    sample.xxh3 = payload.xxh3;
+    std::string member, cls, json;
+    if (pack_->manifest().kind == PackKind::encoded) {
+      member = names.member(payload.position, payload.extension);
+      cls = names.cls(payload.position);
+      json = names.json(payload.position);
+      sample.member = member, sample.cls = cls, sample.json = json;
+    }
+    writer.append(sample);
+  }
+
+  void finish(ShardsWriter& writer) {
+    dataset::PackManifest pack = pack_->manifest();
+    pack.shards.clear();
+    std::map<std::uint32_t, std::uint32_t> renumbered;
+    for (const std::uint32_t s : kept_shards_) {
+      renumbered[s] = static_cast<std::uint32_t>(pack.shards.size());
+      pack.shards.push_back(pack_->manifest().shards[s]);
+      folder_.take_over(pack.shards.back().name);
+    }
+    pack.shards.insert(pack.shards.end(), writer.shards().begin(), writer.shards().end());
+    std::vector<JournalRow> rows = writer.rows();
+    for (const std::uint64_t i : kept_) {
+      JournalRow row{i, pack_->row(i)};
+      row.row.shard = renumbered[row.row.shard];
+      rows.push_back(row);
+    }
+    write_index(folder_.part(), *pack_, std::move(rows), pack);
+    folder_.commit(pack);
+  }
+
+  const CheckOptions& options_;
+  std::shared_ptr<const Packed> pack_;
+  const std::set<std::uint32_t>& shards_;
+  std::vector<Damage>& damaged_;
+  PackFolder folder_;
+  PackOptions packing_;
+  dataset::DatasetPtr source_;
+  std::set<std::uint64_t> from_source_;
+  std::set<std::uint64_t> lost_;  // damaged, and not to be had
+  std::vector<Plan::Loose> loose_;
+  std::vector<std::uint64_t> kept_;
+  std::set<std::uint32_t> kept_shards_;
+  std::uint64_t key_ = 0;
+};
+
+}  // namespace
+
+void repair(const CheckOptions& options, std::shared_ptr<const Packed> pack, const std::set<std::uint32_t>& shards,
+            std::vector<Damage>& damaged) {
+  Repair(options, std::move(pack), shards, damaged).run();
+}
+
+}  // namespace stoker::prepare
