@@ -49,7 +49,8 @@ def find(data, work, extensions, tar_name):
         def unpack(folder):
             say(f"unpacking {os.path.basename(archive)}")
             with tarfile.open(archive) as tar:
-                tar.extractall(folder, filter="data")
+                # Python 3.11.2, Debian 12's, has no filters yet.
+                tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         data = whole(os.path.join(work, "unpacked-" + os.path.basename(archive)), unpack)
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk(data) for name in names if name.lower().endswith(extensions))
 

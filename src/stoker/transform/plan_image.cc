@@ -188,6 +188,9 @@ class ImageCompiler {
     }
     plan_.table.resize(count * size_of(dtype));
     convert(figures.data(), count, dtype, plan_.table.data());
+    if (dtype == DType::f32 && input_.channels == 3) {
+      plan_.store.scaling = find_scaling(figures.data(), plan_.values == Values::unit, plan_.mean, plan_.std);
+    }
   }
 
   const Input& input_;
