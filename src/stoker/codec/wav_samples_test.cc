@@ -49,7 +49,7 @@ std::vector<float> widened(SampleFormat format, const std::byte* from, std::size
 }
 
 bool same_bits(const float* a, const std::vector<float>& b) {
-  return b.empty() || std::memcmp(a, b.data(), b.size() * sizeof(float)) == 0;
+  return std::memcmp(a, b.data(), b.size() * sizeof(float)) == 0;
 }
 
 TEST(WavSamples, AreWidenedAlikeForEveryFormatLengthStepAndAlignment) {
@@ -58,9 +58,9 @@ TEST(WavSamples, AreWidenedAlikeForEveryFormatLengthStepAndAlignment) {
     const std::size_t bytes = bytes_of(format);
     for (const std::size_t channels : {1, 2, 3, 7}) {
       const std::size_t step = channels * bytes;
-      for (std::size_t count = 0; count <= 70; ++count) {
+      for (std::size_t count = 1; count <= 70; ++count) {
         Random random(5, 0, number++);
-        const Raw samples = draw_bytes(random, count == 0 ? 0 : (count - 1) * step + bytes);
+        const Raw samples = draw_bytes(random, (count - 1) * step + bytes);
         const std::vector<float> expected = widened(format, samples.data(), count, step);
         for (std::size_t place = 0; place < 32; ++place) {
           // Without a byte to spare behind the last sample, so that ASan sees every step beyond.
