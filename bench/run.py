@@ -32,11 +32,11 @@ def arguments():
 
 
 def write_json(path, results):
+    """After every table, so that a long run that is stopped leaves what it had."""
     with open(path + ".partial", "w") as file:
         json.dump(results, file, indent=1)
         file.write("\n")
     os.replace(path + ".partial", path)
-    print(f"\nwritten: {os.path.relpath(path)}", file=sys.stderr)
 
 
 def main():
@@ -44,17 +44,17 @@ def main():
     facts = contest.environment(args.work)
     if facts["load_before"] > 0.5:
         print(f"note: this machine is busy (load {facts['load_before']:.1f}): figures will be lower and wider than they could be", file=sys.stderr)
-    tables = []
+    path, tables = args.json or os.path.join(args.work, "results", args.name + ".json"), []
     for name in SUITES if args.name == "all" else [args.name]:
         for table in SUITES[name].run(args):
             print((contest.render_plain if "header" in table else contest.render)(table) + "\n", flush=True)
             tables.append({"bench": name, **table})
-    facts["versions"] = contest.versions_of(tables)
+            facts["versions"] = contest.versions_of(tables)
+            write_json(path, {"schema": "stoker-bench/1", "bench": args.name, "rounds": args.rounds, "environment": facts, "tables": tables})
     packages = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     print(f"{facts['cores']} cores ({facts['cpu']}), {facts['memory_bytes'] / 2**30:.0f} GiB, {facts['filesystem']}, Linux {facts['kernel']}, "
           f"Python {facts['python']}, {packages}; load before {facts['load_before']:.1f}; {facts['time']}")
-    write_json(args.json or os.path.join(args.work, "results", args.name + ".json"),
-               {"schema": "stoker-bench/1", "bench": args.name, "rounds": args.rounds, "environment": facts, "tables": tables})
+    print(f"\nwritten: {os.path.relpath(path)}", file=sys.stderr)
 
 
 if __name__ == "__main__":
