@@ -244,13 +244,13 @@ class Packing {
 
   void write() {
     packing_since_ = Clock::now();
-    folder_.make_part();
-    if (read_journal(folder_.part(), plan_.key).empty()) folder_.empty_part();
-    writer_ = std::make_unique<ShardsWriter>(shards_options());
-    report_.resumed = writer_->cursor();
     const std::uint64_t total = plan_.loose.size();
     const auto keep_going = [&] { return say("packing", writer_->cursor(), total); };
     try {
+      folder_.make_part();
+      if (read_journal(folder_.part(), plan_.key).empty()) folder_.empty_part();
+      writer_ = std::make_unique<ShardsWriter>(shards_options());
+      report_.resumed = writer_->cursor();
       Payloads payloads(source_, base_, content_, plan_.loose, writer_->cursor(), options_);
       Payload payload;
       while (payloads.next(payload, keep_going)) {
@@ -271,7 +271,7 @@ class Packing {
       finish();
     } catch (const Error& error) {
       try {
-        writer_->checkpoint();
+        if (writer_) writer_->checkpoint();
       } catch (const Error&) {
         // The first error is the one to tell.
       }
