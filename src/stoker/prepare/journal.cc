@@ -47,7 +47,8 @@ std::size_t parse(std::string_view bytes, std::uint64_t plan, std::vector<Journa
     if (records != nullptr) {
       JournalRecord record{head.cursor, head.shard, head.shard_bytes, head.side_bytes, head.shard_done != 0, {}, {}};
       record.rows.resize(head.rows);
-      std::memcpy(record.rows.data(), bytes.data() + at + sizeof head, head.rows * sizeof(JournalRow));
+      if (head.rows > 0)
+        std::memcpy(record.rows.data(), bytes.data() + at + sizeof head, head.rows * sizeof(JournalRow));
       record.text = bytes.substr(at + sizeof head + head.rows * sizeof(JournalRow), head.text_bytes);
       records->push_back(std::move(record));
     }
