@@ -21,6 +21,8 @@ def arguments():
                         "without it everything is generated")
     parser.add_argument("--work", default=os.path.join(contest.ROOT, ".bench"), metavar="DIR",
                         help="where data and peers are kept between runs (default: .bench of the clone)")
+    parser.add_argument("--table", metavar="WORD", help="only the races with WORD in their title, such as float32")
+    parser.add_argument("--only", metavar="NAMES", help="only Stoker and the contestants with one of these words in their name, such as tf.data,DALI")
     parser.add_argument("--rounds", type=int, default=3, help="how often everyone runs (default: 3)")
     parser.add_argument("--json", metavar="FILE", help="where the results go (default: DIR/results/NAME.json)")
     args = parser.parse_args()
@@ -46,7 +48,7 @@ def main():
         print(f"note: this machine is busy (load {facts['load_before']:.1f}): figures will be lower and wider than they could be", file=sys.stderr)
     path, tables = args.json or os.path.join(args.work, "results", args.name + ".json"), []
     for name in SUITES if args.name == "all" else [args.name]:
-        for table in SUITES[name].run(args):
+        for table in filter(None, SUITES[name].run(args)):
             print((contest.render_plain if "header" in table else contest.render)(table) + "\n", flush=True)
             tables.append({"bench": name, **table})
             facts["versions"] = contest.versions_of(tables)

@@ -17,6 +17,8 @@ def run(args):
             for storage in ("buffered", "mmap")]
     rows.append(bare(f"memcpy, {threads} threads", "bare_copy_rows", path, offset, ROW_BYTES, prepare.NPY_ROWS, BATCH, threads, EPOCHS))
     table = contest("npy-copy, warm", rows, args, note=f"{prepare.NPY_ROWS:,} rows of {ROW_BYTES:,} bytes, {EPOCHS} epochs, batches of {BATCH} into reused memory.")
+    if table is None:
+        return
     rates = {row["name"]: row.get("rate") for row in table["rows"]}
     memcpy = rates.pop(f"memcpy, {threads} threads")
     mine = max((rate for rate in rates.values() if rate), default=None)
