@@ -106,9 +106,9 @@ def contest(title, contestants, args, before=None, note="", expect=None):
 
     `expect` is what a batch must be: {"shape": ..., "dtype": ..., "contiguous": ..., "min": (low, high), "mean": (low, high)}.
     """
-    if args.table and args.table not in title:
+    if getattr(args, "table", None) and args.table not in title:
         return None
-    if args.only:
+    if getattr(args, "only", None):
         contestants = [one for one in contestants if one.kind == "ours" or any(word in one.name for word in args.only.split(","))]
     runs = {contestant.name: [] for contestant in contestants}
     for i in range(args.rounds):
