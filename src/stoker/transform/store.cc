@@ -6,6 +6,7 @@
 #include <cstring>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -77,7 +78,11 @@ void store_any(const StoreShape& shape, const T* row, std::uint32_t y, bool flip
 
 #if defined(__x86_64__)
 bool has_float16() noexcept {
-  static const bool has = __builtin_cpu_supports("f16c") != 0;
+  // clang 14's __builtin_cpu_supports does not know the word. That the system saves vectors, wide_kernels() has asked.
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  }();
   return has && wide_kernels();
 }
 
