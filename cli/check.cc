@@ -38,7 +38,7 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
     out += fmt::format("  {}{}\n", broken, report.broken_repaired ? " (repaired)" : "");
   for (std::size_t i = 0; i < std::min(bad, kNamed); ++i) {
     const Damage& damage = report.damaged[i];
-    out += fmt::format("  {}: {}{}\n", damage.name, damage.cause,
+    out += fmt::format("  {}: {}{}\n", printable(damage.name), damage.cause,
                        damage.repaired                ? " (repaired)"
                        : !damage.not_repaired.empty() ? fmt::format(" (not repaired: {})", damage.not_repaired)
                                                       : "");
@@ -49,7 +49,7 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
                           format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(report.seconds * 1e9))),
                           format_rate(static_cast<double>(report.bytes) / 1e6 / std::max(1e-9, report.seconds)),
                           report.decoded ? ", all decoded" : ""));
-  for (const std::string& note : report.notes) row("note", note);
+  for (const std::string& note : report.notes) row("note", printable(note));
   return out;
 }
 

@@ -101,9 +101,9 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   if (!report.skipped.empty()) {
     row("skipped", fmt::format("{}; pack.json names all", count_of(report.skipped.size(), "bad sample")));
     for (std::size_t i = 0; i < std::min(kNamed, report.skipped.size()); ++i)
-      out += fmt::format("    {}: {}\n", report.skipped[i].name, report.skipped[i].cause);
+      out += fmt::format("    {}: {}\n", printable(report.skipped[i].name), report.skipped[i].cause);
   }
-  for (const std::string& note : report.notes) row("note", note);
+  for (const std::string& note : report.notes) row("note", printable(note));
   return out;
 }
 
