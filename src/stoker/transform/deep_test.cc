@@ -10,6 +10,7 @@
 
 #include "stoker/base/random.h"
 #include "stoker/transform/golden.h"
+#include "stoker/transform/without_wide_kernels.h"
 
 namespace stoker::transform {
 namespace {
@@ -93,15 +94,6 @@ std::vector<float> resized(const Case& c, std::size_t place = 1) {
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
-
-class WithoutWideKernels {
- public:
-  WithoutWideKernels() : before_(use_wide_kernels(false)) {}
-  ~WithoutWideKernels() { use_wide_kernels(before_); }
-
- private:
-  bool before_;
-};
 
 // `run` fills a row that begins `gap` floats into its room, with wide and with portable loops.
 template <typename Run>

@@ -8,20 +8,12 @@
 
 #include "stoker/base/random.h"
 #include "stoker/transform/golden.h"
+#include "stoker/transform/without_wide_kernels.h"
 
 namespace stoker::transform {
 namespace {
 
 using Values = std::vector<std::uint8_t>;
-
-class WithoutWideKernels {
- public:
-  WithoutWideKernels() : before_(use_wide_kernels(false)) {}
-  ~WithoutWideKernels() { use_wide_kernels(before_); }
-
- private:
-  bool before_;
-};
 
 struct Case {
   Values picture;

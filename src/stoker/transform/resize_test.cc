@@ -6,6 +6,7 @@
 
 #include "stoker/base/random.h"
 #include "stoker/transform/golden.h"
+#include "stoker/transform/without_wide_kernels.h"
 
 namespace stoker::transform {
 namespace {
@@ -49,15 +50,6 @@ void expect_pillow(const GoldenResize& g) {
                         << g.crop.height << " to " << g.to_width << "x" << g.to_height << ", filter "
                         << static_cast<int>(g.filter);
 }
-
-class WithoutWideKernels {
- public:
-  WithoutWideKernels() : before_(use_wide_kernels(false)) {}
-  ~WithoutWideKernels() { use_wide_kernels(before_); }
-
- private:
-  bool before_;
-};
 
 struct Case {
   std::vector<std::uint8_t> picture;

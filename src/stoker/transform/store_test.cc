@@ -8,18 +8,10 @@
 #include "stoker/base/random.h"
 #include "stoker/transform/half.h"
 #include "stoker/transform/resize.h"
+#include "stoker/transform/without_wide_kernels.h"
 
 namespace stoker::transform {
 namespace {
-
-class WithoutWideKernels {
- public:
-  WithoutWideKernels() : before_(use_wide_kernels(false)) {}
-  ~WithoutWideKernels() { use_wide_kernels(before_); }
-
- private:
-  bool before_;
-};
 
 std::vector<std::uint8_t> stored(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip) {
   std::vector<std::uint8_t> slot(std::size_t{3} * shape.width * shape.height, 0xAB);
