@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import struct
 import sys
+import tarfile
 import zipfile
 import zlib
 
@@ -65,13 +66,28 @@ def files():
         yield "npy", descr[1:], npy(descr, (2, 3), bytes(24))
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         yield "npz", str(method), npz(method)
+    for format in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        for long_name in (False,) if format == tarfile.USTAR_FORMAT else (False, True):
+            yield "tar", f"{format}-{long_name}", tar(format, long_name)
+    for pack in sorted(FORMATS.glob("*.pack")):
+        yield "pack", pack.stem, (pack / "pack.json").read_bytes() + b"\0" + (pack / "index.npy").read_bytes()
     for format, bits in ((1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)):
         for channels in (1, 2, 3):
             yield "wav", f"{format}-{bits}-{channels}", wav(format, bits, channels)
 
 
+def tar(format, long_name):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=format) as archive:
+        for name, content in (("a/0.jpg", b"x" * 600), ("a/0.cls", b"7"), ("b" * (300 if long_name else 3) + "/1.json", b'{"label": 3}')):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
 def main(folder):
-    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz"):
+    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)

@@ -250,6 +250,43 @@ TEST(Pack, NoValueInPackJsonCrashesTheReader) {
   }
 }
 
+// tests/formats/make_packs.py made these with the first version that wrote packs.
+TEST(KeptPack, OfEncodedPicturesIsReadAsItWas) {
+  const std::string formats = STOKER_FORMATS_FOLDER;
+  const DatasetPtr data = open(formats + "/encoded.pack");
+  EXPECT_EQ(names_of(*data), (std::vector<std::string>{"gray/gray.jpg", "rgb/a.b.png", "rgb/yuv420.JPG"}));
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{0, 1, 1}));
+  EXPECT_EQ(data->facts().classes, (std::vector<std::string>{"gray", "rgb"}));
+  EXPECT_EQ(data->id(0), (hash_text("gray/gray.jpg") & ~std::uint64_t{0} >> 1)) << "ids are those of the paths";
+  const std::vector<std::string> files = {"gray.jpg", "rgb.png", "yuv420.jpg"};
+  for (std::uint64_t i = 0; i < files.size(); ++i) {
+    const std::vector<std::byte> file = storage::read_file(formats + "/" + files[i]);
+    EXPECT_EQ(bytes_of(*data, i), std::string(reinterpret_cast<const char*>(file.data()), file.size()));
+  }
+  EXPECT_EQ(names_of(*open(formats + "/encoded.pack/data-00000.tar")),
+            (std::vector<std::string>{"gray/gray.jpg", "rgb/a_b.png", "rgb/yuv420.jpg"}));
+}
+
+TEST(KeptPack, OfRawSoundsIsReadAsItWas) {
+  const auto data = open_packed(std::string(STOKER_FORMATS_FOLDER) + "/raw.pack");
+  ASSERT_EQ(data->size(), 2u);
+  EXPECT_EQ(data->manifest().dtype, DType::i16);
+  EXPECT_EQ(data->manifest().shape, (std::vector<std::uint64_t>{2, 60}));
+  EXPECT_EQ(data->manifest().rate_hz, 16000u);
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{0, 1}));
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const std::string bytes = bytes_of(*data, i);
+    EXPECT_EQ(hash_text(bytes), data->row(i).xxh3);
+    EXPECT_EQ(data->row(i).frames, 50u);
+    EXPECT_EQ(bytes.substr(100, 20), std::string(20, '\0')) << "padded";
+  }
+  const std::string first = bytes_of(*data, 0), second = bytes_of(*data, 1);
+  std::int16_t a, b;
+  std::memcpy(&a, first.data(), 2);
+  std::memcpy(&b, second.data(), 2);
+  EXPECT_NEAR(a, b, 1) << "the same sound from two files";
+}
+
 TEST(Pack, NumpyHeadsBeginTheirDataAt4096) {
   const std::uint64_t shape[] = {51000, 3, 224, 224};
   const std::string header = npy_header(DType::u8, shape);

@@ -82,6 +82,10 @@ void write_index(const std::string& folder, const dataset::Dataset& source, std:
     }
     add(dataset::kPackColumns, table);
   }
+  write_manifest(folder, pack);
+}
+
+void write_manifest(const std::string& folder, const dataset::PackManifest& pack) {
   os::write_file(fmt::format("{}/{}", folder, dataset::kPackJson), dataset::to_json(pack));
 }
 

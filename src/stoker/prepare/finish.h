@@ -16,7 +16,8 @@ namespace stoker::prepare {
 void write_index(const std::string& folder, const dataset::Dataset& source, std::vector<JournalRow> rows,
                  dataset::PackManifest& pack);
 
-std::string normal_json(const std::string& json);       // as a manifest gives it back
-std::uint64_t folder_bytes(const std::string& folder);  // of the plain files in it
+void write_manifest(const std::string& folder, const dataset::PackManifest& pack);  // pack.json alone
+std::string normal_json(const std::string& json);                                   // as a manifest gives it back
+std::uint64_t folder_bytes(const std::string& folder);                              // of the plain files in it
 
 }  // namespace stoker::prepare

@@ -14,6 +14,9 @@
 namespace stoker::prepare {
 
 inline constexpr std::string_view kJournal = ".journal";
+inline constexpr std::uint64_t kJournalHead = 16;  // bytes of one without records
+// Beside it where a program builds the pack (builder.h): dtype, shape and labels of the rows.
+inline constexpr std::string_view kShape = ".shape";
 
 struct JournalRow {
   std::uint64_t position = 0;  // of the sample in the pack

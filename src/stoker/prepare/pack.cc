@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/dataset/side_file.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/os/file.h"
 #include "stoker/prepare/finish.h"
@@ -120,7 +122,7 @@ class Packing {
     };
     if (!S_ISDIR(facts.st_mode)) refuse("a file has this name", "choose another name");
     if (::access(fmt::format("{}/{}", path, dataset::kPackJson).c_str(), F_OK) != 0) {
-      if (::rmdir(path.c_str()) == 0) return;  // it was empty
+      if (std::error_code error; std::filesystem::is_empty(path, error) && !error) return;
       refuse("a folder that is not a pack has this name", "choose another name");
     }
     report_.was_there = true;
@@ -212,6 +214,7 @@ class Packing {
     shards.first_shard = plan_.kept_shards.size();
     shards.first_number = plan_.next_number;
     shards.sync_bytes = options_.sync_bytes;
+    shards.side = options_.side && content_.kind == PackKind::encoded;
     return shards;
   }
 
@@ -223,6 +226,7 @@ class Packing {
     sample.position = i;
     sample.payload = payload.bytes;
     sample.xxh3 = payload.xxh3;
+    sample.side = payload.side;
     sample.row.id = static_cast<std::int64_t>(source_->id(i));
     const dataset::Label label = source_->label(i);
     sample.row.label = dataset::label_bits(label, facts.label_kind);
@@ -244,6 +248,12 @@ class Packing {
 
   void write() {
     packing_since_ = Clock::now();
+    if (!options_.force && ::access(fmt::format("{}/{}", folder_.part(), kShape).c_str(), F_OK) == 0) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot make the pack `{}`: `{}` holds rows that a program wrote and did not finish",
+                              folder_.destination(), folder_.part()),
+                  "finish that pack first, choose another name, or add --force to throw those rows away");
+    }
     const std::uint64_t total = plan_.loose.size();
     const auto keep_going = [&] { return say("packing", writer_->cursor(), total); };
     try {
@@ -315,7 +325,11 @@ class Packing {
                               folder_.destination(), format_count(source_->size()), pack.skipped.front().name,
                               pack.skipped.front().cause));
     }
-    write_index(folder_.part(), *source_, std::move(rows), pack);
+    write_index(folder_.part(), *source_, rows, pack);
+    if (options_.side && content_.kind == PackKind::encoded) {
+      add_side_file(rows, pack);
+      write_manifest(folder_.part(), pack);
+    }
     folder_.commit(pack);
     report_.skipped = pack.skipped;
     report_.count = pack.count;
@@ -324,6 +338,29 @@ class Packing {
     if (content_.kind == PackKind::encoded) report_.content = pack.content;
     measure_pack();
     report_.seconds = seconds_since(packing_since_);
+  }
+
+  // Parts of new samples come from the spill, those of kept ones from the old pack's file.
+  void add_side_file(std::vector<JournalRow>& rows, dataset::PackManifest& pack) const {
+    std::sort(rows.begin(), rows.end(),
+              [](const JournalRow& a, const JournalRow& b) { return a.position < b.position; });
+    const std::string name = options_.side->file();
+    std::optional<SpilledParts> spilled;
+    if (!plan_.loose.empty()) spilled.emplace(folder_.part());
+    std::optional<dataset::SideFile> old;
+    if (base_ && base_->manifest().file(name) != nullptr)
+      old.emplace(fmt::format("{}/{}", folder_.destination(), name), base_->size());
+    std::map<std::uint64_t, std::uint64_t> kept(plan_.kept.begin(), plan_.kept.end());
+    const std::string path = fmt::format("{}/{}", folder_.part(), name);
+    dataset::write_side_file(path, rows.size(), [&](std::uint64_t i) -> std::span<const std::byte> {
+      if (const auto found = kept.find(rows[i].position); found != kept.end()) {
+        if (!old) return {};
+        return old->of(found->second);
+      }
+      return spilled->of(rows[i].position);
+    });
+    const std::vector<std::byte> bytes = storage::read_file(path);
+    pack.files.push_back({name, bytes.size(), hash_bytes(bytes)});
   }
 
   void measure_pack() { report_.bytes = folder_bytes(folder_.destination()); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,17 @@ struct PackProgress {
   double seconds = 0;                 // since packing began
 };
 
+// Something to be recorded of every file of an encoded pack while it is packed, and kept as one more file of the pack
+// (dataset/side_file.h), such as places inside JPEG files from which decoding can start. Samples that a repack keeps
+// keep what was recorded of them.
+class SideRecord {
+ public:
+  virtual ~SideRecord() = default;
+  virtual std::string file() const = 0;  // its name in the pack: "seek.bin"
+  // From any thread. Leaves `part` empty where there is nothing to record. The same bytes must give the same part.
+  virtual void record(codec::Media media, codec::Bytes payload, std::vector<std::byte>& part) const noexcept = 0;
+};
+
 struct PackOptions {
   std::string source, destination;
   std::string label;  // index.csv: the label column
@@ -35,6 +47,7 @@ struct PackOptions {
   std::uint64_t memory_limit = 0;            // 0: that of a loader
   int num_workers = loader::kAuto;
   loader::OnError on_error = loader::OnError::raise;    // or skip
+  std::shared_ptr<const SideRecord> side;               // null: nothing is recorded
   bool force = false;                                   // replace a pack of another source or with other settings
   bool dry_run = false;                                 // say what would be done, and how long it would take
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds

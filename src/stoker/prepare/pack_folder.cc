@@ -64,12 +64,18 @@ PackFolder::PackFolder(const std::string& destination) : destination_(destinatio
   ::unlink(fmt::format("{}/{}", destination_, kJournal).c_str());
 }
 
-PackFolder::~PackFolder() {
+void PackFolder::release() noexcept {
   if (lock_) ::unlink(lock_path_.c_str());
+  lock_.reset();
 }
 
 void PackFolder::make_part() {
   if (::mkdir(part_.c_str(), 0777) != 0 && errno != EEXIST) throw system_error(errno, "make the folder", part_);
+}
+
+bool PackFolder::is_part_unused() const {
+  std::error_code error;
+  return std::filesystem::is_empty(part_, error) && !error;
 }
 
 bool PackFolder::has_part() const {

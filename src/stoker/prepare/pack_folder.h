@@ -17,7 +17,7 @@ class PackFolder {
  public:
   // Throws Error(unavailable) if another process is making this pack.
   explicit PackFolder(const std::string& destination);
-  ~PackFolder();  // gives the lock back
+  ~PackFolder() { release(); }
   PackFolder(const PackFolder&) = delete;
   PackFolder& operator=(const PackFolder&) = delete;
 
@@ -27,11 +27,13 @@ class PackFolder {
   void make_part();         // the folder, if it is not there
   void empty_part() const;  // removes the files in it
   bool has_part() const;
+  bool is_part_unused() const;  // there, and empty
   // Gives a file of the old pack a second name in the new one; copies it where links cannot be made.
   void take_over(const std::string& name) const;
   // The folder takes the destination's name, in one step; what had the name before is removed, and so is what a killed
   // run left in the folder that `pack` does not name.
   void commit(const dataset::PackManifest& pack);
+  void release() noexcept;  // gives the lock back
 
  private:
   std::string destination_, part_, lock_path_;

@@ -204,7 +204,24 @@ class Repair {
       rows.push_back(row);
     }
     write_index(folder_.part(), *pack_, std::move(rows), pack);
+    keep_side_files(pack);
     folder_.commit(pack);
+  }
+
+  // What was recorded of the samples is still true: they are the same. A file that is broken itself is left out.
+  void keep_side_files(dataset::PackManifest& pack) const {
+    for (const dataset::PackFile& file : pack_->manifest().files) {
+      if (pack.file(file.name) != nullptr) continue;
+      try {
+        const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, file.name));
+        if (bytes.size() != file.bytes || hash_bytes(bytes) != file.xxh3) continue;
+      } catch (const Error&) {
+        continue;
+      }
+      folder_.take_over(file.name);
+      pack.files.push_back(file);
+    }
+    write_manifest(folder_.part(), pack);
   }
 
   const CheckOptions& options_;

@@ -60,13 +60,18 @@ void ShardsWriter::resume() {
     open = !record.shard_done;
     open_bytes = record.shard_bytes;
     rows_.insert(rows_.end(), record.rows.begin(), record.rows.end());
-    const nlohmann::json skipped = nlohmann::json::parse(record.text, nullptr, false);
-    if (skipped.is_array()) {
-      for (const nlohmann::json& one : skipped) skipped_.push_back({one.value("name", ""), one.value("cause", "")});
-    }
+    const nlohmann::json text = nlohmann::json::parse(record.text, nullptr, false);
+    if (!text.is_object()) continue;
+    for (const nlohmann::json& one : text.value("skipped", nlohmann::json::array()))
+      skipped_.push_back({one.value("name", ""), one.value("cause", "")});
+    for (const nlohmann::json& one : text.value("names", nlohmann::json::array()))
+      names_.push_back(one.get<std::string>());
   }
   noted_rows_ = rows_.size();
   noted_skipped_ = skipped_.size();
+  noted_names_ = names_.size();
+  if (options_.side)
+    spill_ = std::make_unique<SideSpill>(options_.folder, records.empty() ? 0 : records.back().side_bytes);
   journal_ = std::make_unique<Journal>(options_.folder, options_.plan, !records.empty());
   if (open && open_bytes > 0)
     file_ = std::make_unique<ShardFile>(fmt::format("{}/{}", options_.folder, shards_.back().name), open_bytes);
@@ -116,14 +121,21 @@ void ShardsWriter::append(const NewSample& sample) {
     if (!sample.cls.empty()) add_member(key + ".cls", bytes_of(sample.cls));
     if (!sample.json.empty()) add_member(key + ".json", bytes_of(sample.json));
   }
+  if (spill_) spill_->append(sample.position, sample.side);
   rows_.push_back(row);
+  if (!sample.name.empty()) names_.emplace_back(sample.name);
   ++shards_.back().count;
   ++cursor_;
   bytes_ += file_->bytes() - before;
-  if (bytes_ - noted_bytes_ >= options_.sync_bytes ||
-      (cursor_ % 64 == 0 && std::chrono::steady_clock::now() - noted_at_ >= options_.sync_every)) {
+  if (bytes_ - noted_bytes_ >= options_.sync_bytes) {
     checkpoint();
+  } else if (cursor_ % 64 == 0) {
+    checkpoint_if_due();
   }
+}
+
+void ShardsWriter::checkpoint_if_due() {
+  if (bytes_ > noted_bytes_ && std::chrono::steady_clock::now() - noted_at_ >= options_.sync_every) checkpoint();
 }
 
 void ShardsWriter::skip(std::string_view name, std::string_view cause) {
@@ -133,6 +145,10 @@ void ShardsWriter::skip(std::string_view name, std::string_view cause) {
 
 void ShardsWriter::note(bool shard_done) {
   JournalRecord record;
+  if (spill_) {
+    spill_->sync();
+    record.side_bytes = spill_->bytes();
+  }
   record.cursor = cursor_;
   record.shard = shards_.empty() ? 0 : shards_.size() - 1;
   record.shard_bytes = shards_.empty() ? 0 : shards_.back().bytes;
@@ -141,10 +157,14 @@ void ShardsWriter::note(bool shard_done) {
   nlohmann::json skipped = nlohmann::json::array();
   for (std::size_t i = noted_skipped_; i < skipped_.size(); ++i)
     skipped.push_back({{"name", skipped_[i].name}, {"cause", skipped_[i].cause}});
-  record.text = skipped.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json text = {{"skipped", std::move(skipped)}};
+  if (noted_names_ < names_.size())
+    text["names"] = std::vector<std::string>(names_.begin() + static_cast<std::ptrdiff_t>(noted_names_), names_.end());
+  record.text = text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   journal_->add(record);
   noted_rows_ = rows_.size();
   noted_skipped_ = skipped_.size();
+  noted_names_ = names_.size();
   noted_bytes_ = bytes_;
   noted_at_ = std::chrono::steady_clock::now();
 }

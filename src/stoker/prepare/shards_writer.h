@@ -15,6 +15,7 @@
 #include "stoker/dataset/pack_format.h"
 #include "stoker/prepare/journal.h"
 #include "stoker/prepare/shard_file.h"
+#include "stoker/prepare/side_spill.h"
 
 namespace stoker::prepare {
 
@@ -29,6 +30,7 @@ struct ShardsOptions {
   std::uint64_t first_number = 0;                       // in its name
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a note in the journal at least so often
   std::chrono::nanoseconds sync_every = std::chrono::seconds(5);
+  bool side = false;  // keep NewSample::side, in a spill (side_spill.h)
 };
 
 struct NewSample {
@@ -36,9 +38,11 @@ struct NewSample {
   dataset::PackRow row;        // all but shard, offset, bytes and xxh3
   std::span<const std::byte> payload;
   std::optional<std::uint64_t> xxh3;  // of the payload, where it is known already
+  std::string_view name;              // kept in the journal, where no source has it
   // encoded
-  std::string_view member;     // its name in the tar: key.jpg
-  std::string_view cls, json;  // what lies beside it under the same key; empty: nothing
+  std::string_view member;          // its name in the tar: key.jpg
+  std::string_view cls, json;       // what lies beside it under the same key; empty: nothing
+  std::span<const std::byte> side;  // recorded with it (ShardsOptions::side)
 };
 
 class ShardsWriter {
@@ -52,12 +56,14 @@ class ShardsWriter {
   void append(const NewSample& sample);
   void skip(std::string_view name, std::string_view cause);
   void checkpoint();  // notes everything so far; append does it by itself when it is due
-  void finish();      // closes the last shard
+  void checkpoint_if_due();
+  void finish();  // closes the last shard
 
   // Complete after finish().
   const std::vector<JournalRow>& rows() const noexcept { return rows_; }
   const std::vector<dataset::PackShard>& shards() const noexcept { return shards_; }
   const std::vector<dataset::PackSkipped>& skipped() const noexcept { return skipped_; }
+  const std::vector<std::string>& names() const noexcept { return names_; }  // of rows(), where they were given
 
  private:
   void resume();
@@ -69,6 +75,7 @@ class ShardsWriter {
   ShardsOptions options_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<ShardFile> file_;
+  std::unique_ptr<SideSpill> spill_;
   std::uint64_t cursor_ = 0, bytes_ = 0, noted_bytes_ = 0;
   std::chrono::steady_clock::time_point noted_at_;
   std::vector<JournalRow> rows_;
@@ -76,6 +83,8 @@ class ShardsWriter {
   std::vector<dataset::PackShard> shards_;  // the last one may be open
   std::vector<dataset::PackSkipped> skipped_;
   std::size_t noted_skipped_ = 0;
+  std::vector<std::string> names_;
+  std::size_t noted_names_ = 0;
 };
 
 }  // namespace stoker::prepare

@@ -1,0 +1,46 @@
+// Side data of a pack in the order in which its samples are written, until the pack is finished: a file in the folder
+// where it is made, which survives a kill up to what the journal knows. One thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "stoker/os/fd.h"
+#include "stoker/os/mapping.h"
+
+namespace stoker::prepare {
+
+inline constexpr std::string_view kSpill = ".side";
+
+class SideSpill {
+ public:
+  SideSpill(const std::string& folder, std::uint64_t keep_bytes);  // throws Error
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  void append(std::uint64_t position, std::span<const std::byte> part);
+  void sync();  // on the disk when it returns
+
+ private:
+  void write_out();
+
+  std::string path_;
+  os::Fd fd_;
+  std::string waiting_;
+  std::uint64_t bytes_ = 0;
+};
+
+// What a spill holds, by position in the pack.
+class SpilledParts {
+ public:
+  explicit SpilledParts(const std::string& folder);  // throws Error
+  std::span<const std::byte> of(std::uint64_t position) const noexcept;
+
+ private:
+  os::Mapping mapping_;
+  std::unordered_map<std::uint64_t, std::span<const std::byte>> parts_;
+};
+
+}  // namespace stoker::prepare

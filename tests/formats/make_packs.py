@@ -1,0 +1,29 @@
+"""Makes raw.pack and encoded.pack, which every later version must read: STOKER_BIN=... python3 tests/formats/make_packs.py
+
+They are kept as version 1 wrote them; run it again only for a pack of a new version, under a new name.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+FOLDER = pathlib.Path(__file__).parent
+FILES = {"pictures/gray/gray.jpg": "gray.jpg", "pictures/rgb/a.b.png": "rgb.png", "pictures/rgb/yuv420.JPG": "yuv420.jpg",
+         "sounds/a/float32.wav": "float32.wav", "sounds/b/s16.wav": "pcm-s16.wav"}
+
+with tempfile.TemporaryDirectory() as made:
+    for name, source in FILES.items():
+        path = pathlib.Path(made) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(FOLDER / source, path)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    for pack, source, words in (("encoded.pack", "pictures", []), ("raw.pack", "sounds", ["--dtype", "int16", "--samples", "60"])):
+        if (FOLDER / pack).exists():
+            continue
+        subprocess.run([os.environ["STOKER_BIN"], "pack", f"{made}/{source}", FOLDER / pack, *words], check=True)
+        about = FOLDER / pack / "pack.json"
+        facts = json.loads(about.read_text())
+        about.write_text(json.dumps({**facts, "source": source}, indent=1) + "\n")
