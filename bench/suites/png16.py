@@ -11,7 +11,7 @@ EXPECT = {"shape": [BATCH, 1, SIZE, SIZE], "dtype": "float32", "contiguous": Tru
 
 
 def stoker(data, warmup, items, **loader):
-    return [ours(f"Stoker, {name}", "stoker_loader",
+    return [ours(", ".join(["Stoker", name, *loader.values()]), "stoker_loader",
                  {"data": data, "warmup": warmup, "items": items, "check": True, "transform": [WINDOW, ["resize", [SIZE, SIZE], filter]],
                   "loader": {"batch_size": BATCH, "shuffle": True, "seed": 42, "color": "keep", **loader}}, antialias=name)
             for name, filter in (("bilinear", "bilinear"), ("area", "box"))]
@@ -32,7 +32,7 @@ def run(args):
 
     prepare.warm(npy)
     job = {**job, "data": npy, "warmup": count, "items": 4 * count}
-    yield contest("png16, the same slices raw in one .npy, warm", stoker(npy, 4 * count, 20 * count) + [
+    yield contest("png16, the same slices raw in one .npy, warm", stoker(npy, 4 * count, 20 * count, storage="mmap") + stoker(npy, 4 * count, 20 * count, storage="buffered") + [
         peer(f"DataLoader + np.memmap + OpenCV, {workers} workers", "torch_memmap16", {**job, "num_workers": workers}, antialias="area")
         for workers in (0, 2)], args, expect=EXPECT,
         note=f"{count:,} slices of 512 x 512 uint16, batches [{BATCH}, 1, {SIZE}, {SIZE}] float32, shuffled, timed after warm-up; Stoker takes 20 epochs, being faster.")

@@ -163,18 +163,21 @@ deep = (numbers(11, 50 * 44) >> 16).astype(np.float32).reshape(44, 50)
 low = np.float32(-300 - 1400 / 2 + 32768)
 scale = np.float32(1 / 1400)
 window = np.clip((deep - low) * scale, np.float32(0), np.float32(1))
-print("constexpr GoldenPlan kDeepPlans[] = {  // 16 bits, 50 x 44, one channel")
-first = Image.fromarray(window).resize((24, 20), FILTERS["bilinear"])
-plan("window:level=-300:width=1400:offset=32768,resize:20x24", 11, first.resize((50, 44)), 1, "f32", np.asarray(first))
+
+
+def deep_plan(text, out):
+    flat = np.asarray(out).reshape(-1)
+    values = ", ".join(f"{{{p}, {flat[p]:.9g}}}" for p in range(0, flat.size, 37))
+    print(f'    {{"{text}", {{{values}}}}},')
+
+
+print("constexpr GoldenDeep kDeepPlans[] = {  // 16 bits, 50 x 44, one channel, seed 11: {place, value} of some pixels")
+deep_plan("window:level=-300:width=1400:offset=32768,resize:20x24", Image.fromarray(window).resize((24, 20), FILTERS["bilinear"]))
 last = np.asarray(Image.fromarray(deep).resize((24, 20), FILTERS["bicubic"]))
-last = np.clip((last - low) * scale, np.float32(0), np.float32(1))
-last = (last - np.float32(0.25)) / np.float32(0.5)
-plan(
-    "resize:20x24:filter=bicubic,window:level=-300:width=1400:offset=32768,normalize:0.25/0.5",
-    11, first.resize((50, 44)), 1, "f32", last,
-)
-unit = Image.fromarray(deep / np.float32(65535)).resize((24, 20), FILTERS["bilinear"])
-plan("resize:20x24,tofloat", 11, first.resize((50, 44)), 1, "f32", np.asarray(unit))
+last = np.clip((last - np.float32(-20000 + 32768)) * np.float32(1 / 40000), np.float32(0), np.float32(1))
+deep_plan("resize:20x24:filter=bicubic,window:level=0:width=40000:offset=32768,normalize:0.25/0.5",
+          (last - np.float32(0.25)) / np.float32(0.5))
+deep_plan("resize:20x24,tofloat", Image.fromarray(deep / np.float32(65535)).resize((24, 20), FILTERS["bilinear"]))
 print("};\n")
 
 print("constexpr GoldenSound kSounds[] = {  // seed, frames, from hz, to hz, frames out, {place, value} of five of them")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -67,124 +68,164 @@ STOKER_AVX2 void normalize_wide(const float* from, std::size_t count, const floa
                                 float* into) noexcept {
   normalize_loop(from, count, mean, std, into);
 }
-
-// Where four rows come from: eight values at `i`, or one.
-struct FloatRows {
-  const float* rows[4];
-
-  STOKER_AVX2 __m256 eight(int r, std::size_t i) const noexcept { return _mm256_loadu_ps(rows[r] + i); }
-  float one(int r, std::size_t i) const noexcept { return rows[r][i]; }
-};
-
-template <Levels::What kWhat>
-struct WordRows {
-  const std::byte* rows[4];
-  float shift, scale;
-
-  STOKER_AVX2 __m256 eight(int r, std::size_t i) const noexcept {
-    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[r] + 2 * i));
-    __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(words));
-    if constexpr (kWhat == Levels::What::share) values = _mm256_div_ps(values, _mm256_set1_ps(65535.0F));
-    if constexpr (kWhat == Levels::What::window) {
-      values = _mm256_mul_ps(_mm256_sub_ps(values, _mm256_set1_ps(shift)), _mm256_set1_ps(scale));
-      // In this order of operands NaN stays NaN.
-      values = _mm256_min_ps(_mm256_set1_ps(1.0F), _mm256_max_ps(_mm256_setzero_ps(), values));
-    }
-    return values;
-  }
-  float one(int r, std::size_t i) const noexcept {
-    float value = 0;
-    level_loop(rows[r] + 2 * i, 1, {kWhat, shift, scale}, &value);
-    return value;
-  }
-};
-
-// Four rows to one of quadruples, which the pass along rows takes as vectors.
-template <typename Rows>
-STOKER_AVX2 void interleave(const Rows& from, std::size_t count, float* into) noexcept {
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const __m256 a = from.eight(0, i), b = from.eight(1, i), c = from.eight(2, i), d = from.eight(3, i);
-    const __m256 ab_low = _mm256_unpacklo_ps(a, b), ab_high = _mm256_unpackhi_ps(a, b);
-    const __m256 cd_low = _mm256_unpacklo_ps(c, d), cd_high = _mm256_unpackhi_ps(c, d);
-    // Columns k and k + 4 in the halves of the kth.
-    const __m256 columns[4] = {_mm256_shuffle_ps(ab_low, cd_low, 0x44), _mm256_shuffle_ps(ab_low, cd_low, 0xEE),
-                               _mm256_shuffle_ps(ab_high, cd_high, 0x44), _mm256_shuffle_ps(ab_high, cd_high, 0xEE)};
-    for (std::size_t k = 0; k < 4; ++k) {
-      _mm_store_ps(into + (i + k) * 4, _mm256_castps256_ps128(columns[k]));
-      _mm_store_ps(into + (i + k + 4) * 4, _mm256_extractf128_ps(columns[k], 1));
-    }
-  }
-  for (; i < count; ++i) {
-    for (int r = 0; r < 4; ++r) into[i * 4 + static_cast<std::size_t>(r)] = from.one(r, i);
-  }
-}
-
-void interleave(const std::byte* const (&rows)[4], const Levels& levels, std::size_t count, float* into) noexcept {
-  using What = Levels::What;
-  const auto [a, b, c, d] = rows;
-  switch (levels.what) {
-    case What::as_stored:
-      return interleave(WordRows<What::as_stored>{{a, b, c, d}, 0, 0}, count, into);
-    case What::share:
-      return interleave(WordRows<What::share>{{a, b, c, d}, 0, 0}, count, into);
-    case What::window:
-      return interleave(WordRows<What::window>{{a, b, c, d}, levels.shift, levels.scale}, count, into);
-  }
-}
-
-// One element of four output rows. Taps beyond its own have weight zero, which adds nothing to a finite value.
-template <std::uint32_t kTaps>
-STOKER_AVX2 inline __m128 sum_of_taps(const float* at, std::size_t step, const double* k, std::uint32_t taps) noexcept {
-  __m256d sum = _mm256_setzero_pd();
-#pragma GCC unroll 8
-  for (std::uint32_t t = 0; t < (kTaps == 0 ? taps : kTaps); ++t) {
-    sum = _mm256_add_pd(sum, _mm256_mul_pd(_mm256_cvtps_pd(_mm_load_ps(at + t * step)), _mm256_broadcast_sd(k + t)));
-  }
-  return _mm256_cvtpd_ps(sum);
-}
-
-// kTaps is that of every element; 0: `taps` is. Writes up to three elements beyond `count`.
-template <std::uint32_t kTaps>
-STOKER_AVX2 void across_four(const float* quad, std::size_t step, const ElementTaps* elements, std::size_t count,
-                             std::uint32_t taps, const double* k, float* const (&into)[4]) noexcept {
-  const auto [first, second, third, fourth] = into;
-  for (std::size_t i = 0; i < count; i += 4) {
-    const ElementTaps* const e = elements + i;
-    __m128 a = sum_of_taps<kTaps>(quad + e[0].begin, step, k + e[0].weights, taps);
-    __m128 b = sum_of_taps<kTaps>(quad + e[1].begin, step, k + e[1].weights, taps);
-    __m128 c = sum_of_taps<kTaps>(quad + e[2].begin, step, k + e[2].weights, taps);
-    __m128 d = sum_of_taps<kTaps>(quad + e[3].begin, step, k + e[3].weights, taps);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    _mm_store_ps(first + i, a);
-    _mm_store_ps(second + i, b);
-    _mm_store_ps(third + i, c);
-    _mm_store_ps(fourth + i, d);
-  }
-}
-
-constexpr decltype(&across_four<0>) kAcross[] = {across_four<0>, across_four<1>, across_four<2>,
-                                                 across_four<3>, across_four<4>, across_four<5>,
-                                                 across_four<6>, across_four<7>, across_four<8>};
-
-// Reads and writes up to fifteen elements beyond `count`.
-STOKER_AVX2 void down_wide(const float* const* rows, std::uint32_t taps, const double* k, std::size_t count,
-                           float* into) noexcept {
-  for (std::size_t i = 0; i < count; i += 16) {
-    __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
-    for (std::uint32_t t = 0; t < taps; ++t) {
-      const __m256d weight = _mm256_broadcast_sd(k + t);
-      for (std::size_t v = 0; v < 4; ++v) {
-        const __m256d values = _mm256_cvtps_pd(_mm_load_ps(rows[t] + i + v * 4));
-        sums[v] = _mm256_add_pd(sums[v], _mm256_mul_pd(values, weight));
-      }
-    }
-    for (std::size_t v = 0; v < 4; ++v) _mm_store_ps(into + i + v * 4, _mm256_cvtpd_ps(sums[v]));
-  }
-}
 #endif
 
-constexpr std::size_t kLane = 16;  // floats that a row is rounded up to
+// What a word becomes before it is weighted, and a sum after it.
+struct Bounds {
+  float shift = 0, most = 0;  // of a window
+  float factor = 1;           // what is left of the level, by multiplication or, for shares, division
+  float limit = 0;            // of the result
+};
+
+Bounds bounds_of(const Levels& levels, Filter filter) noexcept {
+  // A cubic's lobes reach beyond the values they weigh.
+  const float limit = filter == Filter::bicubic ? std::numeric_limits<float>::infinity() : 1.0F;
+  switch (levels.what) {
+    case Levels::What::as_stored:
+      break;
+    case Levels::What::share:
+      return {0, 0, 65535.0F, limit};
+    case Levels::What::window:
+      return {levels.shift, 1.0F / levels.scale, levels.scale, limit};
+  }
+  return {};
+}
+
+template <bool kWindow>
+[[gnu::always_inline]] inline float bounded(float value, const Bounds& bounds) noexcept {
+  if constexpr (kWindow) {
+    value -= bounds.shift;
+    value = value < 0.0F ? 0.0F : value;
+    value = value > bounds.most ? bounds.most : value;
+  }
+  return value;
+}
+
+template <bool kWindow>
+void down_plain(const std::byte* const* rows, std::uint32_t taps, const float* k, std::size_t first, std::size_t count,
+                const Bounds& bounds, float* into) noexcept {
+  for (std::size_t i = first; i < count; ++i) {
+    float sum = 0;
+    for (std::uint32_t t = 0; t < taps; ++t) sum += bounded<kWindow>(load_word(rows[t] + 2 * i), bounds) * k[t];
+    into[i] = sum;
+  }
+}
+
+// Four sums of every fourth tap, added in pairs: what the vectors do.
+void across_plain(const float* from, std::size_t channels, const ElementTaps* elements, std::size_t count,
+                  std::uint32_t quads, const float* k, float* into) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float* const at = from + elements[i].begin;
+    const float* const weights = k + elements[i].weights;
+    float sums[4] = {};
+    for (std::size_t t = 0; t < std::size_t{quads} * 4; t += 4) {
+      for (std::size_t l = 0; l < 4; ++l) sums[l] += at[(t + l) * channels] * weights[t + l];
+    }
+    into[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  }
+}
+
+void finish_row(const Levels& levels, const Bounds& bounds, std::size_t count, float* row) noexcept {
+  const float factor = bounds.factor, limit = bounds.limit;
+  if (levels.what == Levels::What::share) {
+    for (std::size_t i = 0; i < count; ++i) row[i] = row[i] / factor > limit ? limit : row[i] / factor;
+  } else if (levels.what == Levels::What::window) {
+    for (std::size_t i = 0; i < count; ++i) row[i] = row[i] * factor > limit ? limit : row[i] * factor;
+  }
+}
+
+#if defined(__x86_64__)
+template <bool kWindow>
+STOKER_AVX2 inline __m256 eight_of(const std::byte* words, __m256 shift, __m256 most) noexcept {
+  const __m128i loaded = _mm_loadu_si128(reinterpret_cast<const __m128i*>(words));
+  __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(loaded));
+  if constexpr (kWindow) {
+    // In this order of operands NaN stays NaN.
+    values = _mm256_min_ps(most, _mm256_max_ps(_mm256_setzero_ps(), _mm256_sub_ps(values, shift)));
+  }
+  return values;
+}
+
+// kTaps is their number; 0: `taps` is. Returns how many elements were done. Asks the memory for what lies `ahead` bytes
+// on as it goes: the hardware's own prefetching ends at each page.
+template <bool kWindow, std::uint32_t kTaps>
+STOKER_AVX2 std::size_t down_wide(const std::byte* const* rows, std::uint32_t taps, const float* k, std::size_t count,
+                                  const Bounds& bounds, std::size_t ahead, float* into) noexcept {
+  const __m256 shift = _mm256_set1_ps(bounds.shift), most = _mm256_set1_ps(bounds.most);
+  std::size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+#pragma GCC unroll 8
+    for (std::uint32_t t = 0; t < (kTaps == 0 ? taps : kTaps); ++t) {
+      const std::byte* const at = rows[t] + 2 * i;
+      _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(at) + ahead), _MM_HINT_T0);
+      const __m256 weight = _mm256_broadcast_ss(k + t);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < 4; ++v) {
+        sums[v] = _mm256_add_ps(sums[v], _mm256_mul_ps(eight_of<kWindow>(at + 16 * v, shift, most), weight));
+      }
+    }
+    for (std::size_t v = 0; v < 4; ++v) _mm256_storeu_ps(into + i + 8 * v, sums[v]);
+  }
+  return i;
+}
+
+template <bool kWindow>
+constexpr decltype(&down_wide<kWindow, 0>) kDown[] = {
+    down_wide<kWindow, 0>, down_wide<kWindow, 1>, down_wide<kWindow, 2>, down_wide<kWindow, 3>, down_wide<kWindow, 4>,
+    down_wide<kWindow, 5>, down_wide<kWindow, 6>, down_wide<kWindow, 7>, down_wide<kWindow, 8>};
+
+STOKER_AVX2 inline __m256 pair_at(const float* low, const float* high) noexcept {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+
+// kQuads is their number; 0: `quads` is. Writes up to seven elements beyond `count`.
+template <std::uint32_t kQuads>
+STOKER_AVX2 void across_wide(const float* from, const ElementTaps* elements, std::size_t count, std::uint32_t quads,
+                             const float* k, float* into) noexcept {
+  for (std::size_t i = 0; i < count; i += 8) {
+    const ElementTaps* const e = elements + i;
+    __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+#pragma GCC unroll 4
+    for (std::uint32_t q = 0; q < (kQuads == 0 ? quads : kQuads); ++q) {
+#pragma GCC unroll 4
+      for (std::size_t j = 0; j < 4; ++j) {
+        const __m256 values = pair_at(from + e[j].begin + q * 4, from + e[j + 4].begin + q * 4);
+        const __m256 weights = pair_at(k + e[j].weights + q * 4, k + e[j + 4].weights + q * 4);
+        sums[j] = _mm256_add_ps(sums[j], _mm256_mul_ps(values, weights));
+      }
+    }
+    const __m256 first = _mm256_hadd_ps(sums[0], sums[1]), second = _mm256_hadd_ps(sums[2], sums[3]);
+    _mm256_storeu_ps(into + i, _mm256_hadd_ps(first, second));
+  }
+}
+
+constexpr decltype(&across_wide<0>) kAcross[] = {across_wide<0>, across_wide<1>, across_wide<2>, across_wide<3>};
+#endif
+
+template <bool kWindow>
+void down(const std::byte* const* rows, std::uint32_t taps, const float* k, std::size_t count, const Bounds& bounds,
+          [[maybe_unused]] std::size_t ahead, float* into) noexcept {
+  std::size_t done = 0;
+#if defined(__x86_64__)
+  if (wide_kernels()) {
+    done = kDown<kWindow>[taps < std::size(kDown<kWindow>) ? taps : 0](rows, taps, k, count, bounds, ahead, into);
+  }
+#endif
+  down_plain<kWindow>(rows, taps, k, done, count, bounds, into);
+}
+
+void across(const float* from, std::size_t channels, const ElementTaps* elements, std::size_t count,
+            std::uint32_t quads, const float* k, float* into) noexcept {
+#if defined(__x86_64__)
+  if (channels == 1 && wide_kernels()) {
+    return kAcross[quads < std::size(kAcross) ? quads : 0](from, elements, count, quads, k, into);
+  }
+#endif
+  across_plain(from, channels, elements, count, quads, k, into);
+}
+
+constexpr std::size_t kLane = 8;  // floats that an output row is rounded up to
 std::size_t padded(std::size_t elements) noexcept {
   return (elements + kLane - 1) / kLane * kLane;
 }
@@ -220,132 +261,84 @@ Result DeepResizer::prepare(const DeepPart& source, const Levels& levels, const 
   need_ = needed(resizing);
   in_elements_ = std::size_t{need_.width} * source.channels;
   out_elements_ = std::size_t{resizing.keep.width} * source.channels;
-  wide_ = wide_kernels() && resizing.filter != Filter::nearest && resizing.in_width != resizing.out_width;
-  if (wide_) return prepare_wide(scratch) ? Result{} : kNoMemory;
+  if (resizing.filter == Filter::nearest) return prepare_nearest(scratch);
+  return prepare_across(scratch) && prepare_down(scratch) ? Result{} : kNoMemory;
+}
 
+Result DeepResizer::prepare_nearest(Scratch& scratch) noexcept {
   float* const loaded = take<float>(scratch, in_elements_ * need_.height);
   if (loaded == nullptr) return kNoMemory;
   for (std::uint32_t y = 0; y < need_.height; ++y) {
-    level_row(source.at(need_.x, std::int64_t{need_.y} + y), in_elements_, levels, loaded + y * in_elements_);
+    level_row(source_.at(need_.x, std::int64_t{need_.y} + y), in_elements_, levels_, loaded + y * in_elements_);
   }
-  const Part<float> part{loaded, in_elements_, need_.x, need_.y, need_.width, need_.height, source.channels};
-  return plain_.prepare(part, resizing, scratch);
+  const Part<float> part{loaded, in_elements_, need_.x, need_.y, need_.width, need_.height, source_.channels};
+  return nearest_.prepare(part, resizing_, scratch);
 }
 
-bool DeepResizer::prepare_wide(Scratch& scratch) noexcept {
+bool DeepResizer::prepare_across(Scratch& scratch) noexcept {
   const Resizing& r = resizing_;
-  const Rect& keep = r.keep;
-  columns_ = r.in_height != r.out_height;
-  columns_first_ = columns_ && columns_first(r);
-  next_ = need_.y;
-  made_ = 0;
-
-  if (!make_axis(r.in_width, r.out_width, r.filter, keep.x, keep.width, r.mirrored, horizontal_, scratch)) return false;
   const std::uint32_t channels = source_.channels;
-  out_stride_ = padded(out_elements_);
-  elements_ = take<ElementTaps>(scratch, out_stride_);
-  if (elements_ == nullptr) return false;
-  taps_ = 0;
-  for (std::uint32_t i = 0, e = 0; i < keep.width; ++i) {
-    const std::uint32_t begin = horizontal_.taps[i] == 0 ? 0 : (horizontal_.start[i] - need_.x) * channels;
-    for (std::uint32_t c = 0; c < channels; ++c, ++e) elements_[e] = {(begin + c) * 4, i * horizontal_.stride};
-    taps_ = std::max(taps_, horizontal_.taps[i]);
+  horizontal_ = {};
+  quads_ = 0;
+  if (r.in_width != r.out_width) {
+    if (!make_axis(r.in_width, r.out_width, r.filter, r.keep.x, r.keep.width, r.mirrored, horizontal_, scratch)) {
+      return false;
+    }
+    const std::size_t places = padded(out_elements_);
+    elements_ = take<ElementTaps>(scratch, places);
+    line_ = take<float>(scratch, places);
+    if (elements_ == nullptr || line_ == nullptr) return false;
+    for (std::uint32_t i = 0, e = 0; i < r.keep.width; ++i) {
+      const std::uint32_t begin = horizontal_.taps[i] == 0 ? 0 : (horizontal_.start[i] - need_.x) * channels;
+      for (std::uint32_t c = 0; c < channels; ++c, ++e) elements_[e] = {begin + c, i * horizontal_.stride};
+      quads_ = std::max(quads_, (horizontal_.taps[i] + 3) / 4);
+    }
+    std::fill(elements_ + out_elements_, elements_ + places, ElementTaps{});
   }
-  std::fill(elements_ + out_elements_, elements_ + out_stride_, ElementTaps{});
-  const std::size_t past_the_end = std::size_t{taps_} * channels;
-  quad_ = take<float>(scratch, (in_elements_ + past_the_end) * 4);
-  lines_ = take<float>(scratch, out_stride_ * 4);
-  if (quad_ == nullptr || lines_ == nullptr) return false;
-  std::fill_n(quad_ + in_elements_ * 4, past_the_end * 4, 0.0F);
+  // Taps beyond an element's own have weight zero, which adds nothing to a finite value.
+  const std::size_t past_the_end = std::size_t{quads_} * 4 * channels;
+  summed_ = take<float>(scratch, in_elements_ + past_the_end);
+  if (summed_ == nullptr) return false;
+  std::fill_n(summed_ + in_elements_, past_the_end, 0.0F);
+  return true;
+}
 
+bool DeepResizer::prepare_down(Scratch& scratch) noexcept {
+  const Resizing& r = resizing_;
+  vertical_ = {};
   std::uint32_t most = 1;
-  if (columns_) {
-    if (!make_axis(r.in_height, r.out_height, r.filter, keep.y, keep.height, false, vertical_, scratch)) return false;
+  if (r.in_height != r.out_height) {
+    if (!make_axis(r.in_height, r.out_height, r.filter, r.keep.y, r.keep.height, false, vertical_, scratch)) {
+      return false;
+    }
     most = std::max(most, *std::max_element(vertical_.taps, vertical_.taps + vertical_.count));
-    tops_ = take<const float*>(scratch, most);
-    if (tops_ == nullptr) return false;
   }
-  ring_.stride = padded(columns_first_ ? in_elements_ : out_elements_);
-  ring_.capacity = most + 3;  // the pass along rows works up to three rows ahead
-  ring_.data = take<float>(scratch, ring_.stride * ring_.capacity);
-  if (ring_.data == nullptr) return false;
-  if (columns_first_) shrunk_ = take<float>(scratch, ring_.stride * 4);
-  return !columns_first_ || shrunk_ != nullptr;
+  tops_ = take<const std::byte*>(scratch, most);
+  return tops_ != nullptr;
 }
 
 const float* DeepResizer::row(std::uint32_t y) noexcept {
-#if defined(__x86_64__)
-  if (wide_) return wide_row(y);
-#endif
-  return plain_.row(y);
-}
-
-#if defined(__x86_64__)
-const float* DeepResizer::wide_row(std::uint32_t y) noexcept {
-  if (columns_first_) {
-    if (y >= made_) fill_lines();
-    return lines_ + (y % 4) * out_stride_;
+  if (resizing_.filter == Filter::nearest) return nearest_.row(y);
+  const float one = 1;
+  const float* k = &one;
+  std::uint32_t start = resizing_.keep.y + y, taps = 1;
+  if (vertical_.count != 0) {
+    start = vertical_.start[y], taps = vertical_.taps[y];
+    k = vertical_.k + std::size_t{y} * vertical_.stride;
   }
-  if (!columns_) {
-    fill_across(resizing_.keep.y + y + 1);
-    return ring_.at(resizing_.keep.y + y);
+  for (std::uint32_t t = 0; t < taps; ++t) tops_[t] = source_.at(need_.x, std::int64_t{start} + t);
+
+  const Bounds bounds = bounds_of(levels_, resizing_.filter);
+  const auto run = levels_.what == Levels::What::window ? down<true> : down<false>;
+  const bool more = start + 2 * taps <= need_.y + need_.height;
+  run(tops_, taps, k, in_elements_, bounds, more ? taps * source_.stride_bytes : 0, summed_);
+  float* line = summed_;
+  if (horizontal_.count != 0) {
+    line = line_;
+    across(summed_, source_.channels, elements_, out_elements_, quads_, horizontal_.k, line);
   }
-  fill_across(vertical_.start[y] + vertical_.taps[y]);
-  sum_rows(y, out_elements_, lines_);
-  return lines_;
+  finish_row(levels_, bounds, out_elements_, line);
+  return line;
 }
-
-void DeepResizer::across(float* const (&into)[4]) noexcept {
-  const auto run = kAcross[taps_ < std::size(kAcross) ? taps_ : 0];
-  run(quad_, std::size_t{source_.channels} * 4, elements_, out_elements_, taps_, horizontal_.k, into);
-}
-
-void DeepResizer::fill_across(std::uint32_t end) noexcept {
-  for (; next_ < end; next_ += 4) {
-    const std::byte* rows[4];
-    float* into[4];
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      rows[i] = source_.at(need_.x, std::min(next_ + i, need_.y + need_.height - 1));  // the last may come again
-      into[i] = ring_.at(next_ + i);
-    }
-    prefetch_rows(next_ + 4);
-    interleave(rows, levels_, in_elements_, quad_);
-    across(into);
-  }
-}
-
-// The four rows after these: the hardware's own prefetching ends at each page.
-void DeepResizer::prefetch_rows(std::uint32_t first) const noexcept {
-  const std::uint32_t end = std::min(first + 4, need_.y + need_.height);
-  for (std::uint32_t y = first; y < end; ++y) {
-    const std::byte* const row = source_.at(need_.x, y);
-    for (std::size_t at = 0; at < in_elements_ * sizeof(std::uint16_t); at += 64) __builtin_prefetch(row + at);
-  }
-}
-
-void DeepResizer::fill_lines() noexcept {
-  FloatRows from;
-  float* into[4];
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    const std::uint32_t y = std::min(made_ + i, resizing_.keep.height - 1);
-    for (; next_ < vertical_.start[y] + vertical_.taps[y]; ++next_) {
-      level_row(source_.at(need_.x, next_), in_elements_, levels_, ring_.at(next_));
-    }
-    float* const shrunk = shrunk_ + i * ring_.stride;
-    sum_rows(y, in_elements_, shrunk);
-    from.rows[i] = shrunk;
-    into[i] = lines_ + i * out_stride_;
-  }
-  interleave(from, in_elements_, quad_);
-  across(into);
-  made_ += 4;
-}
-
-void DeepResizer::sum_rows(std::uint32_t y, std::size_t count, float* into) noexcept {
-  const std::uint32_t start = vertical_.start[y], taps = vertical_.taps[y];
-  for (std::uint32_t t = 0; t < taps; ++t) tops_[t] = ring_.at(start + t);
-  down_wide(tops_, taps, vertical_.k + std::size_t{y} * vertical_.stride, count, into);
-}
-#endif
 
 }  // namespace stoker::transform

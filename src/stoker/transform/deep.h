@@ -1,7 +1,7 @@
-// 16-bit pictures: from stored words to resized float32 rows. The values are those of a Resizer<float> over the whole
-// picture as float32, bit for bit; with AVX2 each source row is read, levelled and resized along its columns once,
-// four rows at a time, and only the rows that the next output row needs are kept. Memory comes from the Scratch and
-// stays taken. One thread per DeepResizer.
+// 16-bit pictures: from stored words to resized float32 rows. Each output row is the weighted sum of the source rows it
+// depends on, levelled as they are read, and then resized along its columns; nothing else is kept. Weights are
+// Pillow's, sums are float32 in a fixed order: the same bits with and without vectors, within a few ulp of Pillow's
+// mode F (whose sums are double). Memory comes from the Scratch and stays taken. One thread per DeepResizer.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ void level_row(const std::byte* words, std::size_t count, const Levels& levels, 
 void window_row(const float* from, std::size_t count, float shift, float scale, float* into) noexcept;
 void normalize_row(const float* from, std::size_t count, const float* mean, const float* std, float* into) noexcept;
 
-// Where one element of an output row finds its taps among four rows that lie side by side, and its weights.
+// Where one element of an output row finds its taps in the summed row, and its weights.
 struct ElementTaps {
   std::uint32_t begin = 0, weights = 0;
 };
@@ -49,50 +49,28 @@ class DeepResizer {
   // `source` must hold needed(resizing) and outlive the rows.
   Result prepare(const DeepPart& source, const Levels& levels, const Resizing& resizing, Scratch& scratch) noexcept;
 
-  // Row `y` of `keep`, keep.width pixels; valid until the next call. Rows are asked for in order.
+  // Row `y` of `keep`, keep.width pixels; valid until the next call.
   const float* row(std::uint32_t y) noexcept;
 
  private:
-  // The last rows of a pass, by their number modulo the capacity.
-  struct Ring {
-    float* data = nullptr;
-    std::size_t stride = 0;
-    std::uint32_t capacity = 0;
-
-    float* at(std::uint32_t row) const noexcept { return data + (row % capacity) * stride; }
-  };
-
-  bool prepare_wide(Scratch& scratch) noexcept;
-  const float* wide_row(std::uint32_t y) noexcept;
-  void across(float* const (&into)[4]) noexcept;  // the pass along rows, from quad_
-  // Rows of the source, levelled and resized along the rows, into the ring: all before `end`, and up to three more.
-  void fill_across(std::uint32_t end) noexcept;
-  void prefetch_rows(std::uint32_t first) const noexcept;
-  // When columns come first: the next four lines.
-  void fill_lines() noexcept;
-  // The pass down columns for output row `y`, from rows of the ring.
-  void sum_rows(std::uint32_t y, std::size_t count, float* into) noexcept;
+  Result prepare_nearest(Scratch& scratch) noexcept;
+  bool prepare_across(Scratch& scratch) noexcept;
+  bool prepare_down(Scratch& scratch) noexcept;
 
   DeepPart source_;
   Levels levels_;
   Resizing resizing_;
   Rect need_;
-  std::size_t in_elements_ = 0, out_elements_ = 0, out_stride_ = 0;  // of a row
+  std::size_t in_elements_ = 0, out_elements_ = 0;  // of a row
 
-  bool wide_ = false;
-  Resizer<float> plain_;  // else
+  Resizer<float> nearest_;  // for that filter alone
 
-  bool columns_ = false, columns_first_ = false;
-  Axis<double> horizontal_, vertical_;
-  std::uint32_t taps_ = 0;           // most of any output column
-  ElementTaps* elements_ = nullptr;  // of each output row
-  std::uint32_t next_ = 0;           // source row that comes next
-  std::uint32_t made_ = 0;           // lines, when columns come first
-  float* quad_ = nullptr;           // four rows side by side: [element][row]
-  Ring ring_;                        // what the pass down columns reads
-  const float** tops_ = nullptr;     // those of them that one output row takes
-  float* shrunk_ = nullptr;          // four rows that the pass down columns made for the pass along rows
-  float* lines_ = nullptr;           // output rows: four when columns come first, else one
+  Axis<float> vertical_, horizontal_;  // count 0: as many rows, or columns, as before
+  const std::byte** tops_ = nullptr;   // source rows that one output row takes
+  ElementTaps* elements_ = nullptr;    // of an output row, up to whole vectors
+  std::uint32_t quads_ = 0;            // of taps, at most, per element
+  float* summed_ = nullptr;            // the pass down columns
+  float* line_ = nullptr;              // the pass along rows
 };
 
 }  // namespace stoker::transform

@@ -1,6 +1,7 @@
 #include "stoker/transform/deep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -91,6 +92,17 @@ std::vector<float> resized(const Case& c, std::size_t place = 1) {
   return rows_of(resizer, c);
 }
 
+// The largest difference, as a share of the largest value that the levels allow.
+double difference(const std::vector<float>& a, const std::vector<float>& b, const Levels& levels) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    most = std::max(most, std::fabs(static_cast<double>(a[i]) - b[i]));
+  }
+  return levels.what == What::as_stored ? most / 65535 : most;
+}
+constexpr double kClose = 1e-6;  // some ulp of float32: sums of up to a hundred taps in two passes
+
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
@@ -111,7 +123,7 @@ void expect_row(const Run& run, std::size_t gap, const std::vector<float>& expec
   EXPECT_TRUE(same_bits(row(), expected)) << count << " elements, gap " << gap << ", portable";
 }
 
-TEST(Deep, EqualsTheResizeOfTheFloatPictureBitForBit) {
+TEST(Deep, IsTheResizeOfTheFloatPictureToSomeUlpAndTheSameBitsWithAndWithoutVectors) {
   for (std::uint32_t number = 0; number < 600; ++number) {
     const Case c = draw_case(number);
     const Resizing& r = c.resizing;
@@ -121,13 +133,17 @@ TEST(Deep, EqualsTheResizeOfTheFloatPictureBitForBit) {
                                 << r.in_height << " to " << r.out_width << "x" << r.out_height << ", filter "
                                 << static_cast<int>(r.filter) << ", levels " << static_cast<int>(c.levels.what);
     };
-    ASSERT_TRUE(same_bits(resized(c), expected)) << label();
+    const std::vector<float> wide = resized(c);
+    ASSERT_LT(difference(wide, expected, c.levels), kClose) << label();
+    if (r.filter == Filter::nearest) {
+      ASSERT_TRUE(same_bits(wide, expected)) << label();
+    }
     const WithoutWideKernels portable;
-    ASSERT_TRUE(same_bits(resized(c), expected)) << label() << ", portable";
+    ASSERT_TRUE(same_bits(resized(c), wide)) << label();
   }
 }
 
-TEST(Deep, EqualsItWhereManyPixelsBecomeOneAndWhereOneBecomesMany) {
+TEST(Deep, IsSoWhereManyPixelsBecomeOneAndWhereOneBecomesMany) {
   for (const auto& [in, out] : {std::pair{512u, 224u}, {512u, 16u}, {400u, 7u}, {9u, 300u}, {1u, 20u}, {300u, 1u}}) {
     for (const Filter filter : {Filter::bilinear, Filter::bicubic, Filter::box}) {
       for (const auto& [in_height, out_height] : {std::pair{40u, 30u}, {200u, 5u}, {30u, 30u}, {5u, 60u}}) {
@@ -136,8 +152,15 @@ TEST(Deep, EqualsItWhereManyPixelsBecomeOneAndWhereOneBecomesMany) {
         c.words = make_words(in + out, std::size_t{in} * in_height);
         c.resizing = {in, in_height, out, out_height, filter, false, {0, 0, out, out_height}};
         c.levels = {What::window, 20000, 1.0F / 30000};
-        ASSERT_TRUE(same_bits(resized(c), resized_floats(c)))
+        const std::vector<float> wide = resized(c);
+        ASSERT_LT(difference(wide, resized_floats(c), c.levels), kClose)
             << in << "x" << in_height << " to " << out << "x" << out_height << ", filter " << static_cast<int>(filter);
+        const auto [least, most] = std::minmax_element(wide.begin(), wide.end());
+        if (filter != Filter::bicubic) {
+          ASSERT_TRUE(*least >= 0 && *most <= 1) << *least << " to " << *most;
+        }
+        const WithoutWideKernels portable;
+        ASSERT_TRUE(same_bits(resized(c), wide));
       }
     }
   }
@@ -209,22 +232,21 @@ TEST(Deep, PicturesOfEveryWidthAtEveryAlignmentAreResizedAlike) {
       Case c;
       c.width = width, c.height = 7, c.channels = 1 + static_cast<std::uint32_t>(place) % 3;
       c.words = make_words(width, std::size_t{width} * c.height * c.channels);
-      // Rows first, columns first, and rows alone.
+      // Both passes, shrinking or growing, and rows alone.
       const std::uint32_t out_width = width + 1 + static_cast<std::uint32_t>(place);
       for (const auto& [wide, high] : {std::pair{(width + 1) / 2 + width % 2, 5u}, {out_width, 3u}, {out_width, 7u}}) {
         c.resizing = {width, c.height, wide, high, Filter::bilinear, place % 2 == 1, {0, 0, wide, high}};
         c.levels = {static_cast<What>(place % 3), 20000, 1.0F / 30000};
-        const std::vector<float> expected = resized_floats(c);
-        ASSERT_TRUE(same_bits(resized(c, place), expected)) << width << " wide at place " << place;
+        const std::vector<float> wide_rows = resized(c, place);
+        ASSERT_LT(difference(wide_rows, resized_floats(c), c.levels), kClose) << width << " wide at place " << place;
         const WithoutWideKernels portable;
-        ASSERT_TRUE(same_bits(resized(c, place), expected)) << width << " wide at place " << place << ", portable";
+        ASSERT_TRUE(same_bits(resized(c, place), wide_rows)) << width << " wide at place " << place;
       }
     }
   }
 }
 
 TEST(Deep, KeepsOnlyTheRowsThatTheNextOneNeeds) {
-  if (!wide_kernels()) GTEST_SKIP() << "this machine has no AVX2";
   Case c;
   c.width = 512, c.height = 4096, c.channels = 1;
   c.words = make_words(1, std::size_t{c.width} * c.height);
@@ -235,7 +257,7 @@ TEST(Deep, KeepsOnlyTheRowsThatTheNextOneNeeds) {
     DeepResizer resizer;
     const auto* const data = reinterpret_cast<const std::byte*>(c.words.data());
     ASSERT_TRUE(resizer.prepare({data, 1024, 0, 0, 1}, c.levels, c.resizing, scratch).ok());
-    EXPECT_LT(scratch.capacity_bytes(), std::size_t{1} << 20) << "columns first: " << columns_first(c.resizing);
+    EXPECT_LT(scratch.capacity_bytes(), std::size_t{1} << 20) << out_height;
   }
 }
 

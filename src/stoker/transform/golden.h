@@ -26,6 +26,13 @@ struct GoldenPlan {
   DType dtype;
   std::uint32_t crc;
 };
+struct GoldenDeep {
+  const char* text;
+  struct {
+    std::uint32_t place;
+    float value;
+  } values[13];
+};
 struct GoldenSound {
   std::uint32_t seed, frames, from_hz, to_hz, frames_out;
   struct {

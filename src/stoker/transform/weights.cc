@@ -61,6 +61,9 @@ void to_weight(double value, std::int32_t& weight) noexcept {
 void to_weight(double value, double& weight) noexcept {
   weight = value;
 }
+void to_weight(double value, float& weight) noexcept {
+  weight = static_cast<float>(value);
+}
 
 template <typename Shape, typename K>
 void fill_weights(Shape shape, const Scale& scale, std::uint32_t in, std::uint32_t out, std::uint32_t first,
@@ -153,6 +156,8 @@ bool make_axis(const Extent& extent, std::uint32_t out, Filter filter, std::uint
 template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<std::int32_t>&,
                         Scratch&) noexcept;
 template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<double>&,
+                        Scratch&) noexcept;
+template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<float>&,
                         Scratch&) noexcept;
 
 }  // namespace stoker::transform

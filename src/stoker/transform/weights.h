@@ -32,8 +32,8 @@ struct Extent {
 };
 
 // Of all the outputs of an axis that goes from `in` to `out` pixels, those from `first` on are wanted. `mirrored`: as
-// if the axis, which is then whole, were turned round before and after. K is std::int32_t (fixed point) or double.
-// False: no room.
+// if the axis, which is then whole, were turned round before and after. K is std::int32_t (fixed point),
+// double or float. False: no room.
 template <typename K>
 bool make_axis(const Extent& in, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
                bool mirrored, Axis<K>& axis, Scratch& scratch) noexcept;
@@ -41,6 +41,8 @@ bool make_axis(const Extent& in, std::uint32_t out, Filter filter, std::uint32_t
 extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool,
                                Axis<std::int32_t>&, Scratch&) noexcept;
 extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<double>&,
+                               Scratch&) noexcept;
+extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<float>&,
                                Scratch&) noexcept;
 
 // Filter::nearest: the input of each output.
