@@ -14,7 +14,7 @@ import zlib
 
 SEED = 42
 WAV_FILES = 51_000
-JPEG_FILES = 2_000
+JPEG_FILES = 4_000
 NPY_ROW = (224, 224, 3)
 NPY_ROWS = 6_000
 PICTURES = 4_000
@@ -135,7 +135,7 @@ def synthetic_jpegs(folder, count=64):
 
 
 def jpeg_folder(data, work):
-    """At least 2,000 photos in folders of 100, no two the same bytes; more where the data has more."""
+    """At least JPEG_FILES photos in folders of 100, no two the same bytes; more where the data has more."""
     def make(folder):
         sources = find(data, work, (".jpg", ".jpeg"), "photos.tar")
         temporary = folder + ".sources"
@@ -146,7 +146,7 @@ def jpeg_folder(data, work):
         say(f"copying {len(sources):,} JPEG files to {count:,}")
         multiply(sources, count, 100, folder, ".jpg", with_comment)
         shutil.rmtree(temporary, ignore_errors=True)
-    return whole(os.path.join(work, "jpeg-distinct"), make)
+    return whole(os.path.join(work, f"jpeg-distinct-{JPEG_FILES}"), make)
 
 
 def npy_file(work):

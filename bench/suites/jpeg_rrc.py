@@ -6,28 +6,28 @@ import statistics
 import prepare
 from contest import contest, ours, peer, plain_table, run_once
 
-BATCH, SIZE, EPOCHS = 64, 224, 2
+BATCH, SIZE, WARMUP = 64, 224, 1024
 UINT8 = {"dtype": "uint8", "min": (0, 32), "max": (223, 255), "mean": (64, 192)}
 FLOAT32 = {"dtype": "float32", "min": (-2.2, -1.2), "max": (1.2, 2.7), "mean": (-1, 1)}
 
 
 def stoker(name, data, count, dtype, first, **loader):
-    """First epoch: an empty cache folder and a new process, all of one epoch timed. Later epochs: the same, its first epoch not timed."""
+    """A new process with an empty cache folder. First epoch: what comes after WARMUP of it, no file of which was met before. Later epochs: the one after it."""
     transform = [["random_resized_crop", SIZE], ["flip"]] + ([["normalize", "imagenet"]] if dtype == "float32" else [])
     return ours(name, "stoker_loader",
-                {"data": data, "warmup": 0 if first else count, "items": count if first else EPOCHS * count, "check": True, "empty_cache": True,
+                {"data": data, "warmup": WARMUP if first else count, "items": count - WARMUP if first else count, "check": True, "empty_cache": True,
                  "transform": transform, "loader": {"batch_size": BATCH, "shuffle": True, "seed": 42, "dtype": dtype, **loader}},
                 antialias="no" if loader.get("decode") == "fast" else "yes")
 
 
 def contestants(data, work, count, dtype):
-    job = {"data": data, "warmup": count // 2, "items": EPOCHS * count, "check": True, "dtype": dtype, "size": SIZE, "batch_size": BATCH, "shuffle": True}
+    job = {"data": data, "warmup": WARMUP, "items": count, "check": True, "dtype": dtype, "size": SIZE, "batch_size": BATCH, "shuffle": True}
     two, cores = {**job, "num_workers": 2}, len(os.sched_getaffinity(0))
     tensorflow = {**job, "parallel": cores + 1, "layout": "NCHW"}
     dali = {**job, "num_threads": cores}
 
     def ffcv(name, **more):
-        return {**job, "num_workers": cores, "layout": "NCHW", "file": prepare.ffcv_file(work, name), **more}
+        return {**job, "num_workers": cores, "layout": "NCHW", "file": prepare.ffcv_file(work, f"{name}-{count}"), **more}
 
     rows = [stoker(f"Stoker{mode}, {epochs}", data, count, dtype, epochs == "first epoch", **options)
             for mode, options in (("", {}), (" fast", {"decode": "fast"})) for epochs in ("first epoch", "later epochs")]
@@ -61,7 +61,7 @@ def recording(args, data, count):
         ratios = sorted(b / a - 1 for a, b in zip(off, auto))
         rows.append([what, f"{statistics.median(off) * 1e6:,.1f} us", f"{statistics.median(auto) * 1e6:,.1f} us", f"{statistics.median(ratios):+.1%}",
                      f"{ratios[0]:+.1%} to {ratios[-1]:+.1%} ({len(pairs)} pairs)", f"{min(auto) / min(off) - 1:+.1%}"])
-    return plain_table("jpeg-rrc, recording the seek index in the first epoch, uint8, warm", f"{count:,} JPEG files, one epoch in a new process with an empty cache folder, in turn.",
+    return plain_table("jpeg-rrc, recording the seek index in the first epoch, uint8, warm", f"{count:,} JPEG files, one epoch in a new process with an empty cache folder after its warm-up, in turn.",
                        ["per picture", "seek_index=off", "seek_index=auto", "median of the pairs", "spread", "best against best"], rows)
 
 
@@ -73,6 +73,6 @@ def run(args):
         yield contest(f"jpeg-rrc, {dtype}, warm", contestants(data, args.work, count, dtype), args,
                       expect={"shape": [BATCH, 3, SIZE, SIZE], "contiguous": True, **values},
                       note=f"{count:,} JPEG files, batches [{BATCH}, 3, {SIZE}, {SIZE}] {dtype}, contiguous NCHW" +
-                      (", normalized" if dtype == "float32" else "") + f". Peers: {EPOCHS} epochs of one shuffled stream, timed after {count // 2:,} pictures of warm-up. "
-                      "Stoker's first epoch: a new process without seek index, start-up inside the time; its later epochs: the two after it.")
+                      (", normalized" if dtype == "float32" else "") + f". Peers: {count:,} pictures of one shuffled stream after {WARMUP:,} of warm-up. Stoker's first epoch: a new process without seek index, "
+                      f"the {count - WARMUP:,} pictures after {WARMUP:,} of warm-up, each met for the first time; its later epochs: the one after it.")
     yield recording(args, data, count)

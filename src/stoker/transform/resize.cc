@@ -111,6 +111,12 @@ void split_weights(const Axis<std::int32_t>& axis, Halves into) noexcept {
   }
 }
 
+// One pixel of two rows, each the sum of two halves.
+__attribute__((target("avx2"))) inline __m256i two_pixels(__m256i a, __m256i b) noexcept {
+  const __m256i first = _mm256_permute2x128_si256(a, b, 0x20), second = _mm256_permute2x128_si256(a, b, 0x31);
+  return _mm256_srai_epi32(_mm256_add_epi32(first, second), kPrecision);
+}
+
 // Four rows at once share the weights. `from` points at source column x of each row; columns [0, count) are written,
 // four bytes at a time: rows of `out` need four bytes to spare.
 template <int kChannels>
@@ -125,14 +131,14 @@ __attribute__((target("avx2"))) void across_four_rows(const std::uint8_t* const 
                                       : _mm256_setr_epi8(0, n, 4, n, 1, n, 5, n, 2, n, 6, n, 3, n, 7, n,  //
                                                          8, n, 12, n, 9, n, 13, n, 10, n, 14, n, 11, n, 15, n);
   const __m256i spread = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
-  const __m128i half = _mm_set1_epi32(kHalf);
+  const __m256i half = _mm256_setr_epi32(kHalf, kHalf, kHalf, kHalf, 0, 0, 0, 0);  // halves are added at the end
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::int64_t at = (static_cast<std::int64_t>(axis.start[i]) - x) * kChannels;
     const std::uint32_t groups = (axis.taps[i] + 3) / 4;
     const std::int16_t* high = halves.high + std::size_t{i} * axis.stride;
     const std::int16_t* low = halves.low + std::size_t{i} * axis.stride;
     __m256i sum_high[4], sum_low[4];
-    for (int r = 0; r < 4; ++r) sum_high[r] = sum_low[r] = _mm256_setzero_si256();
+    for (int r = 0; r < 4; ++r) sum_high[r] = _mm256_setzero_si256(), sum_low[r] = half;
     for (std::uint32_t g = 0; g < groups; ++g) {
       const __m256i k_high = _mm256_permutevar8x32_epi32(
           _mm256_castsi128_si256(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(high + 4 * g))), spread);
@@ -146,15 +152,14 @@ __attribute__((target("avx2"))) void across_four_rows(const std::uint8_t* const 
         sum_low[r] = _mm256_add_epi32(sum_low[r], _mm256_madd_epi16(pairs, k_low));
       }
     }
-    for (int r = 0; r < 4; ++r) {
-      const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(sum_high[r], kSplit), sum_low[r]);
-      __m128i total = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-      total = _mm_srai_epi32(_mm_add_epi32(total, half), kPrecision);
-      total = _mm_packs_epi32(total, total);
-      total = _mm_packus_epi16(total, total);
-      const std::int32_t pixel = _mm_cvtsi128_si32(total);
-      std::memcpy(outs[r] + std::size_t{i} * kChannels, &pixel, 4);
-    }
+    for (int r = 0; r < 4; ++r) sum_low[r] = _mm256_add_epi32(_mm256_slli_epi32(sum_high[r], kSplit), sum_low[r]);
+    // All four rows as bytes: 0 and 2 in the lower half, 1 and 3 in the upper.
+    __m256i pixels = _mm256_packs_epi32(two_pixels(sum_low[0], sum_low[1]), two_pixels(sum_low[2], sum_low[3]));
+    pixels = _mm256_packus_epi16(pixels, pixels);
+    const __m128i even = _mm256_castsi256_si128(pixels), odd = _mm256_extracti128_si256(pixels, 1);
+    const std::int32_t four[4] = {_mm_cvtsi128_si32(even), _mm_cvtsi128_si32(odd), _mm_extract_epi32(even, 1),
+                                  _mm_extract_epi32(odd, 1)};
+    for (int r = 0; r < 4; ++r) std::memcpy(outs[r] + std::size_t{i} * kChannels, &four[r], 4);
   }
 }
 

@@ -4,7 +4,12 @@
 #include "stoker/codec/jpeg/entropy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "stoker/codec/byte_order.h"
 
@@ -17,6 +22,23 @@ constexpr std::size_t kSlackBytes = kMaxMcuBlocks * kBlockBits / 8 + 64;
 static_assert(kStripBytes + kSlackBytes < EntropyDecoder::kWindowBytes / 2);
 
 constexpr unsigned kBad = 255;  // instead of the last coefficient's index
+
+// Copies what lies before the first 0xFF of `count` bytes and returns its length. May write up to 15 bytes more.
+static_assert(kSlackBytes >= 16);
+inline std::size_t copy_to_ff(const std::byte* from, std::size_t count, std::byte* into) noexcept {
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  const __m128i ff = _mm_set1_epi8(-1);
+  for (; i + 16 <= count; i += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(into + i), bytes);
+    const unsigned found = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, ff)));
+    if (found != 0) return i + static_cast<std::size_t>(std::countr_zero(found));
+  }
+#endif
+  for (; i < count && from[i] != std::byte{0xFF}; ++i) into[i] = from[i];
+  return i;
+}
 
 // Counted in bytes, 255 at a time: that many fit, and sixteen are compared at once.
 std::size_t count_ff(const std::byte* at, const std::byte* end) noexcept {
@@ -69,13 +91,31 @@ bool EntropyDecoder::note(Checkpoint& place) noexcept {
   return true;
 }
 
+// Most jumps are short, from the end of a crop's row to the beginning of its next: the window has that place already.
+bool EntropyDecoder::skip_to(std::size_t offset) noexcept {
+  if (offset < measured_offset_) return false;
+  const std::byte* at = measured_;
+  for (std::size_t left = offset - measured_offset_; left != 0;) {
+    const std::size_t step = std::max<std::size_t>(left / 2, 1);  // at most `left` bytes of the scan, if each is FF
+    if (step > static_cast<std::size_t>(window_end_ - at)) return false;
+    const std::size_t bytes = step + count_ff(at, at + step);
+    if (bytes > left) return false;  // the middle of an FF 00
+    at += step;
+    left -= bytes;
+  }
+  bits_ = {at};
+  measured_ = at;
+  measured_offset_ = offset;
+  return true;
+}
+
 bool EntropyDecoder::resume(const Checkpoint& place) noexcept {
   if (place.byte > scan_.size() || place.bit > 7) return false;
-  start_at(place.byte);
+  if (!skip_to(place.byte)) start_at(place.byte);
   fill_window();
-  bits_.buffer = __builtin_bswap64(load<std::uint64_t>(window_)) << place.bit;
+  bits_.buffer = __builtin_bswap64(load<std::uint64_t>(bits_.next)) << place.bit;
   bits_.count = 56u - place.bit;
-  bits_.next = window_ + 7;
+  bits_.next += 7;
   for (std::size_t i = 0; i < 3; ++i) predictor_[i] = place.predictor[i];
   return true;
 }
@@ -93,17 +133,15 @@ void EntropyDecoder::fill_window() noexcept {
   std::size_t room = kWindowBytes - kSlackBytes - kept;
   while (room > 0) {
     const std::size_t reach = std::min(room, data_.size());
-    const auto* ff = reach == 0 ? nullptr : static_cast<const std::byte*>(std::memchr(data_.data(), 0xFF, reach));
-    const std::size_t count = ff == nullptr ? reach : static_cast<std::size_t>(ff - data_.data());
-    if (count != 0) std::memcpy(window_end_, data_.data(), count);
+    const std::size_t count = copy_to_ff(data_.data(), reach, window_end_);
     window_end_ += count;
     room -= count;
     data_ = data_.subspan(count);
-    if (data_.empty() || (ff != nullptr && data_.size() == 1)) {
+    if (data_.empty() || (count < reach && data_.size() == 1)) {
       data_ended_ = true;
       break;
     }
-    if (ff == nullptr) continue;
+    if (count == reach) continue;
     if (data_[1] == std::byte{0xFF}) {  // may be followed by a marker, or by data
       data_ended_ = true;
       break;

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "stoker/codec/jpeg/huffman.h"
-#include "stoker/codec/seek_index.h"
 #include "stoker/codec/jpeg/target.h"
+#include "stoker/codec/seek_index.h"
 
 namespace stoker::codec::jpeg {
 
@@ -66,6 +66,7 @@ class EntropyDecoder {
                                                 std::int32_t& predictor, std::int16_t* block) noexcept;
   void fill_window() noexcept;
   void start_at(std::size_t offset) noexcept;
+  bool skip_to(std::size_t offset) noexcept;  // within the window; false: it is not there
   void measure_to(const std::byte* at) noexcept;
 
   const McuLayout& layout_;
