@@ -45,6 +45,7 @@ std::string wrap(std::string_view text, std::size_t indent, std::size_t width) {
 std::string left_of(const Flag& flag) {
   std::string left = flag.letter ? fmt::format("-{}, ", flag.letter) : "";
   left += flag.negatable ? fmt::format("--[no-]{}", flag.name.substr(2)) : flag.name;
+  if (!flag.choice.empty()) left += fmt::format("[={}]", flag.choice);
   if (!flag.value.empty()) left += " " + flag.value;
   return left;
 }
@@ -134,6 +135,10 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
     }
     std::vector<std::string>& values = given_[found->name];
     if (found->value.empty()) {
+      if (equals != std::string::npos && !found->choice.empty() && !negated) {
+        values.push_back(word.substr(equals + 1));
+        continue;
+      }
       if (equals != std::string::npos) {
         throw Error(ErrorKind::usage, fmt::format("`{}` takes no value, got `{}`", name, word.substr(equals + 1)),
                     help_hint(verb_));

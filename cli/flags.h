@@ -19,6 +19,7 @@ struct Flag {
   bool brief = false;      // shown by -h too
   bool negatable = false;  // a switch that has a --no- form
   char letter = 0;         // -q
+  std::string choice{};    // a switch that may be given a value, after `=` only: "HOW"
 };
 
 struct Section {

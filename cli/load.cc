@@ -53,7 +53,10 @@ loader::LoaderOptions loader_options(const Arguments& arguments, const std::opti
   } else if (workload) {
     options.batch_size = workload->batch_size;
   }
-  options.shuffle = arguments.is_on("--shuffle").value_or(options.shuffle);
+  if (const auto on = arguments.is_on("--shuffle")) {
+    const std::string how = arguments.text("--shuffle");
+    options.shuffle = !*on || how.empty() ? dataset::Shuffle(*on) : dataset::parse_shuffle(how);
+  }
   if (arguments.has("--seed")) options.seed = arguments.count("--seed");
   if (arguments.has("--last-batch")) options.last_batch = loader::parse_last_batch(arguments.text("--last-batch"));
   if (arguments.has("--drop-last")) {
@@ -108,10 +111,15 @@ dataset::OpenOptions open_options(const Arguments& arguments, storage::Storage s
 }
 
 std::string state_text(const loader::State& state, const std::string& address) {
-  const nlohmann::ordered_json json = {
-      {"schema", kStateSchema},   {"stoker_version", kVersion}, {"address", address},
-      {"epoch", state.epoch},     {"position", state.position}, {"seed", state.seed},
-      {"shuffle", state.shuffle}, {"size", state.size},         {"fingerprint", state.fingerprint}};
+  const nlohmann::ordered_json json = {{"schema", kStateSchema},
+                                       {"stoker_version", kVersion},
+                                       {"address", address},
+                                       {"epoch", state.epoch},
+                                       {"position", state.position},
+                                       {"seed", state.seed},
+                                       {"shuffle", shuffle_json(state.shuffle)},
+                                       {"size", state.size},
+                                       {"fingerprint", state.fingerprint}};
   return json.dump(2) + "\n";
 }
 
@@ -123,7 +131,9 @@ loader::State read_state(const std::string& path) {
       state.epoch = json.at("epoch").get<std::uint64_t>();
       state.position = json.at("position").get<std::uint64_t>();
       state.seed = json.at("seed").get<std::uint64_t>();
-      state.shuffle = json.at("shuffle").get<bool>();
+      const auto& shuffle = json.at("shuffle");
+      state.shuffle = shuffle.is_boolean() ? dataset::Shuffle(shuffle.get<bool>())
+                                           : dataset::parse_shuffle(shuffle.get<std::string>());
       state.size = json.at("size").get<std::uint64_t>();
       state.fingerprint = json.at("fingerprint").get<std::uint64_t>();
       return state;
@@ -361,7 +371,10 @@ const Verb& load_verb() {
       {{"batches",
         {{"--batch-size", "N", std::to_string(defaults.batch_size),
           "samples per batch and rank; --workload brings its own", true},
-         {"--shuffle", "", "no", "a new order every epoch, from --seed", true, true},
+         {"--shuffle", "", "no",
+          "a new order every epoch, from --seed; =blocks mixes blocks of neighbours, for disks that like to read in "
+          "order; =blocks:N:M keeps N together and mixes M",
+          true, true, 0, "HOW"},
          {"--seed", "N", std::to_string(defaults.seed), "of the order and of the random transforms"},
          {"--transform", "TEXT", "", "per sample, such as rrc:224,flip,normalize:imagenet; the list is below", true},
          {"--dtype", "NAME", "",

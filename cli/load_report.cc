@@ -278,6 +278,11 @@ ordered_json to_json(const std::vector<loader::SampleError>& errors) {
   return list;
 }
 
+nlohmann::ordered_json shuffle_json(const dataset::Shuffle& shuffle) {
+  if (shuffle.how == dataset::Shuffle::How::blocks) return text(shuffle);
+  return shuffle.how == dataset::Shuffle::How::full;
+}
+
 ordered_json to_json(const LoadReport& report) {
   const Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
@@ -290,7 +295,7 @@ ordered_json to_json(const LoadReport& report) {
                      {"total_bytes", report.total_bytes}};
   json["options"] = {
       {"batch_size", report.options.batch_size},
-      {"shuffle", report.options.shuffle},
+      {"shuffle", shuffle_json(report.options.shuffle)},
       {"seed", report.options.seed},
       {"transform", report.transform},
       {"storage", storage::name(report.options.storage)},

@@ -43,6 +43,8 @@ std::vector<Part> time_parts(const Span& span);
 std::string verdict_line(const Span& span);
 
 std::string to_text(const LoadReport& report, const Terminal& terminal);
+// True and false, as people write them; only blocks need words.
+nlohmann::ordered_json shuffle_json(const dataset::Shuffle& shuffle);
 nlohmann::ordered_json to_json(const LoadReport& report);
 nlohmann::ordered_json to_json(const std::vector<loader::SampleError>& errors);
 

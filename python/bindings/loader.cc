@@ -140,10 +140,16 @@ nb::dict stats_dict(const loader::Stats& stats) {
   return out;
 }
 
+// True and False are what people know; only blocks need words.
+nb::object shuffle_value(const dataset::Shuffle& shuffle) {
+  if (shuffle.how == dataset::Shuffle::How::blocks) return nb::cast(text(shuffle));
+  return nb::cast(shuffle.how == dataset::Shuffle::How::full);
+}
+
 nb::dict options_dict(const LoaderOptions& options) {
   nb::dict out;
   out["batch_size"] = options.batch_size;
-  out["shuffle"] = options.shuffle;
+  out["shuffle"] = shuffle_value(options.shuffle);
   out["seed"] = options.seed;
   out["rank"] = options.rank;
   out["world_size"] = options.world_size;
@@ -166,7 +172,7 @@ nb::dict state_dict(const loader::State& state) {
   out["epoch"] = state.epoch;
   out["position"] = state.position;
   out["seed"] = state.seed;
-  out["shuffle"] = state.shuffle;
+  out["shuffle"] = shuffle_value(state.shuffle);
   out["size"] = state.size;
   out["fingerprint"] = state.fingerprint;
   return out;
@@ -217,7 +223,7 @@ void set_stream_provider(const nb::object& provider) {
   });
 }
 
-void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t batch_size, bool shuffle,
+void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t batch_size, const std::string& shuffle,
                std::uint64_t seed, const std::string& last_batch, std::uint64_t rank, std::uint64_t world_size,
                const std::string& transform, const std::string& color, const std::string& decode,
                const std::string& seek_index, bool exif_orientation, const std::optional<std::string>& dtype,
@@ -226,7 +232,7 @@ void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t b
                int io_threads, const std::string& on_error, double max_errors, double timeout, bool pin_memory) {
   LoaderOptions options;
   options.batch_size = batch_size;
-  options.shuffle = shuffle;
+  options.shuffle = dataset::parse_shuffle(shuffle);
   options.seed = seed;
   options.last_batch = loader::parse_last_batch(last_batch);
   options.rank = rank;
@@ -294,10 +300,10 @@ void bind_loader(nb::module_& module) {
       .def("state", [](const LoaderHandle& self) { return state_dict(self.get().state()); })
       .def(
           "load_state",
-          [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed, bool shuffle,
-             std::uint64_t size, std::uint64_t fingerprint) {
+          [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
+             const std::string& shuffle, std::uint64_t size, std::uint64_t fingerprint) {
             self.consume([&](loader::Loader& loader, const std::function<bool()>&) {
-              loader.load_state({epoch, position, seed, shuffle, size, fingerprint});
+              loader.load_state({epoch, position, seed, dataset::parse_shuffle(shuffle), size, fingerprint});
             });
           },
           nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),

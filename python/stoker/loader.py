@@ -90,7 +90,8 @@ class Loader:
       class_subset, class_subset_seed: so many classes. inflate: the data set repeated so many times, without copying.
       cache_dir: where folder listings and seek indexes are kept (False: nowhere).
     Which order:
-      batch_size (per rank), shuffle, seed, drop_last or last_batch="keep|drop|pad".
+      shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that like to read in order; "blocks:32:4096" keeps 32 together and mixes 4096).
+      batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
       rank, world_size: default from torch.distributed where it is initialised.
     What comes out:
       transform: a list of operations (a Python callable ``f(data) -> data`` may be the last), a short text, or a torchvision Compose.
@@ -123,7 +124,7 @@ class Loader:
         *,
         samples: Sequence[Any] | None = None,
         batch_size: int = 1,
-        shuffle: bool = False,
+        shuffle: bool | str = False,
         seed: int = 0,
         num_workers: int | str = "auto",
         prefetch_factor: int = 2,
@@ -202,7 +203,7 @@ class Loader:
                            inflate=_count("inflate", inflate)))
         self._engine = _engine.Loader(
             self._dataset,
-            batch_size=_count("batch_size", batch_size), shuffle=bool(shuffle), seed=_seed("seed", seed),
+            batch_size=_count("batch_size", batch_size), shuffle=_shuffle(shuffle), seed=_seed("seed", seed),
             last_batch=last_batch, rank=rank, world_size=world_size, transform=transform_text, color=color,
             decode="none" if self._decode else decode, seek_index=_choice("seek_index", seek_index, ("auto", "memory", "off")),
             exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout,
@@ -281,11 +282,11 @@ class Loader:
             raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {_short(state)}")
         try:
             values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
-            values["shuffle"] = bool(state["shuffle"])
             for word, value in values.items():
                 if not 0 <= value < 2**64 or (word != "seed" and value >= _TOO_LARGE):
                     raise ValueError(f"{word}={value}")
             values["fingerprint"] = int(state["fingerprint"], 16)
+            values["shuffle"] = _shuffle(state["shuffle"])
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {_short(state)}") from None
         engine.load_state(**values)
@@ -683,6 +684,14 @@ def _choice(word: str, value: Any, choices: Sequence[str]) -> str:
         return value
     near = difflib.get_close_matches(str(value), choices, 1)
     raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
+
+
+def _shuffle(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("blocks"):
+        return value
+    if value is not None and (isinstance(value, str) or not hasattr(value, "__bool__")):
+        raise UsageError(f"shuffle is True, False, \"blocks\" or \"blocks:NEIGHBOURS:MIXED\", not {value!r}")
+    return "full" if value else "off"
 
 
 def _last_batch(drop_last: bool, last_batch: str | None) -> str:

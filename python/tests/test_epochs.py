@@ -37,11 +37,11 @@ def load(path, **options):
 
 @FEW
 @given(count=some.integers(1, 60), batch_size=some.integers(1, 9), ranks=some.integers(1, 4), seed=some.integers(0, 2**64 - 1),
-       shuffle=some.booleans())
-def test_every_sample_comes_exactly_once_over_all_ranks(numbers, count, batch_size, ranks, seed, shuffle):
+       shuffle=some.sampled_from([False, True, "blocks", "blocks:3:12"]), storage=some.sampled_from(["buffered", "direct"]))
+def test_every_sample_comes_exactly_once_over_all_ranks(numbers, count, batch_size, ranks, seed, shuffle, storage):
     seen, steps = [], set()
     for rank in range(ranks):
-        with load(numbers(count), batch_size=batch_size, seed=seed, shuffle=shuffle, rank=rank, world_size=ranks) as loader:
+        with load(numbers(count), batch_size=batch_size, seed=seed, shuffle=shuffle, storage=storage, rank=rank, world_size=ranks) as loader:
             batches = [numpy.array(data)[:, 0] for data, _ in loader]
             assert len(batches) == len(loader)
         steps.add(len(batches))
@@ -96,6 +96,32 @@ def test_shuffle_depends_on_seed_and_epoch(numbers):
         other = rows(loader)
     assert first == again and first != second and first != other
     assert sorted(first) == sorted(second) == sorted(other) == list(range(60))
+
+
+def test_blocks_keep_neighbours_near_and_are_part_of_the_state(numbers):
+    with load(numbers(600), shuffle="blocks:10:100", seed=1) as loader:
+        first = rows(loader)
+        assert sorted(first) == list(range(600))
+        for start in range(0, 600, 100):  # a window: ten whole blocks, mixed
+            window = first[start:start + 100]
+            assert len({value // 10 for value in window}) == 10 and window != sorted(window)
+        assert any("10 neighbours" in note and "100 samples" in note for note in loader.notes)
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+        expected = rows(loader)
+    assert state["shuffle"] == "blocks:10:100"
+    with load(numbers(600), shuffle="blocks:10:100", seed=1, storage="direct") as loader:
+        loader.load_state_dict(state)
+        assert len(rows(loader)) == 596 and rows(loader) == expected
+    with load(numbers(600), shuffle=True, seed=1) as loader:
+        with pytest.raises(ValueError, match="shuffle=blocks:10:100"):
+            loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("wrong", ["yes", "block", "blocks:", "blocks:0:9", "blocks:9", "blocks:9:3", "blocks:3:9x", [1], b"blocks"])
+def test_a_wrong_shuffle_is_refused(numbers, wrong):
+    with pytest.raises(ValueError, match="shuffle is"):
+        load(numbers(10), shuffle=wrong)
 
 
 @pytest.mark.parametrize("options, sizes", [

@@ -206,6 +206,18 @@ def test_a_state_file_carries_the_run_on_where_it_stopped(stoker, sounds, tmp_pa
     assert after.returncode == 0 and facts(after)["nothing_left"] and facts(after)["steps"] == 0
 
 
+def test_shuffle_takes_blocks_after_an_equals_sign(stoker, sounds, tmp_path):
+    run = [*SOUNDS, "--epochs", "2", "--state", "run.json", "--json"]
+    first = facts(stoker(*run, "--shuffle=blocks:2:8", "--steps", "3"))
+    assert first["options"]["shuffle"] == "blocks:2:8" and any("2 neighbours" in note for note in first["notes"])
+    assert json.loads((tmp_path / "run.json").read_text())["shuffle"] == "blocks:2:8"
+    assert stoker(*run, "--shuffle").returncode == 2
+    assert facts(stoker(*run, "--shuffle=blocks:2:8"))["samples"] == 80 - first["samples"]
+    done = stoker(*SOUNDS, "--shuffle=often")
+    assert done.returncode == 2 and "shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `often`" in done.stderr
+    assert stoker(*SOUNDS, "--no-shuffle=blocks").returncode == 2
+
+
 def test_a_state_of_other_data_or_another_seed_is_refused(stoker, sounds, tmp_path):
     assert stoker(*SOUNDS, "--shuffle", "--steps", "2", "--state", "run.json").returncode == 0
     before = (tmp_path / "run.json").read_text()

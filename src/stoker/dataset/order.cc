@@ -1,6 +1,7 @@
 #include "stoker/dataset/order.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@ namespace {
 // Separates the keys of the epoch's order from those of the stand-ins.
 constexpr std::uint64_t kOrderKey = 0x6F72646572;
 constexpr std::uint64_t kReplacementKey = 0x7265706C616365;
+constexpr std::uint64_t kWindowKey = 0x77696E646F77;
 
 OrderOptions checked(const OrderOptions& options, std::uint64_t start) {
   if (options.batch_size == 0)
@@ -28,6 +30,9 @@ OrderOptions checked(const OrderOptions& options, std::uint64_t start) {
                 fmt::format("cannot make batches of {} samples on {} ranks: the most is 2^48 together",
                             options.batch_size, options.world_size));
   }
+  if (options.shuffle.how == Shuffle::How::blocks && options.shuffle.block == 0) {
+    throw Error(ErrorKind::usage, "cannot shuffle blocks of 0 samples: a block is at least 1");
+  }
   if (start > options.size) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot start at position {}: the data set has {} samples", start, options.size),
@@ -36,14 +41,65 @@ OrderOptions checked(const OrderOptions& options, std::uint64_t start) {
   return options;
 }
 
+bool has_blocks(const OrderOptions& options) noexcept {
+  return options.shuffle.how == Shuffle::How::blocks;
+}
+
+std::uint64_t windows_of(std::uint64_t blocks, const OrderOptions& options) noexcept {
+  const std::uint64_t most =
+      std::max<std::uint64_t>(1, std::min(options.shuffle.window, options.size) / options.shuffle.block);
+  return std::max<std::uint64_t>(1, (blocks + most - 1) / most);
+}
+
+// A number of at least 1 and what follows it.
+bool take_count(std::string_view& text, std::uint64_t& count) noexcept {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || count == 0) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
 }  // namespace
+
+std::string text(const Shuffle& shuffle) {
+  switch (shuffle.how) {
+    case Shuffle::How::off:
+      return "off";
+    case Shuffle::How::full:
+      return "full";
+    case Shuffle::How::blocks:
+      break;
+  }
+  return shuffle.block == 0 ? "blocks" : fmt::format("blocks:{}:{}", shuffle.block, shuffle.window);
+}
+
+Shuffle parse_shuffle(std::string_view text) {
+  if (text == "off") return false;
+  if (text == "full") return true;
+  constexpr std::string_view kBlocks = "blocks";
+  if (text.starts_with(kBlocks)) {
+    Shuffle shuffle(Shuffle::How::blocks, 0, 0);
+    std::string_view rest = text.substr(kBlocks.size());
+    const auto take = [&rest](std::uint64_t& count) {
+      if (!rest.starts_with(':')) return false;
+      rest.remove_prefix(1);
+      return take_count(rest, count);
+    };
+    if (rest.empty()) return shuffle;
+    if (take(shuffle.block) && take(shuffle.window) && rest.empty() && shuffle.window >= shuffle.block) return shuffle;
+  }
+  throw Error(ErrorKind::usage, fmt::format("shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `{}`", text),
+              "blocks:32:4096 keeps 32 neighbours together and mixes 4096 samples");
+}
 
 Order::Order(const OrderOptions& options, std::uint64_t epoch, std::uint64_t start)
     : options_(checked(options, start)),
       epoch_(epoch),
       start_(start),
       steps_(0),
-      permutation_(options.size, mix(mix(options.seed, kOrderKey), epoch)) {
+      blocks_(has_blocks(options) ? options.size / options.shuffle.block : 0),
+      windows_(has_blocks(options) ? windows_of(blocks_, options) : 1),
+      permutation_(has_blocks(options) ? blocks_ : options.size, mix(mix(options.seed, kOrderKey), epoch)) {
   const std::uint64_t left = options_.size - start_;
   const std::uint64_t per_step = options_.batch_size * options_.world_size;
   steps_ = left / per_step;
@@ -74,7 +130,37 @@ std::uint64_t Order::position_after(std::uint64_t step) const noexcept {
 
 std::uint64_t Order::sample(std::uint64_t position) const noexcept {
   if (position >= options_.size) position = options_.size == 0 ? 0 : position % options_.size;
-  return options_.shuffle ? permutation_(position) : position;
+  switch (options_.shuffle.how) {
+    case Shuffle::How::off:
+      break;
+    case Shuffle::How::full:
+      return permutation_(position);
+    case Shuffle::How::blocks:
+      return sample_of_blocks(position);
+  }
+  return position;
+}
+
+std::uint64_t Order::window(std::uint64_t position) const noexcept {
+  if (blocks_ == 0) return 0;
+  if (position >= options_.size) position %= options_.size;
+  const std::uint64_t block = std::min(position / options_.shuffle.block, blocks_ - 1);
+  const std::uint64_t each = blocks_ / windows_, longer = blocks_ % windows_;  // so many windows have one more
+  return block < longer * (each + 1) ? block / (each + 1) : longer + (block - longer * (each + 1)) / each;
+}
+
+// Blocks in random order, cut into windows; and within each window its samples in random order.
+std::uint64_t Order::sample_of_blocks(std::uint64_t position) const noexcept {
+  const std::uint64_t block = options_.shuffle.block, number = window(position);
+  const std::uint64_t each = blocks_ / windows_, longer = blocks_ % windows_;
+  const auto start = [&](std::uint64_t w) {
+    return w == windows_ ? options_.size : (w * each + std::min(w, longer)) * block;
+  };
+  const std::uint64_t first = start(number);
+  const std::uint64_t key = mix(mix(mix(options_.seed, kWindowKey), epoch_), number);
+  const std::uint64_t place = first + Permutation(start(number + 1) - first, key)(position - first);
+  const std::uint64_t of_block = place / block;
+  return of_block < blocks_ ? permutation_(of_block) * block + place % block : place;
 }
 
 std::uint64_t Order::replacement(std::uint64_t position, std::uint32_t attempt) const noexcept {

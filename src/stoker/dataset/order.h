@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "stoker/base/permutation.h"
 
@@ -14,9 +16,29 @@ enum class LastBatch : std::uint8_t {
   pad,   // filled to batch_size from the start of the epoch, so that all shapes are equal; the fill is marked not valid
 };
 
+// How the samples of an epoch are mixed.
+struct Shuffle {
+  enum class How : std::uint8_t {
+    off,
+    full,    // any sample may come anywhere
+    blocks,  // neighbours are read together and mixed with those of other places: for disks and stores that like it so
+  } how = How::off;
+  // blocks: how many neighbours stay together, and how many samples (whole blocks) are mixed. 0: the loader chooses.
+  std::uint64_t block = 0, window = 0;
+
+  Shuffle() noexcept = default;
+  Shuffle(bool full) noexcept : how(full ? How::full : How::off) {}  // NOLINT: true is what people write
+  Shuffle(How chosen, std::uint64_t neighbours, std::uint64_t mixed) noexcept
+      : how(chosen), block(neighbours), window(mixed) {}
+  friend bool operator==(const Shuffle&, const Shuffle&) = default;
+};
+
+std::string text(const Shuffle& shuffle);      // "off", "full", "blocks" or "blocks:32:4096"
+Shuffle parse_shuffle(std::string_view text);  // throws Error(usage)
+
 struct OrderOptions {
-  std::uint64_t size = 0;        // samples
-  bool shuffle = false;
+  std::uint64_t size = 0;  // samples
+  Shuffle shuffle{};       // blocks: with a block of at least 1
   std::uint64_t seed = 0;
   std::uint64_t batch_size = 1;  // per rank
   std::uint64_t rank = 0, world_size = 1;
@@ -27,7 +49,7 @@ struct OrderOptions {
 struct BatchRange {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
-  std::uint64_t valid = 0;   // the first `valid` are this epoch's own; the others are padding
+  std::uint64_t valid = 0;  // the first `valid` are this epoch's own; the others are padding
 };
 
 // One epoch, entered at global position `start` (a multiple of nothing: a resumed run may start anywhere).
@@ -35,19 +57,25 @@ class Order {
  public:
   Order(const OrderOptions& options, std::uint64_t epoch, std::uint64_t start = 0);
 
-  std::uint64_t steps() const noexcept { return steps_; }                 // batches left, the same on every rank
-  BatchRange batch(std::uint64_t step) const noexcept;                    // this rank's part of step `step` < steps()
-  std::uint64_t position_after(std::uint64_t step) const noexcept;        // global position once `step` is handed out
-  std::uint64_t sample(std::uint64_t position) const noexcept;            // sample index; padding wraps round
+  std::uint64_t steps() const noexcept { return steps_; }           // batches left, the same on every rank
+  BatchRange batch(std::uint64_t step) const noexcept;              // this rank's part of step `step` < steps()
+  std::uint64_t position_after(std::uint64_t step) const noexcept;  // global position once `step` is handed out
+  std::uint64_t sample(std::uint64_t position) const noexcept;      // sample index; padding wraps round
+  // Samples of one window are mixed with each other only; windows follow one another. 0 unless blocks are shuffled.
+  std::uint64_t window(std::uint64_t position) const noexcept;
   // A stand-in for the sample at `position`, for try 0, 1, ...: the same on every run and every rank count.
   std::uint64_t replacement(std::uint64_t position, std::uint32_t attempt) const noexcept;
 
  private:
+  std::uint64_t sample_of_blocks(std::uint64_t position) const noexcept;
+
   OrderOptions options_;
   std::uint64_t epoch_;
   std::uint64_t start_;
   std::uint64_t steps_;
-  Permutation permutation_;
+  std::uint64_t blocks_ = 0;   // whole ones; what is left over belongs to the last window
+  std::uint64_t windows_ = 1;  // of as many blocks, or one more
+  Permutation permutation_;    // of samples, or of blocks
 };
 
 }  // namespace stoker::dataset

@@ -1,6 +1,7 @@
 #include "stoker/dataset/order.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -15,7 +16,7 @@ namespace {
 
 struct Draw {
   std::uint64_t size, batch, ranks, start, seed, epoch;
-  bool shuffle;
+  Shuffle shuffle;
   LastBatch last;
 };
 
@@ -28,7 +29,11 @@ Draw draw(std::uint64_t trial) {
   d.start = d.size == 0 || random.below(2) == 0 ? 0 : random.below(static_cast<std::uint32_t>(d.size + 1));
   d.seed = random.next();
   d.epoch = random.below(100);
-  d.shuffle = random.below(4) != 0;
+  if (const std::uint32_t how = random.below(5); how < 2) {
+    d.shuffle = {Shuffle::How::blocks, 1 + random.below(50), random.below(1000)};
+  } else {
+    d.shuffle = how != 2;
+  }
   d.last = static_cast<LastBatch>(random.below(3));
   return d;
 }
@@ -190,6 +195,35 @@ TEST(Order, ShufflesEachEpochAndSeedInItsOwnWay) {
   }
   EXPECT_LT(same_epoch, 20u);
   EXPECT_LT(same_seed, 20u);
+}
+
+TEST(Order, MixesWholeBlocksOfNeighboursWithinWindows) {
+  const OrderOptions options{.size = 1037, .shuffle = {Shuffle::How::blocks, 10, 205}, .seed = 3};
+  const Order order(options, 1);
+  std::map<std::uint64_t, std::vector<std::uint64_t>> windows;
+  for (std::uint64_t position = 0; position < 1037; ++position) {
+    windows[order.window(position)].push_back(order.sample(position));
+  }
+  ASSERT_EQ(windows.size(), 6u);  // 103 blocks, at most 20 in each; the last has the 7 samples beyond whole blocks too
+  std::set<std::uint64_t> blocks_seen;
+  for (auto& [number, samples] : windows) {
+    EXPECT_EQ(samples.size(), number == 0 ? 180u : number < 5 ? 170u : 177u);
+    EXPECT_FALSE(std::is_sorted(samples.begin(), samples.end()));
+    std::map<std::uint64_t, std::uint64_t> blocks;
+    std::uint64_t together = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      ++blocks[samples[i] / 10];
+      if (i > 0 && samples[i] / 10 == samples[i - 1] / 10) ++together;
+    }
+    EXPECT_LT(together, samples.size() / 4) << "neighbours still follow one another";
+    for (const auto& [block, count] : blocks) {
+      EXPECT_EQ(count, block < 103 ? 10u : 7u);
+      EXPECT_TRUE(blocks_seen.insert(block).second) << "block " << block << " is in two windows";
+    }
+  }
+  EXPECT_EQ(blocks_seen.size(), 104u);
+  EXPECT_NE(Order(options, 2).sample(0) / 10 + Order(options, 3).sample(0) / 10,
+            Order(options, 4).sample(0) / 10 + Order(options, 5).sample(0) / 10);
 }
 
 TEST(Order, NamesAStandInThatIsAnotherSampleAndTheSameForEveryRankCount) {

@@ -329,7 +329,7 @@ void Loader::Engine::load_state(const State& state) {
   if (state.seed != options_.seed || state.shuffle != options_.shuffle) {
     throw Error(ErrorKind::usage,
                 fmt::format("the saved state has seed={} and shuffle={}, this loader seed={} and shuffle={}",
-                            state.seed, state.shuffle, options_.seed, options_.shuffle),
+                            state.seed, text(state.shuffle), options_.seed, text(options_.shuffle)),
                 "make the loader with the same seed and shuffle");
   }
   start_epoch(state.epoch, state.position);
@@ -362,7 +362,7 @@ Stats Loader::Engine::stats() const {
   stats.io_threads = options_.io_threads;
   stats.memory_limit = options_.memory_limit;
   if (pool_) {
-    const std::uint64_t ring_size = ring_ ? ring_->capacity() : 0;
+    const std::uint64_t ring_size = ring_ ? ring_->capacity() + sweeps_.size() * sweep_bytes_ : 0;
     const SeekStore::Figures seek = seek_ ? seek_->figures() : SeekStore::Figures{};
     stats.seek_files = seek.files;
     stats.seek_bytes = seek.memory_bytes;

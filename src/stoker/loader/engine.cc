@@ -21,6 +21,10 @@ constexpr std::size_t kSlabAlign = 4096;
 constexpr std::uint64_t kLeastScratch = 256 * kKiB;
 constexpr std::uint64_t kUnitBytes = 256 * kKiB;
 constexpr std::uint64_t kMostRows = 100'000'000;
+constexpr std::uint64_t kSweeps = 3;        // one being read, one waiting for the disk, one with the workers
+constexpr std::uint64_t kMostAhead = 2048;  // units in a sweep, and batches in the making
+constexpr std::uint64_t kBlockBytes = 512 * kKiB, kMixedBytes = 64 * kMiB;
+constexpr std::uint64_t kLeastMixed = 16;  // blocks
 
 std::size_t up(std::size_t value, std::size_t align) {
   return (value + align - 1) / align * align;
@@ -99,10 +103,12 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   }
   const dataset::Extent first = dataset_->size() > 0 ? dataset_->extent(0) : dataset::Extent{};
   in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
+  // A batch whose length is known only when all of it was read might not fit into any sweep.
+  const bool sweeps = first.source != nullptr && first.source->is_direct() && !recipe_.varies();
   if (options_.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
-    options_.io_threads = std::clamp(recipe_.is_heavy() ? cores.whole() / 2 : cores.whole(), 1, 4);
+    options_.io_threads = sweeps ? 1 : std::clamp(recipe_.is_heavy() ? cores.whole() / 2 : cores.whole(), 1, 4);
   }
   if (options_.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
   if (options_.io_depth == 0) options_.io_depth = 256;
@@ -122,7 +128,8 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     notes_.push_back(fmt::format("storage=direct: the page cache of this machine ({}) cannot hold {}",
                                  format_bytes(os::memory_limit().bytes), format_bytes(first.source->size_bytes())));
   }
-  divide_memory();
+  choose_blocks();
+  divide_memory(sweeps);
   order_.emplace(make_order(0, 0));
 }
 
@@ -155,8 +162,32 @@ dataset::Order Loader::Engine::make_order(std::uint64_t epoch, std::uint64_t pos
                         epoch, position);
 }
 
-// memory_limit = slabs + encoded bytes + scratch, each a fixed share that is kept by admission.
-void Loader::Engine::divide_memory() {
+// The mean of some samples, evenly spread.
+std::uint64_t Loader::Engine::usual_bytes() const noexcept {
+  const std::uint64_t count = dataset_->size(), looks = std::min<std::uint64_t>(count, 256);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < looks; ++i) sum += dataset_->extent(i * (count / looks)).bytes;
+  return looks == 0 ? 0 : sum / looks;
+}
+
+// What shuffle=blocks leaves open: blocks that any disk reads at its full rate, and as many as mix well.
+void Loader::Engine::choose_blocks() {
+  dataset::Shuffle& shuffle = options_.shuffle;
+  if (shuffle.how != dataset::Shuffle::How::blocks) return;
+  const std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes());
+  if (shuffle.block == 0) {
+    shuffle.block = std::clamp<std::uint64_t>(kBlockBytes / mean, 1, std::max<std::uint64_t>(1, dataset_->size()));
+    shuffle.window = std::max(kMixedBytes / mean / shuffle.block, kLeastMixed) * shuffle.block;
+  }
+  window_rows_ = std::min(shuffle.window, dataset_->size()) / options_.world_size + 1;
+  notes_.push_back(fmt::format("shuffle=blocks: {} neighbours ({}) stay together, {} samples ({}) are mixed",
+                               format_count(shuffle.block), format_bytes(shuffle.block * mean),
+                               format_count(shuffle.window), format_bytes(shuffle.window * mean)));
+}
+
+// memory_limit = slabs + encoded bytes + scratch, each a fixed share that is kept by admission. `sweeps`: the encoded
+// bytes are those of sweeps.
+void Loader::Engine::divide_memory(bool sweeps) {
   const dataset::Facts& facts = dataset_->facts();
   const std::uint64_t limit = options_.memory_limit;
   const std::uint64_t count = std::max<std::uint64_t>(1, dataset_->size());
@@ -167,10 +198,7 @@ void Loader::Engine::divide_memory() {
   const auto on_ring = [&](std::uint64_t bytes) {
     return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
   };
-  const std::uint64_t looks = std::min<std::uint64_t>(count, 256);
-  std::uint64_t mean = 0;
-  for (std::uint64_t i = 0; i < looks && dataset_->size() > 0; ++i) mean += dataset_->extent(i * count / looks).bytes;
-  mean /= looks;
+  const std::uint64_t mean = usual_bytes();
   const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));
   const std::uint64_t largest = on_ring(facts.largest_bytes);
 
@@ -189,7 +217,7 @@ void Loader::Engine::divide_memory() {
     ring_least = (batch + 1) * up(largest, 4096) + kUnitBytes;
   }
   if (in_place_) ring_least = 4096;
-  ring_least = os::Arena::rounded(ring_least);
+  ring_least = (sweeps ? 2 : 1) * os::Arena::rounded(ring_least);
   const std::uint64_t least = 2 * slab + ring_least + scratch_least;
   if (limit < least) {
     throw Error(
@@ -207,7 +235,7 @@ void Loader::Engine::divide_memory() {
     return granted;
   };
   // Before anything else, the largest sample: without room for it, it is an error.
-  if (const std::uint64_t wanted = os::Arena::rounded(up(largest, 4096) + 4096);
+  if (const std::uint64_t wanted = (sweeps ? 2 : 1) * os::Arena::rounded(up(largest, 4096) + 4096);
       !in_place_ && wanted > ring_least && wanted - ring_least <= left) {
     ring_least += grant(wanted - ring_least);
   }
@@ -218,6 +246,14 @@ void Loader::Engine::divide_memory() {
   std::uint64_t ring_wanted = options_.read_ahead != 0
                                   ? options_.read_ahead + largest
                                   : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
+  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, (in_place_ ? 2 * kUnitBytes : kUnitBytes) / usual);
+  const std::uint64_t by_batch = std::max<std::uint64_t>(1, options_.batch_size / (2 * workers));
+  unit_rows_ = recipe_.is_heavy()
+                   ? 1
+                   : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
+  unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
+  const std::uint64_t sweep = std::max(wanted_sweep(on_ring(mean)), ring_least / 2);
+  if (sweeps) ring_wanted = options_.read_ahead != 0 ? std::max(ring_wanted, ring_least) : kSweeps * sweep;
   ring_wanted = in_place_ ? ring_least : os::Arena::rounded(std::max(ring_wanted, ring_least));
   ring_bytes_ = ring_least + grant(std::min(ring_wanted - ring_least, limit / 8));
   const std::uint64_t more_slabs =
@@ -239,17 +275,35 @@ void Loader::Engine::divide_memory() {
   if (slab_limit_ < 2 * slab) slab_limit_ += scratch_limit_, scratch_limit_ = 0;
 
   unit_bytes_ = in_place_ ? 2 * kUnitBytes : std::min(kUnitBytes, ring_bytes_ / 4);
-  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, unit_bytes_ / usual);
-  const std::uint64_t by_batch = std::max<std::uint64_t>(1, options_.batch_size / (2 * workers));
-  unit_rows_ = recipe_.is_heavy()
-                   ? 1
-                   : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
-  unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
+  if (sweeps) share_among_sweeps(sweep, batch * on_ring(mean));
   if (options_.io_batch == 0) options_.io_batch = in_place_ ? unit_rows_ : Unit::kMaxRows;
-  const std::uint64_t ahead = ring_bytes_ / std::max<std::uint64_t>(1, batch * usual);
+  const std::uint64_t held = sweeps ? sweep_count_ * sweep_bytes_ : ring_bytes_;
+  const std::uint64_t ahead = held / std::max<std::uint64_t>(1, batch * (sweeps ? mean : usual));
   // More batches in the making than slabs for them would only be a list of plans.
   const std::uint64_t fit = std::min(options_.prefetch_factor, slab_limit_ / std::max<std::uint64_t>(1, slab));
-  max_pendings_ = std::min<std::uint64_t>(fit, 4096) + 2 + std::min<std::uint64_t>(ahead, 64);
+  max_pendings_ = std::min<std::uint64_t>(fit, 4096) + 2 + std::min<std::uint64_t>(ahead, sweeps ? kMostAhead : 64);
+}
+
+// The memory that one sweep would like, where a row takes `row` bytes of it.
+std::uint64_t Loader::Engine::wanted_sweep(std::uint64_t row) const noexcept {
+  const std::uint64_t rows = std::min<std::uint64_t>(dataset_->size(), std::uint64_t{kMostAhead} * unit_rows_);
+  const std::uint64_t bytes =
+      window_rows_ != 0 ? window_rows_ * row : std::clamp(options_.memory_limit / 16, 4 * kMiB, kMixedBytes);
+  return os::Arena::rounded(std::min(bytes, rows * row) + 4096);
+}
+
+void Loader::Engine::share_among_sweeps(std::uint64_t wanted, std::uint64_t batch_bytes) {
+  sweep_count_ = ring_bytes_ / kSweeps >= wanted ? kSweeps : 2;
+  sweep_bytes_ = ring_bytes_ / sweep_count_;
+  sweep_bytes_ = sweep_bytes_ >= 2 * kMiB ? sweep_bytes_ / (2 * kMiB) * (2 * kMiB) : sweep_bytes_ / 4096 * 4096;
+  first_sweep_bytes_ = std::max(batch_bytes, kMiB);
+  ring_bytes_ = 4096;
+  if (window_rows_ != 0 && sweep_bytes_ < wanted) {
+    notes_.push_back(
+        fmt::format("shuffle=blocks: memory_limit {} has room to read {} of the {} that are mixed at once: "
+                    "reads are smaller than blocks",
+                    format_bytes(options_.memory_limit), format_bytes(sweep_bytes_), format_bytes(wanted)));
+  }
 }
 
 // The memory to give to places in JPEG files, of `room`: fewer places per file rather than fewer files.
@@ -320,10 +374,16 @@ void Loader::Engine::start_threads() {
   });
   // A batch whose length is known only when all of it was read keeps all of its units until then.
   const std::uint64_t batch_units = (options_.batch_size + unit_rows_ - 1) / unit_rows_;
-  const std::uint64_t max_units = std::max<std::uint64_t>(std::min<std::uint64_t>(max_pendings_ * batch_units, 4096),
-                                                          recipe_.varies() ? batch_units : 0) +
-                                  8;
+  const std::uint64_t max_units =
+      std::max<std::uint64_t>(
+          std::min<std::uint64_t>(max_pendings_ * batch_units, sweep_count_ == 0 ? 4096 : kSweeps * kMostAhead),
+          recipe_.varies() ? batch_units : 0) +
+      8;
   ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units + 1);
+  for (std::uint64_t i = 0; i < sweep_count_; ++i) {
+    sweeps_.push_back(std::make_unique<Sweep>(sweep_bytes_));
+    free_sweeps_.push_back(sweeps_.back().get());
+  }
   scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
   queue_.reserve(max_units);
   if (ram_limit_ > 0) fill_ram();
@@ -448,6 +508,13 @@ void Loader::Engine::restart(std::uint64_t epoch, std::uint64_t position) {
       --units_out_;
       free_units_.push_back(std::exchange(stalled_, nullptr));
     }
+    if (plan_sweep_ != nullptr) {
+      const std::scoped_lock lock(mutex_);
+      units_out_ -= plan_sweep_->units.size();
+      free_units_.insert(free_units_.end(), plan_sweep_->units.begin(), plan_sweep_->units.end());
+      free_sweeps_.push_back(std::exchange(plan_sweep_, nullptr));
+    }
+    sweep_most_ = std::min(sweep_bytes_, first_sweep_bytes_);
     plan_pending_ = nullptr;
   }
   std::unique_lock lock(mutex_);
@@ -536,6 +603,7 @@ void Loader::Engine::close() {
     if (!seek_->problem().empty()) notes_.push_back(seek_->problem());
   }
   ring_.reset();
+  sweeps_.clear();
   for (auto& worker : workers_) worker->scratch.release();
   consumer_worker_->scratch.release();
   ram_.reset();

@@ -27,6 +27,7 @@
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/slabs.h"
+#include "stoker/loader/sweep.h"
 #include "stoker/storage/fetcher.h"
 #include "stoker/storage/ram_store.h"
 
@@ -64,6 +65,7 @@ class Loader::Engine {
   struct IoThread : Thread {
     std::unique_ptr<storage::Fetcher> fetcher;
     std::atomic<bool> refused{false};  // its last claim found no room: wake it when there is some
+    Sweep* sweep = nullptr;            // not all of its reads are submitted yet
   };
   struct Worker : Thread {
     explicit Worker(Budget* budget) : scratch(budget) {}
@@ -83,7 +85,11 @@ class Loader::Engine {
   };
 
   // engine.cc: sizes, threads, epochs
-  void divide_memory();
+  void choose_blocks();
+  void divide_memory(bool sweeps);
+  std::uint64_t usual_bytes() const noexcept;
+  std::uint64_t wanted_sweep(std::uint64_t row) const noexcept;
+  void share_among_sweeps(std::uint64_t wanted, std::uint64_t batch_bytes);
   std::uint64_t choose_seek_step(std::uint64_t room);
   std::uint64_t choose_ram(std::uint64_t room);
   void fill_ram();
@@ -98,6 +104,7 @@ class Loader::Engine {
   void io_loop(IoThread& self);
   Unit* claim();
   Unit* plan_unit();
+  Unit* take_unit(Pending& pending);
   bool open_pending();
   bool admit(Unit& unit);
   codec::Bytes resident(std::uint64_t index, const dataset::Extent& extent) const noexcept;
@@ -106,6 +113,16 @@ class Loader::Engine {
   void read_finished(Unit& unit, std::int64_t now);
   void wake_readers() noexcept;
   void note_once(const std::string& note);
+
+  // fetch_sweeps.cc
+  static bool is_sweep(const storage::Fetched& fetched) noexcept;
+  bool extend(Sweep& sweep);
+  Sweep* claim_sweep();
+  void leave(Sweep& sweep);
+  bool submit_sweeps(IoThread& self);
+  void complete_sweep(IoThread& self, const storage::Fetched& fetched);
+  void read_pieces(IoThread& self, Sweep::Read& read, const storage::Fetched& fetched);
+  void finish_pieces(IoThread& self, const Sweep::Read& read, codec::Bytes data);
 
   // prep_stage.cc
   void work_loop(Worker& self, int number);
@@ -152,6 +169,9 @@ class Loader::Engine {
   std::uint32_t unit_rows_ = 1;
   std::uint64_t unit_bytes_ = 0;
   bool in_place_ = false;
+  std::uint64_t sweep_bytes_ = 0;  // 0: rows are read one by one
+  std::uint64_t sweep_count_ = 0, first_sweep_bytes_ = 0;
+  std::uint64_t window_rows_ = 0;  // shuffled blocks: this rank's part of those that are mixed
   int max_workers_ = 1;
   bool auto_workers_ = false;
   bool inline_ = false;  // num_workers = 0: the consumer decodes
@@ -173,7 +193,9 @@ class Loader::Engine {
   std::uint64_t plan_epoch_ = 0, plan_step_ = 0, plan_serial_ = 0;
   Pending* plan_pending_ = nullptr;
   std::uint64_t plan_row_ = 0;
-  Unit* stalled_ = nullptr;  // planned, but there was no room
+  Unit* stalled_ = nullptr;      // planned, but there was no room
+  Sweep* plan_sweep_ = nullptr;  // being filled
+  std::uint64_t sweep_most_ = 0;
 
   // What is in flight. mutex_.
   mutable std::mutex mutex_;
@@ -183,6 +205,8 @@ class Loader::Engine {
   std::vector<Pending*> free_pendings_;
   std::vector<std::unique_ptr<Unit>> unit_pool_;
   std::vector<Unit*> free_units_;
+  std::vector<std::unique_ptr<Sweep>> sweeps_;
+  std::vector<Sweep*> free_sweeps_;
   UnitQueue queue_;
   std::uint64_t queued_rows_ = 0;
   std::uint64_t units_out_ = 0;      // claimed and not yet retired

@@ -71,11 +71,8 @@ bool Loader::Engine::open_pending() {
   return true;
 }
 
-// The next rows of the plan as a unit without room yet. plan_mutex_ is held.
-Unit* Loader::Engine::plan_unit() {
-  while (plan_pending_ == nullptr || plan_row_ == plan_pending_->range.count) {
-    if (!open_pending()) return nullptr;
-  }
+// A unit for the plan's next rows, without any yet; null: all are out. plan_mutex_ is held.
+Unit* Loader::Engine::take_unit(Pending& pending) {
   Unit* unit = nullptr;
   {
     const std::scoped_lock lock(mutex_);
@@ -84,8 +81,8 @@ Unit* Loader::Engine::plan_unit() {
     free_units_.pop_back();
     ++units_out_;
   }
-  Pending& pending = *plan_pending_;
   unit->pending = &pending;
+  unit->sweep = nullptr;
   unit->first_row = static_cast<std::uint32_t>(plan_row_);
   unit->rows = 0;
   unit->block = {};
@@ -94,6 +91,17 @@ Unit* Loader::Engine::plan_unit() {
   unit->measured = false;
   unit->has_fault = false;
   unit->in_place = in_place_;
+  return unit;
+}
+
+// The next rows of the plan as a unit without room yet. plan_mutex_ is held.
+Unit* Loader::Engine::plan_unit() {
+  while (plan_pending_ == nullptr || plan_row_ == plan_pending_->range.count) {
+    if (!open_pending()) return nullptr;
+  }
+  Pending& pending = *plan_pending_;
+  Unit* const unit = take_unit(pending);
+  if (unit == nullptr) return nullptr;
   const storage::Fetcher& fetcher = *io_threads_.front()->fetcher;
   while (plan_row_ < pending.range.count && unit->rows < unit_rows_) {
     Row& row = pending.rows[plan_row_];
@@ -287,7 +295,9 @@ void Loader::Engine::io_loop(IoThread& self) {
   const auto reap = [&](std::chrono::nanoseconds timeout) {
     const std::size_t count = fetcher.wait(finished, timeout);
     charge(self.counters.input_wait_ns);
-    for (std::size_t i = 0; i < count; ++i) complete(self, finished[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      is_sweep(finished[i]) ? complete_sweep(self, finished[i]) : complete(self, finished[i]);
+    }
   };
   try {
     while (true) {
@@ -297,8 +307,8 @@ void Loader::Engine::io_loop(IoThread& self) {
         if (stopping_) return;
         admissions = admissions_;
       }
-      bool refused = false;
-      while (fetcher.room() >= unit_rows_) {
+      bool refused = sweep_bytes_ != 0 && !submit_sweeps(self);
+      while (sweep_bytes_ == 0 && fetcher.room() >= unit_rows_) {
         self.refused.store(true, std::memory_order_relaxed);
         Unit* const unit = claim();
         if (unit == nullptr) {

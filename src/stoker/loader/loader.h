@@ -21,7 +21,7 @@ struct State {
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  // global samples handed out in this epoch, over all ranks
   std::uint64_t seed = 0;
-  bool shuffle = false;
+  dataset::Shuffle shuffle{};
   std::uint64_t size = 0;         // of the data set
   std::uint64_t fingerprint = 0;  // of the data set
 };

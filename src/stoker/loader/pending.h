@@ -65,6 +65,7 @@ struct alignas(64) Unit {
   static constexpr std::uint32_t kMaxRows = 32;
 
   Pending* pending = nullptr;
+  struct Sweep* sweep = nullptr;  // where its bytes are, if it has no block of its own
   std::uint32_t first_row = 0, rows = 0;
   ByteRing::Block block;
   std::uint64_t block_bytes = 0;

@@ -201,7 +201,7 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
   error.stage = "read";
   if (fault.too_large) {
     error.cause = fmt::format("it is {} long, more than the {} that memory_limit leaves for bytes being read",
-                              format_bytes(extent.bytes), format_bytes(ring_bytes_));
+                              format_bytes(extent.bytes), format_bytes(std::max(ring_bytes_, sweep_bytes_)));
     bad.kind = ErrorKind::unavailable;
     bad.hint = "raise memory_limit, or use on_error=\"skip\", \"replace\" or \"zero\"";
   } else if (fault.size_changed) {
@@ -295,6 +295,7 @@ bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& se
 // Gives the unit's bytes back to the ring and the unit to the pool.
 void Loader::Engine::retire(Unit& unit) {
   if (unit.block.data != nullptr) ring_->give_back(unit.block);
+  if (unit.sweep != nullptr) leave(*unit.sweep);
   bool drained = false;
   {
     const std::scoped_lock lock(mutex_);
