@@ -2,15 +2,15 @@
 #include "stoker/prepare/check.h"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stoker/base/units.h"
-#include "stoker/base/version.h"
 
-#include "interrupt.h"
+#include "json_head.h"
+#include "pack_bar.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -54,17 +54,16 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
 }
 
 ordered_json to_json(const CheckReport& report) {
-  ordered_json json = {{"schema", "stoker.check/1"},
-                       {"stoker_version", kVersion},
-                       {"address", report.address},
-                       {"kind", report.kind},
-                       {"sound", report.is_sound()},
-                       {"samples", report.count},
-                       {"bytes", report.bytes},
-                       {"decoded", report.decoded},
-                       {"seconds", report.seconds},
-                       {"broken", report.broken},
-                       {"broken_repaired", report.broken_repaired}};
+  ordered_json json = json_head("check");
+  json.update({{"address", report.address},
+               {"kind", report.kind},
+               {"sound", report.is_sound()},
+               {"samples", report.count},
+               {"bytes", report.bytes},
+               {"decoded", report.decoded},
+               {"seconds", report.seconds},
+               {"broken", report.broken},
+               {"broken_repaired", report.broken_repaired}});
   json["damaged"] = ordered_json::array();
   for (const Damage& damage : report.damaged) {
     json["damaged"].push_back({{"index", damage.index},
@@ -85,21 +84,10 @@ int run_check(const Arguments& arguments) {
   options.decode = arguments.has("--decode");
   options.repair = arguments.has("--repair");
   options.source = arguments.text("--source");
-  std::optional<Bar> bar;
-  std::string phase;
-  options.progress = [&](const prepare::PackProgress& progress) {
-    if (!bar || phase != progress.phase) {
-      phase = progress.phase;
-      bar.reset();
-      bar.emplace(face, phase, progress.total);
-    }
-    const double rate =
-        progress.bytes > 0 && progress.seconds > 0 ? static_cast<double>(progress.bytes) / progress.seconds : -1;
-    bar->update(progress.done, progress.total == 0 ? "files" : "samples", -1, rate);
-    return !interrupted();
-  };
+  PackBar bar(face);
+  options.progress = std::ref(bar);
   const CheckReport report = prepare::check(options);
-  bar.reset();
+  bar.clear();
   if (face.json) {
     answer(to_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   } else {

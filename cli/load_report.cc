@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
-#include "stoker/base/version.h"
 #include "stoker/transform/ops.h"
+
+#include "json_head.h"
 
 namespace stoker::cli {
 namespace {
@@ -287,7 +288,7 @@ ordered_json to_json(const LoadReport& report) {
   const Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
   const measure::Verdict verdict = verdict_of(total);
-  ordered_json json = {{"schema", "stoker.load/1"}, {"stoker_version", kVersion}};
+  ordered_json json = json_head("load");
   json["dataset"] = {{"address", report.address},
                      {"kind", report.kind},
                      {"samples", report.size},

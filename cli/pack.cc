@@ -2,16 +2,16 @@
 #include "stoker/prepare/pack.h"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
-#include "stoker/base/version.h"
 
-#include "interrupt.h"
+#include "json_head.h"
+#include "pack_bar.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -52,6 +52,7 @@ PackOptions pack_options(const Arguments& arguments) {
   if (arguments.text("--num-workers") != "auto")
     options.num_workers = static_cast<int>(std::min<std::uint64_t>(arguments.count("--num-workers", 1), 1024));
   if (arguments.has("--on-error")) options.on_error = loader::parse_on_error(arguments.text("--on-error"));
+  options.seek_index = !arguments.has("--no-seek-index");
   options.force = arguments.has("--force");
   options.dry_run = arguments.has("--dry-run");
   return options;
@@ -108,28 +109,27 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
 }
 
 ordered_json to_json(const PackReport& report) {
-  ordered_json json = {{"schema", "stoker.pack/1"},
-                       {"stoker_version", kVersion},
-                       {"source", report.source},
-                       {"source_kind", report.source_kind},
-                       {"destination", report.destination},
-                       {"dry_run", report.dry_run},
-                       {"up_to_date", report.idle},
-                       {"kind", name(report.kind)},
-                       {"content", report.content},
-                       {"count", report.count},
-                       {"shards", report.shards},
-                       {"bytes", report.bytes},
-                       {"source_bytes", report.source_bytes},
-                       {"added", report.added},
-                       {"changed", report.changed},
-                       {"removed", report.removed},
-                       {"kept", report.kept},
-                       {"relabelled", report.relabelled},
-                       {"resumed", report.resumed},
-                       {"written_bytes", report.written_bytes},
-                       {"seconds", report.seconds},
-                       {"measured_samples", report.measured_samples}};
+  ordered_json json = json_head("pack");
+  json.update({{"source", report.source},
+               {"source_kind", report.source_kind},
+               {"destination", report.destination},
+               {"dry_run", report.dry_run},
+               {"up_to_date", report.idle},
+               {"kind", name(report.kind)},
+               {"content", report.content},
+               {"count", report.count},
+               {"shards", report.shards},
+               {"bytes", report.bytes},
+               {"source_bytes", report.source_bytes},
+               {"added", report.added},
+               {"changed", report.changed},
+               {"removed", report.removed},
+               {"kept", report.kept},
+               {"relabelled", report.relabelled},
+               {"resumed", report.resumed},
+               {"written_bytes", report.written_bytes},
+               {"seconds", report.seconds},
+               {"measured_samples", report.measured_samples}});
   json["skipped"] = ordered_json::array();
   for (const dataset::PackSkipped& skipped : report.skipped)
     json["skipped"].push_back({{"name", skipped.name}, {"cause", skipped.cause}});
@@ -144,21 +144,10 @@ int run_pack(const Arguments& arguments) {
   }
   const Face face = make_face(arguments, color);
   PackOptions options = pack_options(arguments);
-  std::optional<Bar> bar;
-  std::string phase;
-  options.progress = [&](const prepare::PackProgress& progress) {
-    if (!bar || phase != progress.phase) {
-      phase = progress.phase;
-      bar.reset();
-      bar.emplace(face, phase, progress.total);
-    }
-    const double rate =
-        progress.bytes > 0 ? static_cast<double>(progress.bytes) / std::max(1e-9, progress.seconds) : -1;
-    bar->update(progress.done, progress.total == 0 ? "files" : "samples", -1, rate);
-    return !interrupted();
-  };
+  PackBar bar(face);
+  options.progress = std::ref(bar);
   const PackReport report = prepare::make_pack(options);
-  bar.reset();
+  bar.clear();
   if (face.json) {
     answer(to_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   } else {
@@ -193,6 +182,7 @@ const Verb& pack_verb() {
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
        {"how",
         {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
+         {"--no-seek-index", "", "", "encoded JPEG files: do not note places from which crops can be decoded"},
          {"--dry-run", "", "", "say what would be done, how large it would be and how long it would take", true},
          {"--force", "", "", "replace a pack of another source or with other settings", true},
          {"--num-workers", "N", "auto", "threads that decode"},

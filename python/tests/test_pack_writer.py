@@ -2,9 +2,12 @@
 
 import json
 import pathlib
+import random
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -71,6 +74,44 @@ for first in range(len(writer), 10**9, 100):
     index = np.load(tmp_path / "x.pack" / "index.npy")
     assert list(index["id"]) == list(range(count)) and (index["label"] == index["id"] % 7).all()
     assert (np.load(tmp_path / "x.pack" / "data-00000.npy") == rows(range(count))).all()
+
+
+def test_killed_at_any_of_twenty_moments_it_goes_on_and_makes_the_same_pack(tmp_path):
+    program = """
+import sys, numpy as np, stoker
+with stoker.PackWriter(sys.argv[1], shard_size="1MiB") as writer:
+    for first in range(0, 6000, 50):
+        ids = np.arange(first, first + 50)
+        if not writer.has(ids).all():
+            writer.append(np.repeat(ids.astype(np.float32)[:, None], 500, axis=1), ids, ids % 7)
+        if first % 500 == 0:
+            writer.flush()
+            print(first, flush=True)
+"""
+
+    def run(dest, kill_after=None):
+        process = subprocess.Popen([sys.executable, "-c", program, str(dest)], stdout=subprocess.PIPE, text=True)
+        if kill_after is not None:
+            process.stdout.readline()  # it writes now
+            try:
+                process.wait(kill_after)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+        process.communicate()
+        return process.returncode
+
+    started = time.monotonic()
+    assert run(tmp_path / "whole.pack") == 0
+    spread = (time.monotonic() - started) / 2  # importing is the other half
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole.pack").iterdir()}
+    chance, killed = random.Random(42), 0
+    for moment in range(20):
+        killed += run(tmp_path / "x.pack", chance.uniform(0, spread)) != 0
+        if moment % 4 == 3:
+            assert run(tmp_path / "x.pack") == 0
+            assert {path.name: path.read_bytes() for path in (tmp_path / "x.pack").iterdir()} == whole
+            shutil.rmtree(tmp_path / "x.pack")
+    assert killed > 0
 
 
 def test_a_finished_pack_can_be_added_to_and_replaced(tmp_path):

@@ -201,6 +201,28 @@ def many(tmp_path):
     return tmp_path / "data"
 
 
+def write_jpeg(path, seed):
+    """In place of a sound of that name: a picture of about 25 KB."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    pixels = np.random.default_rng(seed).integers(0, 256, (24, 32, 3), np.uint8)
+    image.fromarray(pixels).resize((320, 240)).save(path.with_suffix(".jpg"), quality=97, subsampling=0)
+
+
+def test_a_seek_index_is_noted_unless_it_is_declined(stoker, tmp_path):
+    for i in range(6):
+        write_jpeg(tmp_path / "data" / f"{i}.jpg", seed=i)
+    done = stoker("pack", "data", "x.pack", "--no-seek-index")
+    assert done.returncode == 0 and not (tmp_path / "x.pack" / "seek.bin").exists()
+    assert packed(stoker, "data", "x.pack", "--no-seek-index")["up_to_date"]
+    found = packed(stoker, "data", "x.pack")
+    assert (found["up_to_date"], found["kept"], found["written_bytes"]) == (False, 6, 0)
+    assert (tmp_path / "x.pack" / "seek.bin").read_bytes()[:7] == b"STKSEEK"
+    assert packed(stoker, "data", "x.pack")["up_to_date"]
+    assert stoker("check", "x.pack", "--decode").returncode == 0
+
+
 def start(binary, environment, cwd, *words):
     return subprocess.Popen([binary, *words], cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -210,16 +232,23 @@ def wait_for(path, process):
         pass
 
 
-@pytest.mark.parametrize("kind", [["--samples", "20000"], ["--kind", "encoded"]], ids=["raw", "encoded"])
+@pytest.mark.parametrize("kind", [["--samples", "20000"], ["--kind", "encoded"], ["jpeg"]], ids=["raw", "encoded", "jpeg"])
 def test_killed_at_any_moment_it_goes_on_and_makes_the_same_pack(stoker, binary, environment, many, tmp_path, kind):
+    if kind == ["jpeg"]:  # with a seek.bin
+        kind, write = [], write_jpeg
+        for path in many.glob("*/*.wav"):
+            write_jpeg(path, seed=int(path.stem))
+    else:
+        def write(path, seed):
+            write_wav(path, frames=20_000, seed=seed)
     command = ["pack", "data", "x.pack", "--shard-size", "1MiB", *kind]
     pack, chance = tmp_path / "x.pack", random.Random(42)
     assert stoker(*command).returncode == 0
     first = contents(pack)
     for i in range(0, 300, 7):
-        write_wav(many / "c9" / f"{i:03}.wav", frames=20_000, seed=1000 + i)  # new, changed and removed ones
+        write(many / "c9" / f"{i:03}.wav", seed=1000 + i)  # new, changed and removed ones
     for i in range(0, 300, 11):
-        (many / f"c{i % 4}" / f"{i:03}.wav").unlink()
+        next((many / f"c{i % 4}").glob(f"{i:03}.*")).unlink()
     assert stoker(*command).returncode == 0
     second = contents(pack)
     assert first.keys() != second.keys()
@@ -257,6 +286,7 @@ def test_killed_at_any_moment_it_goes_on_and_makes_the_same_pack(stoker, binary,
             assert found == contents(again)
         assert sorted(path.name for path in tmp_path.iterdir() if path.name != "fresh.pack") == ["data", "x.pack"]
     assert resumed > 0, "no kill came while shards were being written"
+    assert stoker("check", "x.pack", "--decode").returncode == 0
 
 
 def fresh_names(files):

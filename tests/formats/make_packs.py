@@ -1,6 +1,6 @@
-"""Makes raw.pack and encoded.pack, which every later version must read: STOKER_BIN=... python3 tests/formats/make_packs.py
+"""Makes raw.pack, encoded.pack and seek.pack, which every later version must read: STOKER_BIN=... python3 tests/formats/make_packs.py
 
-They are kept as version 1 wrote them; run it again only for a pack of a new version, under a new name.
+Needs Pillow. They are kept as version 1 wrote them; run it again only for a pack of a new version, under a new name.
 """
 
 import json
@@ -9,6 +9,8 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+
+from PIL import Image
 
 FOLDER = pathlib.Path(__file__).parent
 FILES = {"pictures/gray/gray.jpg": "gray.jpg", "pictures/rgb/a.b.png": "rgb.png", "pictures/rgb/yuv420.JPG": "yuv420.jpg",
@@ -20,7 +22,11 @@ with tempfile.TemporaryDirectory() as made:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(FOLDER / source, path)
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    for pack, source, words in (("encoded.pack", "pictures", []), ("raw.pack", "sounds", ["--dtype", "int16", "--samples", "60"])):
+    photo = pathlib.Path(made) / "photos" / "a.jpg"
+    photo.parent.mkdir()
+    Image.linear_gradient("L").convert("RGB").save(photo, quality=97, subsampling=0)
+    os.utime(photo, (1_700_000_000, 1_700_000_000))
+    for pack, source, words in (("encoded.pack", "pictures", []), ("seek.pack", "photos", []), ("raw.pack", "sounds", ["--dtype", "int16", "--samples", "60"])):
         if (FOLDER / pack).exists():
             continue
         subprocess.run([os.environ["STOKER_BIN"], "pack", f"{made}/{source}", FOLDER / pack, *words], check=True)

@@ -28,5 +28,7 @@ struct SeekIndex {
 
 // MCUs of a JPEG file, as its header says; 0 for files whose places cannot be noted (progressive, CMYK, not a JPEG).
 std::uint32_t seekable_mcus(std::span<const std::byte> file) noexcept;
+// Whether this CPU runs the decoder that notes and uses places at all.
+bool can_seek() noexcept;
 
 }  // namespace stoker::codec

@@ -35,19 +35,20 @@ struct Extent {
 
 // What is true of the whole data set.
 struct Facts {
-  std::string address;                    // as the user gave it
-  std::string kind;                       // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
-                                          // wrappers add to it: "folder, subset 1000"
-  std::uint64_t fingerprint = 0;          // of names, sizes and labels; a resumed run compares it
-  std::uint64_t total_bytes = 0;          // of the stored samples
+  std::string address;            // as the user gave it
+  std::string kind;               // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
+                                  // wrappers add to it: "folder, subset 1000"
+  std::uint64_t fingerprint = 0;  // of names, sizes and labels; a resumed run compares it
+  std::uint64_t total_bytes = 0;  // of the stored samples
   std::uint64_t largest_bytes = 0;
   LabelKind label_kind = LabelKind::none;
   std::vector<std::string> classes;       // sorted names, where labels are class indices
   std::vector<std::string> columns;       // further columns of an index.csv, by name
   std::optional<codec::ArrayInfo> array;  // npy, raw pack: of all samples together; the first dimension counts them
   std::string seek_path;                  // where places in its JPEG files may be kept; empty: nowhere
-  bool sizes_may_be_stale = false;        // sizes come from a cached listing: a different size at read time is not an error
-  std::vector<std::string> notes;         // things worth saying once: skipped hidden files, ignored extensions, loops
+  std::string pack_seek_path;             // where a pack brings them along; empty: it does not
+  bool sizes_may_be_stale = false;  // sizes come from a cached listing: a different size at read time is not an error
+  std::vector<std::string> notes;   // things worth saying once: skipped hidden files, ignored extensions, loops
 };
 
 class Dataset {
@@ -56,11 +57,11 @@ class Dataset {
 
   virtual const Facts& facts() const noexcept = 0;
   virtual std::uint64_t size() const noexcept = 0;
-  virtual std::uint64_t id(std::uint64_t index) const noexcept = 0;       // stable under additions; below 2^63
+  virtual std::uint64_t id(std::uint64_t index) const noexcept = 0;  // stable under additions; below 2^63
   virtual Extent extent(std::uint64_t index) const noexcept = 0;
   virtual Label label(std::uint64_t index) const noexcept = 0;
-  virtual codec::Media media(std::uint64_t index) const noexcept = 0;     // by name; content decides at decode time
-  virtual std::string name(std::uint64_t index) const = 0;                // for people: relative path, or "x.npy[17]"
+  virtual codec::Media media(std::uint64_t index) const noexcept = 0;  // by name; content decides at decode time
+  virtual std::string name(std::uint64_t index) const = 0;             // for people: relative path, or "x.npy[17]"
   virtual double column(std::size_t column, std::uint64_t index) const noexcept = 0;  // NaN where not a number
   virtual std::string column_text(std::size_t, std::uint64_t) const { return {}; }    // as it was written
 
@@ -78,41 +79,43 @@ class Dataset {
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-// Called now and then while a scan runs: files seen so far. Returning false ends the scan with Error(unavailable, "interrupted").
+// Called now and then while a scan runs: files seen so far. Returning false ends the scan with Error(unavailable,
+// "interrupted").
 using Progress = std::function<bool(std::uint64_t seen)>;
 
 struct OpenOptions {
-  std::string label;                       // index.csv: the label column; empty: `label` where there is one
+  std::string label;  // index.csv: the label column; empty: `label` where there is one
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
-  std::string cache_dir;                   // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
+  std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
-  int threads = 0;                         // of the scan; 0: effective cores
+  int threads = 0;  // of the scan; 0: effective cores
   Progress progress;
-  std::function<std::int64_t()> now_ns;    // since 1970; empty: the system's clock (tests pass their own)
+  std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)
   // Narrowing and widening, in this order.
-  std::uint64_t class_subset = 0;          // 0: all classes
+  std::uint64_t class_subset = 0;  // 0: all classes
   std::uint64_t class_subset_seed = 42;
-  std::uint64_t subset = 0;                // 0: all samples
+  std::uint64_t subset = 0;  // 0: all samples
   std::uint64_t subset_seed = 42;
-  std::uint64_t inflate = 1;               // repeat the data set so many times without copying
+  std::uint64_t inflate = 1;  // repeat the data set so many times without copying
 };
 
 // `address`: a folder, a .csv, a .npy, a .pack, a .tar or several as shards-{000..099}.tar (later s3://). Throws Error.
 // Folder: classes are the sub-folders, sorted, as with torchvision's ImageFolder; a flat folder has no labels.
 // .csv: the path column is the first found of path, file, filename, file_name, filepath, file_path, relative_path,
 // rel_path, image, image_path, img_path, img, png_path, jpg_path, jpeg_path, wav_path, audio_path, audio, npy_path,
-// npz_path (in any case), else the first whose first value is a file. Paths are below the csv's folder, or the one above
-// if that folder is `_index`. The file must not be rewritten in place while open (a new one renamed over it is fine).
+// npz_path (in any case), else the first whose first value is a file. Paths are below the csv's folder, or the one
+// above if that folder is `_index`. The file must not be rewritten in place while open (a new one renamed over it is
+// fine).
 DatasetPtr open(const std::string& address, const OpenOptions& options = {});
 // A list of files with labels; `label_kind` none ignores the labels. Sizes are looked up (in parallel).
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
                      const OpenOptions& options = {});
 
 // The wrappers that OpenOptions names, for use on any data set.
-DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);        // sorted by index
-DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices);            // in the order given
-DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);       // classes are renumbered
-DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                                // copies have ids of their own
+DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);   // sorted by index
+DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices);       // in the order given
+DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);  // classes are renumbered
+DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                           // copies have ids of their own
 
 // {"seed":…, "count":…, "ids":[…], "paths":[…]}: what a subset holds, written whole or not at all.
 void write_subset_json(const Dataset& dataset, std::uint64_t seed, const std::string& path);

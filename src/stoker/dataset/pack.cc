@@ -238,6 +238,7 @@ class PackDataset final : public Packed {
     facts_.kind = fmt::format("{} pack", stoker::dataset::name(manifest_.kind));
     facts_.fingerprint = manifest_.fingerprint;
     if (manifest_.kind == PackKind::encoded) facts_.seek_path = seek_path(options, real_path_of(address));
+    if (manifest_.file(kPackSeek) != nullptr) facts_.pack_seek_path = fmt::format("{}/{}", address, kPackSeek);
     facts_.label_kind = manifest_.label_kind;
     facts_.classes = manifest_.classes;
     facts_.columns = manifest_.columns;

@@ -22,6 +22,7 @@ inline constexpr std::string_view kPackJson = "pack.json";
 inline constexpr std::string_view kPackIndex = "index.npy";
 inline constexpr std::string_view kPackNames = "names.txt";
 inline constexpr std::string_view kPackColumns = "columns.csv";  // only where the source has further columns
+inline constexpr std::string_view kPackSeek = "seek.bin";        // only where JPEG files were looked through
 
 // One row of index.npy, as it lies in the file (little endian). numpy sees the same names.
 struct PackRow {

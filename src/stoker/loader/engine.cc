@@ -309,7 +309,19 @@ void Loader::Engine::share_among_sweeps(std::uint64_t wanted, std::uint64_t batc
 // The memory to give to places in JPEG files, of `room`: fewer places per file rather than fewer files.
 std::uint64_t Loader::Engine::choose_seek_step(std::uint64_t room) {
   constexpr std::uint32_t kFinest = 8, kCoarsest = 64;  // MCUs; see docs/benchmarks.md for what they cost and give
-  if (options_.seek_index == UseSeekIndex::off || recipe_.seekable_mcus() == 0) return 0;
+  if (options_.seek_index == UseSeekIndex::off) return 0;
+  if (const std::string& path = dataset_->facts().pack_seek_path; !path.empty()) {
+    std::string why;
+    auto packed = std::make_shared<SeekFile>(SeekFile::open(path, why));
+    if (why.empty() && !packed->rows().empty()) {
+      seek_options_.packed = std::move(packed);
+      seek_options_.limit_bytes = std::min<std::uint64_t>(room, 2 * kMiB);  // for the odd file that it does not have
+      return seek_options_.limit_bytes;
+    }
+    if (!why.empty())
+      notes_.push_back(fmt::format("`{}` is not used: {}; `stoker check --repair` makes it anew", path, why));
+  }
+  if (recipe_.seekable_mcus() == 0) return 0;
   const auto need = [&](std::uint32_t step) {
     // With half as much again for pictures larger than the first.
     return dataset_->stored_count() * (256 + recipe_.seekable_mcus() / step * sizeof(codec::Checkpoint) * 3 / 2) +
@@ -387,7 +399,7 @@ void Loader::Engine::start_threads() {
   scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
   queue_.reserve(max_units);
   if (ram_limit_ > 0) fill_ram();
-  if (seek_options_.limit_bytes > 0) {
+  if (seek_options_.limit_bytes > 0 || seek_options_.packed) {
     seek_ = std::make_unique<SeekStore>(seek_options_);
     if (!seek_->note().empty()) notes_.push_back(seek_->note());
   }

@@ -1,5 +1,6 @@
 #include "stoker/loader/seek_file.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -10,6 +11,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/file.h"
 
@@ -29,7 +31,8 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 constexpr std::array<char, 8> kMagic = {'S', 'T', 'K', 'S', 'E', 'E', 'K', '\0'};
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
+constexpr std::size_t kMuch = 256 * kMiB;
 
 std::span<const std::byte> bytes_of(const Checkpoint* places, std::size_t count) noexcept {
   return std::as_bytes(std::span(places, count));
@@ -80,6 +83,16 @@ SeekFile SeekFile::open(const std::string& path, std::string& why) {
   return file;
 }
 
+const SeekRow* SeekFile::find(std::uint64_t identity) const noexcept {
+  const auto at = std::lower_bound(rows_.begin(), rows_.end(), identity,
+                                   [](const SeekRow& row, std::uint64_t wanted) { return row.identity < wanted; });
+  return at != rows_.end() && at->identity == identity ? &*at : nullptr;
+}
+
+void SeekFile::read_ahead() const noexcept {
+  if (mapping_.bytes().size() <= kMuch) mapping_.advise(os::Advice::will_need);
+}
+
 std::span<const Checkpoint> SeekFile::places(const SeekRow& row) const noexcept {
   const std::span<const std::byte> bytes = mapping_.bytes();
   if (row.known == 0 || row.known > row.total || row.step == 0 || row.offset % alignof(Checkpoint) != 0) return {};
@@ -99,6 +112,9 @@ void write_seek_file(const std::string& path, std::span<SeekRecord> records) {
     table.push_back(record.row);
     at += record.row.known * sizeof(Checkpoint);
   }
+  std::sort(table.begin(), table.end(), [](const SeekRow& a, const SeekRow& b) {
+    return a.identity != b.identity ? a.identity < b.identity : a.sample < b.sample;
+  });
   const std::span<const std::byte> rows = std::as_bytes(std::span(table));
   const Header header{.magic = kMagic,
                       .version = kVersion,

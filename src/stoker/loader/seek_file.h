@@ -1,6 +1,6 @@
-// A file of seek places: a header, a table with one row per JPEG file, and their places behind it. Numbers are little
-// endian. Rows and table are checksummed, and nothing in them is believed before it was checked. Immutable once open;
-// safe from any thread.
+// A file of seek places, beside a data set in the cache or seek.bin of a pack: a header, a table with one row per JPEG
+// file, and their places behind it (docs/format.md). Numbers are little endian. Rows and table are checksummed, and
+// nothing in them is believed before it was checked. Immutable once open; safe from any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,9 @@ struct SeekRow {
   std::uint32_t total = 0;     // places that the whole picture has
   std::uint32_t step = 0;      // MCUs between places
   std::uint32_t check = 0;     // of the places
+  std::uint64_t sample = 0;    // of the pack; 0 in the cache
 };
-static_assert(sizeof(SeekRow) == 32);
+static_assert(sizeof(SeekRow) == 40);
 
 class SeekFile {
  public:
@@ -30,9 +31,11 @@ class SeekFile {
   // otherwise.
   static SeekFile open(const std::string& path, std::string& why);
 
-  std::span<const SeekRow> rows() const noexcept { return rows_; }
+  std::span<const SeekRow> rows() const noexcept { return rows_; }  // by identity, ascending
+  const SeekRow* find(std::uint64_t identity) const noexcept;       // null: it has none
   // The places of a row; empty if they are not what was written.
   std::span<const codec::Checkpoint> places(const SeekRow& row) const noexcept;
+  void read_ahead() const noexcept;  // of the disk, in the background, unless that would be much
 
  private:
   os::Mapping mapping_;
@@ -44,7 +47,7 @@ struct SeekRecord {
   SeekRow row;  // offset and check are filled in
   const codec::Checkpoint* places = nullptr;
 };
-// Whole or not at all. Throws Error.
+// Whole or not at all; places lie in the order of the records. Throws Error.
 void write_seek_file(const std::string& path, std::span<SeekRecord> records);
 
 }  // namespace stoker::loader

@@ -47,6 +47,7 @@ std::uint64_t identity_of(codec::Bytes file) noexcept {
 
 SeekStore::SeekStore(SeekOptions options) : options_(std::move(options)), budget_(options_.limit_bytes) {
   if (!options_.path.empty()) load();
+  if (options_.packed) options_.packed->read_ahead();
 }
 
 SeekStore::~SeekStore() {
@@ -164,6 +165,18 @@ bool SeekStore::check_saved(Entry& entry, std::uint32_t total) noexcept {
 
 void SeekStore::lease(codec::Bytes file, Lease& lease) noexcept {
   const std::uint64_t identity = identity_of(file);
+  if (options_.packed) {
+    const SeekRow* const row = options_.packed->find(identity);
+    const std::span<const Checkpoint> places =
+        row != nullptr ? options_.packed->places(*row) : std::span<const Checkpoint>();
+    if (!places.empty()) {
+      lease.store_ = this;
+      // The decoder writes places only behind those that are known, and here all are.
+      lease.index_ = {
+          .step = row->step, .places = {const_cast<Checkpoint*>(places.data()), places.size()}, .known = row->known};
+      return;
+    }
+  }
   Shard& shard = shard_of(identity);
   Entry* entry = nullptr;
   {
@@ -226,7 +239,8 @@ void SeekStore::finish(Lease& lease) noexcept {
 }
 
 SeekStore::Figures SeekStore::figures() const noexcept {
-  return {files_.load(std::memory_order_relaxed), places_.load(std::memory_order_relaxed),
+  const std::uint64_t packed = options_.packed ? options_.packed->rows().size() : 0;
+  return {packed + files_.load(std::memory_order_relaxed), places_.load(std::memory_order_relaxed),
           unsaved_places_.load(std::memory_order_relaxed), budget_.used_bytes()};
 }
 

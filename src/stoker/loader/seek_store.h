@@ -3,12 +3,14 @@
 // is known by its content, so that copies, subsets and inflated data sets share what was learnt, and a file that was
 // changed is simply another one. Safe from any thread.
 //
-// On disk: one file per data set, read like hostile input; see seek_file.h.
+// On disk: one file per data set, read like hostile input; see seek_file.h. A pack may bring such a file, which is
+// mapped and takes no memory of the store's: its pages are the page cache's.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -31,6 +33,7 @@ struct SeekOptions {
   std::uint32_t step = 8;         // MCUs between places
   std::string path;               // loaded now and saved later; empty: neither
   std::uint64_t files = 0;        // in the data set; once as many were seen, save() forgets those that were not
+  std::shared_ptr<const SeekFile> packed;  // seek.bin of a pack, asked first; null: there is none
 };
 
 class SeekStore {
@@ -48,12 +51,12 @@ class SeekStore {
     Lease& operator=(const Lease&) = delete;
     ~Lease();
 
-    codec::SeekIndex* index() noexcept { return entry_ != nullptr ? &index_ : nullptr; }  // null: nothing to gain
+    codec::SeekIndex* index() noexcept { return store_ != nullptr ? &index_ : nullptr; }  // null: nothing to gain
 
    private:
     friend class SeekStore;
     SeekStore* store_ = nullptr;
-    Entry* entry_ = nullptr;
+    Entry* entry_ = nullptr;  // null: the places are those of a pack
     bool extends_ = false;
     codec::SeekIndex index_;
   };

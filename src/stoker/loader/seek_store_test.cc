@@ -220,7 +220,7 @@ TEST_F(Seeking, AFileOfAnotherVersionIsNamedAndMadeAnew) {
     store.finish_saving();
   }
   std::string bytes = read();
-  bytes[8] = 2;
+  bytes[8] = 1;
   write(bytes);
   {
     SeekStore store(options());

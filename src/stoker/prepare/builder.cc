@@ -377,6 +377,7 @@ void PackBuilder::close(const Interrupted& interrupted) {
   std::vector<JournalRow> rows = writer_->rows();
   pack_.settings = "{}";
   pack_.shards.clear();
+  pack_.files.clear();
   if (base_) {
     pack_.columns = base_->manifest().columns;
     for (const dataset::PackShard& shard : base_->manifest().shards) {

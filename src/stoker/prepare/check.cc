@@ -1,10 +1,11 @@
 #include "stoker/prepare/check.h"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,17 +18,17 @@
 #include "stoker/os/fd.h"
 #include "stoker/prepare/repair.h"
 #include "stoker/prepare/sample_stream.h"
+#include "stoker/prepare/seek_record.h"
 
 namespace stoker::prepare {
 namespace {
 
 using dataset::Packed;
 using dataset::PackKind;
-using Clock = std::chrono::steady_clock;
 
 class Checking {
  public:
-  explicit Checking(const CheckOptions& options) : options_(options) {}
+  explicit Checking(const CheckOptions& options) : options_(options), progress_(options.progress) {}
 
   CheckReport run() {
     report_.address = options_.address;
@@ -40,18 +41,13 @@ class Checking {
         throw Error(ErrorKind::usage, fmt::format("cannot repair `{}`: it is not a pack", options_.address));
       check_samples();
     }
-    report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    report_.seconds = progress_.seconds();
     return std::move(report_);
   }
 
  private:
   bool say(std::string_view phase, std::uint64_t done, std::uint64_t total) {
-    if (!options_.progress) return true;
-    const auto now = Clock::now();
-    if (now - said_ < std::chrono::milliseconds(100)) return true;
-    said_ = now;
-    return options_.progress(
-        {phase, done, total, report_.bytes, std::chrono::duration<double>(now - started_).count()});
+    return progress_(phase, done, total, report_.bytes);
   }
 
   void check_pack() {
@@ -74,16 +70,26 @@ class Checking {
     const dataset::PackManifest& manifest = pack->manifest();
     if (manifest.kind == PackKind::encoded) check_tars(*pack, shards);
     check_other_files(manifest);
+    loader::SeekFile seek;
+    std::string seek_problem = open_pack_seek(options_.address, manifest, seek);
+    std::unordered_map<std::uint64_t, const loader::SeekRow*> seek_rows;
+    for (const loader::SeekRow& row : seek.rows()) seek_rows.emplace(row.sample, &row);
+    std::atomic<bool> seek_differs{false};
     forget_cached(manifest);
     read_all(*pack, [&](StreamedSample& sample) {
       if (hash_bytes(sample.bytes) != pack->row(sample.index).xxh3) {
         sample.problem = "its bytes are not those that were packed (the checksum differs)";
-      } else if (options_.decode && manifest.kind == PackKind::encoded) {
-        sample.problem = decode_problem(sample.bytes);
+        return;
       }
+      if (options_.decode && manifest.kind == PackKind::encoded) sample.problem = decode_problem(sample.bytes);
+      const auto found = seek_rows.find(sample.index);
+      if (found != seek_rows.end() && !is_noted(sample.bytes, seek, *found->second, options_.decode))
+        seek_differs.store(true, std::memory_order_relaxed);
     });
+    if (seek_problem.empty() && seek_differs.load()) seek_problem = "seek.bin has places of other files than these";
+    if (!seek_problem.empty()) report_.broken.push_back(seek_problem);
     if (!options_.repair || (report_.damaged.empty() && report_.broken.empty())) return;
-    repair(options_, pack, shards, report_.damaged);
+    repair(options_, pack, shards, !seek_problem.empty(), report_.damaged);
     report_.broken_repaired = true;
   }
 
@@ -136,6 +142,7 @@ class Checking {
     for (const dataset::PackShard& shard : manifest.shards) named.insert(shard.name);
     for (const dataset::PackFile& file : manifest.files) {
       named.insert(file.name);
+      if (file.name == dataset::kPackSeek) continue;  // see open_pack_seek
       try {
         const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, file.name));
         if (bytes.size() != file.bytes || hash_bytes(bytes) != file.xxh3)
@@ -202,8 +209,7 @@ class Checking {
   }
 
   const CheckOptions& options_;
-  const Clock::time_point started_ = Clock::now();
-  Clock::time_point said_{};
+  ProgressTeller progress_;
   CheckReport report_;
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,11 +12,11 @@ namespace stoker::prepare {
 
 struct CheckOptions {
   std::string address;
-  std::string label;                                  // index.csv: the label column
-  bool decode = false;                                // decode every sample wholly
-  bool repair = false;                                // of a pack: make the damaged samples anew from its source
-  std::string source;                                 // repair: where the source is now, if it was moved
-  std::function<bool(const PackProgress&)> progress;  // as that of PackOptions
+  std::string label;    // index.csv: the label column
+  bool decode = false;  // decode every sample wholly
+  bool repair = false;  // of a pack: make the damaged samples anew from its source
+  std::string source;   // repair: where the source is now, if it was moved
+  TellProgress progress;
 };
 
 struct Damage {

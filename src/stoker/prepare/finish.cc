@@ -34,13 +34,12 @@ void append_csv(std::string& out, std::string_view field) {
 
 void write_index(const std::string& folder, const dataset::Dataset& source, std::vector<JournalRow> rows,
                  dataset::PackManifest& pack) {
-  std::sort(rows.begin(), rows.end(), [](const JournalRow& a, const JournalRow& b) { return a.position < b.position; });
+  sort_rows(rows);
   const dataset::Facts& facts = source.facts();
   pack.count = rows.size();
   pack.label_kind = facts.label_kind;
   pack.classes = facts.classes;
   pack.columns = facts.columns;
-  pack.files.clear();
   const auto add = [&](std::string_view name, std::string_view bytes) {
     os::write_file(fmt::format("{}/{}", folder, name), bytes);
     pack.files.push_back({std::string(name), bytes.size(), hash_text(bytes)});
@@ -82,11 +81,11 @@ void write_index(const std::string& folder, const dataset::Dataset& source, std:
     }
     add(dataset::kPackColumns, table);
   }
-  write_manifest(folder, pack);
+  os::write_file(fmt::format("{}/{}", folder, dataset::kPackJson), dataset::to_json(pack));
 }
 
-void write_manifest(const std::string& folder, const dataset::PackManifest& pack) {
-  os::write_file(fmt::format("{}/{}", folder, dataset::kPackJson), dataset::to_json(pack));
+void sort_rows(std::vector<JournalRow>& rows) {
+  std::sort(rows.begin(), rows.end(), [](const JournalRow& a, const JournalRow& b) { return a.position < b.position; });
 }
 
 std::string normal_json(const std::string& json) {

@@ -12,12 +12,12 @@
 namespace stoker::prepare {
 
 // Writes the files into `folder`, pack.json last. `rows` in any order; positions are samples of `source`, which has
-// names, labels and columns. Fills in what of `pack` follows from them.
+// names, labels and columns. Fills in what of `pack` follows from them; `pack.files` has those that are there already.
 void write_index(const std::string& folder, const dataset::Dataset& source, std::vector<JournalRow> rows,
                  dataset::PackManifest& pack);
 
-void write_manifest(const std::string& folder, const dataset::PackManifest& pack);  // pack.json alone
-std::string normal_json(const std::string& json);                                   // as a manifest gives it back
-std::uint64_t folder_bytes(const std::string& folder);                              // of the plain files in it
+void sort_rows(std::vector<JournalRow>& rows);          // by position
+std::string normal_json(const std::string& json);       // as a manifest gives it back
+std::uint64_t folder_bytes(const std::string& folder);  // of the plain files in it
 
 }  // namespace stoker::prepare

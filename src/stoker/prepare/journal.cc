@@ -21,7 +21,7 @@ constexpr std::string_view kMagic = "STKJRNL1";
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 
 struct Head {
-  std::uint64_t cursor, shard, shard_bytes, side_bytes, shard_done, rows, text_bytes;
+  std::uint64_t cursor, shard, shard_bytes, seek_bytes, shard_done, rows, text_bytes;
 };
 
 std::string path_of(const std::string& folder) {
@@ -45,7 +45,7 @@ std::size_t parse(std::string_view bytes, std::uint64_t plan, std::vector<Journa
     std::memcpy(&sum, bytes.data() + at + whole, sizeof sum);
     if (hash_text(bytes.substr(at, whole), plan) != sum) break;
     if (records != nullptr) {
-      JournalRecord record{head.cursor, head.shard, head.shard_bytes, head.side_bytes, head.shard_done != 0, {}, {}};
+      JournalRecord record{head.cursor, head.shard, head.shard_bytes, head.seek_bytes, head.shard_done != 0, {}, {}};
       record.rows.resize(head.rows);
       if (head.rows > 0)
         std::memcpy(record.rows.data(), bytes.data() + at + sizeof head, head.rows * sizeof(JournalRow));
@@ -97,7 +97,7 @@ Journal::Journal(const std::string& folder, std::uint64_t plan, bool go_on) : pa
 }
 
 void Journal::add(const JournalRecord& record) {
-  const Head head{record.cursor,     record.shard,       record.shard_bytes, record.side_bytes,
+  const Head head{record.cursor,     record.shard,       record.shard_bytes, record.seek_bytes,
                   record.shard_done, record.rows.size(), record.text.size()};
   std::string out(reinterpret_cast<const char*>(&head), sizeof head);
   out.append(reinterpret_cast<const char*>(record.rows.data()), record.rows.size() * sizeof(JournalRow));

@@ -27,7 +27,7 @@ struct JournalRecord {
   std::uint64_t cursor = 0;       // samples of the plan that were dealt with, skipped ones too
   std::uint64_t shard = 0;        // which new shard, from 0
   std::uint64_t shard_bytes = 0;  // of it on the disk
-  std::uint64_t side_bytes = 0;   // of the side data on the disk
+  std::uint64_t seek_bytes = 0;   // of the spilled seek places on the disk
   bool shard_done = false;
   std::vector<JournalRow> rows;  // since the record before
   std::string text;              // what the writer adds: names, bad samples

@@ -8,7 +8,6 @@
 #include "stoker/prepare/pack.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -25,13 +24,13 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
-#include "stoker/dataset/side_file.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/os/file.h"
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/payloads.h"
 #include "stoker/prepare/plan.h"
+#include "stoker/prepare/seek_record.h"
 #include "stoker/prepare/shards_writer.h"
 #include "stoker/prepare/tar_names.h"
 
@@ -41,11 +40,6 @@ namespace {
 using dataset::DatasetPtr;
 using dataset::Packed;
 using dataset::PackKind;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
-}
 
 // The folder of a pattern is made absolute, the pattern itself stays.
 std::string absolute(const std::string& address) {
@@ -63,25 +57,27 @@ std::string absolute(const std::string& address) {
 class Packing {
  public:
   explicit Packing(const PackOptions& options)
-      : options_(options), folder_(options.destination), started_(Clock::now()) {}
+      : options_(options), folder_(options.destination), progress_(options.progress) {}
 
   PackReport run() {
     open_source();
     content_ = decide_content(source_, options_);
     settings_ = content_.settings(options_);
+    seeks_ = options_.seek_index && content_.kind == PackKind::encoded && codec::can_seek() && has_jpeg(*source_);
     open_base();
     const SourceState state =
         look_at_source(*source_, [&](std::uint64_t seen) { return say("looking at files", seen, source_->size()); });
-    plan_ = make_plan(*source_, state, base_.get(), content_.kind, options_.shard_size, hash_text(settings_));
+    plan_ = make_plan(*source_, state, base_.get(), content_.kind, options_.shard_size,
+                      hash_text(seeks_ ? settings_ + "seek" : settings_));
     state_ = &state;
     fill_report();
-    if (plan_.is_idle() && base_ && !options_.dry_run) {
+    if (plan_.is_idle() && base_ && !options_.dry_run && !lacks_seek()) {
       report_.idle = true;
       remove_flat_folder(folder_.part());  // of a run that was killed with its work done
       report_.count = base_->size();
       report_.shards = base_->manifest().shards.size();
       measure_pack();
-      report_.seconds = seconds_since(started_);
+      report_.seconds = progress_.seconds();
       return std::move(report_);
     }
     if (content_.kind == PackKind::encoded) names_.emplace(*source_);
@@ -96,11 +92,7 @@ class Packing {
 
  private:
   bool say(std::string_view phase, std::uint64_t done, std::uint64_t total) {
-    if (!options_.progress) return true;
-    const auto now = Clock::now();
-    if (now - said_ < std::chrono::milliseconds(100)) return true;
-    said_ = now;
-    return options_.progress({phase, done, total, writer_ ? writer_->bytes() : 0, seconds_since(packing_since_)});
+    return progress_(phase, done, total, writer_ ? writer_->bytes() : 0);
   }
 
   void open_source() {
@@ -176,7 +168,8 @@ class Packing {
     for (const Plan::Loose& loose : plan_.loose) {
       bytes += content_.kind == PackKind::raw
                    ? content_.row_bytes()
-                   : 3 * dataset::kTarBlock + dataset::tar_padded(state_->bytes[loose.position]);
+                   : 3 * dataset::kTarBlock + dataset::tar_padded(state_->bytes[loose.position]) +
+                         (seeks_ ? state_->bytes[loose.position] / kSeekShare : 0);
     }
     return bytes + 160 * source_->size() + 64 * kKiB;
   }
@@ -214,7 +207,7 @@ class Packing {
     shards.first_shard = plan_.kept_shards.size();
     shards.first_number = plan_.next_number;
     shards.sync_bytes = options_.sync_bytes;
-    shards.side = options_.side && content_.kind == PackKind::encoded;
+    shards.seek = seeks_;
     return shards;
   }
 
@@ -226,7 +219,7 @@ class Packing {
     sample.position = i;
     sample.payload = payload.bytes;
     sample.xxh3 = payload.xxh3;
-    sample.side = payload.side;
+    sample.seek = payload.seek;
     sample.row.id = static_cast<std::int64_t>(source_->id(i));
     const dataset::Label label = source_->label(i);
     sample.row.label = dataset::label_bits(label, facts.label_kind);
@@ -247,7 +240,7 @@ class Packing {
   }
 
   void write() {
-    packing_since_ = Clock::now();
+    progress_.restart();
     if (!options_.force && ::access(fmt::format("{}/{}", folder_.part(), kShape).c_str(), F_OK) == 0) {
       throw Error(ErrorKind::usage,
                   fmt::format("cannot make the pack `{}`: `{}` holds rows that a program wrote and did not finish",
@@ -325,11 +318,8 @@ class Packing {
                               folder_.destination(), format_count(source_->size()), pack.skipped.front().name,
                               pack.skipped.front().cause));
     }
-    write_index(folder_.part(), *source_, rows, pack);
-    if (options_.side && content_.kind == PackKind::encoded) {
-      add_side_file(rows, pack);
-      write_manifest(folder_.part(), pack);
-    }
+    if (seeks_) add_seek(rows, pack);
+    write_index(folder_.part(), *source_, std::move(rows), pack);
     folder_.commit(pack);
     report_.skipped = pack.skipped;
     report_.count = pack.count;
@@ -337,30 +327,18 @@ class Packing {
     report_.written_bytes = writer_->bytes();
     if (content_.kind == PackKind::encoded) report_.content = pack.content;
     measure_pack();
-    report_.seconds = seconds_since(packing_since_);
+    report_.seconds = progress_.seconds();
   }
 
-  // Parts of new samples come from the spill, those of kept ones from the old pack's file.
-  void add_side_file(std::vector<JournalRow>& rows, dataset::PackManifest& pack) const {
-    std::sort(rows.begin(), rows.end(),
-              [](const JournalRow& a, const JournalRow& b) { return a.position < b.position; });
-    const std::string name = options_.side->file();
-    std::optional<SpilledParts> spilled;
-    if (!plan_.loose.empty()) spilled.emplace(folder_.part());
-    std::optional<dataset::SideFile> old;
-    if (base_ && base_->manifest().file(name) != nullptr)
-      old.emplace(fmt::format("{}/{}", folder_.destination(), name), base_->size());
-    std::map<std::uint64_t, std::uint64_t> kept(plan_.kept.begin(), plan_.kept.end());
-    const std::string path = fmt::format("{}/{}", folder_.part(), name);
-    dataset::write_side_file(path, rows.size(), [&](std::uint64_t i) -> std::span<const std::byte> {
-      if (const auto found = kept.find(rows[i].position); found != kept.end()) {
-        if (!old) return {};
-        return old->of(found->second);
-      }
-      return spilled->of(rows[i].position);
-    });
-    const std::vector<std::byte> bytes = storage::read_file(path);
-    pack.files.push_back({name, bytes.size(), hash_bytes(bytes)});
+  // The pack that is there was made without noting places.
+  bool lacks_seek() const { return seeks_ && base_->manifest().file(dataset::kPackSeek) == nullptr; }
+
+  void add_seek(std::vector<JournalRow>& rows, dataset::PackManifest& pack) {
+    sort_rows(rows);
+    const KeptPlaces kept(base_, true, plan_.kept);
+    const auto keep_going = [&](std::uint64_t done, std::uint64_t total) { return say("noting places", done, total); };
+    if (!kept.complete(*writer_->spill(), keep_going)) throw Error(ErrorKind::unavailable, "interrupted");
+    write_pack_seek(folder_.part(), rows, kept, pack);
   }
 
   void measure_pack() { report_.bytes = folder_bytes(folder_.destination()); }
@@ -380,7 +358,7 @@ class Packing {
       os::make_folders(scratch);
       ShardsOptions shards = shards_options();
       shards.folder = scratch;
-      const Clock::time_point begin = Clock::now();
+      progress_.restart();
       {
         ShardsWriter writer(shards);
         PackOptions lenient = options_;
@@ -397,7 +375,7 @@ class Packing {
         if (payloads.interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
         writer.finish();
       }
-      seconds = seconds_since(begin);
+      seconds = progress_.seconds();
       measured = count;
       remove_flat_folder(scratch);
       if (count == total || seconds > 0.5) break;
@@ -411,12 +389,12 @@ class Packing {
 
   const PackOptions& options_;
   PackFolder folder_;
-  Clock::time_point started_, packing_since_ = Clock::now();
-  Clock::time_point said_{};
+  ProgressTeller progress_;
   DatasetPtr source_;
   std::shared_ptr<const Packed> base_;
   Content content_;
   std::string settings_;
+  bool seeks_ = false;  // places in JPEG files are noted
   Plan plan_;
   const SourceState* state_ = nullptr;
   std::optional<TarNames> names_;  // encoded

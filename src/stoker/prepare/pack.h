@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,26 +11,9 @@
 #include "stoker/base/dtype.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/loader/options.h"
+#include "stoker/prepare/progress.h"
 
 namespace stoker::prepare {
-
-struct PackProgress {
-  std::string_view phase;             // "scanning", "packing", "writing"
-  std::uint64_t done = 0, total = 0;  // samples; total 0: not known
-  std::uint64_t bytes = 0;            // written
-  double seconds = 0;                 // since packing began
-};
-
-// Something to be recorded of every file of an encoded pack while it is packed, and kept as one more file of the pack
-// (dataset/side_file.h), such as places inside JPEG files from which decoding can start. Samples that a repack keeps
-// keep what was recorded of them.
-class SideRecord {
- public:
-  virtual ~SideRecord() = default;
-  virtual std::string file() const = 0;  // its name in the pack: "seek.bin"
-  // From any thread. Leaves `part` empty where there is nothing to record. The same bytes must give the same part.
-  virtual void record(codec::Media media, codec::Bytes payload, std::vector<std::byte>& part) const noexcept = 0;
-};
 
 struct PackOptions {
   std::string source, destination;
@@ -46,14 +28,12 @@ struct PackOptions {
   std::uint64_t shard_size = 1'000'000'000;  // bytes
   std::uint64_t memory_limit = 0;            // 0: that of a loader
   int num_workers = loader::kAuto;
-  loader::OnError on_error = loader::OnError::raise;    // or skip
-  std::shared_ptr<const SideRecord> side;               // null: nothing is recorded
-  bool force = false;                                   // replace a pack of another source or with other settings
-  bool dry_run = false;                                 // say what would be done, and how long it would take
+  loader::OnError on_error = loader::OnError::raise;  // or skip
+  bool seek_index = true;  // encoded: note places in JPEG files (seek_record.h), for loaders to start from
+  bool force = false;      // replace a pack of another source or with other settings
+  bool dry_run = false;    // say what would be done, and how long it would take
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds
-  // About ten times a second, on the calling thread; false ends the run with Error(unavailable, "interrupted"), and a
-  // later run goes on.
-  std::function<bool(const PackProgress&)> progress;
+  TellProgress progress;                                // a run that it ends is gone on with by a later one
 };
 
 struct PackReport {

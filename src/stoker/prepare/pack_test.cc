@@ -17,7 +17,6 @@
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/packed.h"
-#include "stoker/dataset/side_file.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/loader/loader.h"
 #include "stoker/loader/made_data.h"
@@ -461,84 +460,6 @@ TEST(PackInterrupted, AFullDiskLeavesNothingHalfMadeAndALaterRunGoesOn) {
       EXPECT_EQ(contents(options.destination), whole);
       EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"data", "x.pack"}));
     }
-  }
-}
-
-// Records the last bytes of each payload that begins with RIFF.
-class LastBytes final : public SideRecord {
- public:
-  std::string file() const override { return "last.bin"; }
-  void record(codec::Media media, codec::Bytes payload, std::vector<std::byte>& part) const noexcept override {
-    if (media == codec::Media::wav) part.assign(payload.end() - 2, payload.end());
-  }
-};
-
-void expect_last_bytes(const std::string& path) {
-  const auto pack = dataset::open_packed(path);
-  const dataset::SideFile side(path + "/last.bin", pack->size());
-  for (std::uint64_t i = 0; i < pack->size(); ++i) {
-    std::byte last[2];
-    const dataset::Extent extent = pack->extent(i);
-    const storage::Read read{extent.offset + extent.bytes - 2, last};
-    extent.source->read({&read, 1});
-    ASSERT_EQ(side.of(i).size(), 2u) << pack->name(i);
-    ASSERT_EQ(std::memcmp(side.of(i).data(), last, 2), 0) << pack->name(i);
-  }
-}
-
-TEST(PackSide, WhatIsRecordedOfASampleStaysWithItThroughRepacks) {
-  const Folder folder;
-  make_sounds(folder);
-  PackOptions options = encoded(folder);
-  options.side = std::make_shared<LastBytes>();
-  make_pack(options);
-  expect_last_bytes(options.destination);
-  add_sound(folder, "ant/50.wav", 50);
-  add_sound(folder, "cat/02.wav", 200);
-  fs::remove(folder.path("data/dog/09.wav"));
-  make_pack(options);
-  expect_last_bytes(options.destination);
-  EXPECT_TRUE(make_pack(options).idle);
-}
-
-TEST(PackSide, IsTheSameAfterAnInterruption) {
-  const Folder folder;
-  for (std::int16_t i = 0; i < 60; ++i) add_sound(folder, fmt::format("a/{:02}.wav", i), i, 50'000);
-  PackOptions options = encoded(folder);
-  options.side = std::make_shared<LastBytes>();
-  make_pack(options);
-  const auto whole = contents(options.destination);
-  for (const std::uint32_t skip : {0, 2, 4}) {
-    fs::remove_all(options.destination);
-    {
-      const os::InjectFault full(os::Call::write, {.error_number = ENOSPC, .skip = skip, .times = 1'000'000});
-      EXPECT_EQ(error_of([&] { make_pack(options); }).kind(), ErrorKind::unavailable);
-    }
-    make_pack(options);
-    EXPECT_EQ(contents(options.destination), whole);
-  }
-}
-
-TEST(PackSide, AFileThatIsBrokenIsRefused) {
-  const Folder folder;
-  dataset::write_side_file(folder.path("s"), 3, [](std::uint64_t i) {
-    static const std::byte parts[3] = {};
-    return std::span<const std::byte>(parts, i);
-  });
-  const dataset::SideFile side(folder.path("s"), 3);
-  EXPECT_EQ(side.of(0).size(), 0u);
-  EXPECT_EQ(side.of(2).size(), 2u);
-  EXPECT_EQ(side.of(3).size(), 0u);
-  EXPECT_EQ(error_of([&] { dataset::SideFile(folder.path("s"), 4); }).kind(), ErrorKind::corrupt);
-  std::ifstream file(folder.path("s"), std::ios::binary);
-  const std::string sound{std::istreambuf_iterator<char>(file), {}};
-  for (std::size_t at = 0; at < sound.size() - 3; ++at) {
-    std::string bytes = sound;
-    bytes[at] = static_cast<char>(bytes[at] ^ 0x80);
-    folder.write("t", bytes);
-    EXPECT_EQ(error_of([&] { dataset::SideFile(folder.path("t"), 3); }).kind(), ErrorKind::corrupt) << at;
-    folder.write("t", sound.substr(0, at));
-    EXPECT_NE(error_of([&] { dataset::SideFile(folder.path("t"), 3); }).message(), "nothing was thrown") << at;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/loader/sample_read.h"
+#include "stoker/prepare/seek_record.h"
 
 namespace stoker::prepare {
 namespace {
@@ -257,10 +258,10 @@ Payloads::Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Pa
     }
   }
   StreamOptions streaming;
-  streaming.work = [record = content_.kind == PackKind::encoded ? options.side : nullptr](StreamedSample& sample) {
+  streaming.work = [seeks = content_.kind == PackKind::encoded && options.seek_index](StreamedSample& sample) {
     sample.xxh3 = hash_bytes(sample.bytes);
     describe(sample);
-    if (record) record->record(sample.media, sample.bytes, sample.side);
+    if (seeks && sample.media == codec::Media::jpeg) note_places(sample.bytes, sample.seek);
   };
   if (!from_base.empty()) from_base_.stream = std::make_unique<SampleStream>(*base_, std::move(from_base), streaming);
   if (from_source.empty()) return;
@@ -336,7 +337,7 @@ bool Payloads::next(Payload& payload, const std::function<bool()>& keep_going) {
     payload.height = sample->height, payload.width = sample->width, payload.channels = sample->channels;
     payload.frames = sample->frames;
     payload.extension = extension_of(sample->media);
-    payload.side = sample->side;
+    payload.seek = sample->seek;
     if (loose.base != Plan::kNone) {
       const dataset::PackRow row = base_->row(loose.base);
       payload.height = row.height, payload.width = row.width, payload.channels = row.channels,

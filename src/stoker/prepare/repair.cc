@@ -15,6 +15,7 @@
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/payloads.h"
+#include "stoker/prepare/seek_record.h"
 #include "stoker/prepare/shards_writer.h"
 #include "stoker/prepare/tar_names.h"
 
@@ -28,6 +29,7 @@ PackOptions options_of(const dataset::PackManifest& pack) {
   PackOptions options;
   options.source = pack.source;
   options.kind = pack.kind;
+  options.seek_index = pack.file(dataset::kPackSeek) != nullptr;
   if (!json.is_object()) return options;
   const auto text = [&](const char* key) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
@@ -49,8 +51,13 @@ namespace {
 class Repair {
  public:
   Repair(const CheckOptions& options, std::shared_ptr<const Packed> pack, const std::set<std::uint32_t>& shards,
-         std::vector<Damage>& damaged)
-      : options_(options), pack_(std::move(pack)), shards_(shards), damaged_(damaged), folder_(options.address) {}
+         bool seek_is_broken, std::vector<Damage>& damaged)
+      : options_(options),
+        pack_(std::move(pack)),
+        shards_(shards),
+        seek_is_broken_(seek_is_broken),
+        damaged_(damaged),
+        folder_(options.address) {}
 
   void run() {
     packing_ = options_of(pack_->manifest());
@@ -121,7 +128,7 @@ class Repair {
   }
 
   void write() {
-    if (loose_.empty()) return;
+    if (loose_.empty() && !seek_is_broken_) return;
     const dataset::PackManifest& old = pack_->manifest();
     Content content;
     content.kind = old.kind;
@@ -141,6 +148,7 @@ class Repair {
     shards.dtype = old.dtype;
     shards.shape = old.shape;
     shards.first_shard = kept_shards_.size();
+    shards.seek = packing_.seek_index;
     for (const dataset::PackShard& shard : old.shards)
       shards.first_number = std::max(shards.first_number, dataset::shard_number(shard.name) + 1);
     folder_.make_part();
@@ -177,6 +185,7 @@ class Repair {
     sample.row = pack_->row(payload.position);
     sample.payload = payload.bytes;
     sample.xxh3 = payload.xxh3;
+    sample.seek = payload.seek;
     std::string member, cls, json;
     if (pack_->manifest().kind == PackKind::encoded) {
       member = names.member(payload.position, payload.extension);
@@ -190,6 +199,7 @@ class Repair {
   void finish(ShardsWriter& writer) {
     dataset::PackManifest pack = pack_->manifest();
     pack.shards.clear();
+    pack.files.clear();
     std::map<std::uint32_t, std::uint32_t> renumbered;
     for (const std::uint32_t s : kept_shards_) {
       renumbered[s] = static_cast<std::uint32_t>(pack.shards.size());
@@ -203,30 +213,27 @@ class Repair {
       row.row.shard = renumbered[row.row.shard];
       rows.push_back(row);
     }
+    if (packing_.seek_index) add_seek(writer, rows, pack);
     write_index(folder_.part(), *pack_, std::move(rows), pack);
-    keep_side_files(pack);
     folder_.commit(pack);
   }
 
-  // What was recorded of the samples is still true: they are the same. A file that is broken itself is left out.
-  void keep_side_files(dataset::PackManifest& pack) const {
-    for (const dataset::PackFile& file : pack_->manifest().files) {
-      if (pack.file(file.name) != nullptr) continue;
-      try {
-        const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, file.name));
-        if (bytes.size() != file.bytes || hash_bytes(bytes) != file.xxh3) continue;
-      } catch (const Error&) {
-        continue;
-      }
-      folder_.take_over(file.name);
-      pack.files.push_back(file);
-    }
-    write_manifest(folder_.part(), pack);
+  void add_seek(ShardsWriter& writer, std::vector<JournalRow>& rows, dataset::PackManifest& pack) const {
+    sort_rows(rows);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> same;
+    for (const std::uint64_t i : kept_) same.emplace_back(i, i);
+    const KeptPlaces kept(pack_, !seek_is_broken_, same);
+    const auto keep_going = [&](std::uint64_t done, std::uint64_t total) {
+      return !options_.progress || options_.progress({"noting places", done, total, writer.bytes(), 0});
+    };
+    if (!kept.complete(*writer.spill(), keep_going)) throw Error(ErrorKind::unavailable, "interrupted");
+    write_pack_seek(folder_.part(), rows, kept, pack);
   }
 
   const CheckOptions& options_;
   std::shared_ptr<const Packed> pack_;
   const std::set<std::uint32_t>& shards_;
+  const bool seek_is_broken_;
   std::vector<Damage>& damaged_;
   PackFolder folder_;
   PackOptions packing_;
@@ -242,8 +249,8 @@ class Repair {
 }  // namespace
 
 void repair(const CheckOptions& options, std::shared_ptr<const Packed> pack, const std::set<std::uint32_t>& shards,
-            std::vector<Damage>& damaged) {
-  Repair(options, std::move(pack), shards, damaged).run();
+            bool seek_is_broken, std::vector<Damage>& damaged) {
+  Repair(options, std::move(pack), shards, seek_is_broken, damaged).run();
 }
 
 }  // namespace stoker::prepare

@@ -13,9 +13,10 @@
 namespace stoker::prepare {
 
 // `pack` was opened with its problems listed; `shards` are those to be written anew though their samples may be sound.
-// Sets Damage::repaired or not_repaired. Throws Error where nothing could be repaired.
+// `seek_is_broken`: seek.bin is noted anew, from the payloads. Sets Damage::repaired or not_repaired. Throws Error
+// where nothing could be repaired.
 void repair(const CheckOptions& options, std::shared_ptr<const dataset::Packed> pack,
-            const std::set<std::uint32_t>& shards, std::vector<Damage>& damaged);
+            const std::set<std::uint32_t>& shards, bool seek_is_broken, std::vector<Damage>& damaged);
 
 // The options that `settings` of a manifest stand for, for the same pack again.
 PackOptions options_of(const dataset::PackManifest& pack);

@@ -30,7 +30,7 @@ struct StreamedSample {
   std::uint64_t frames = 0;
   codec::Media media = codec::Media::unknown;
   std::string problem;
-  std::vector<std::byte> side;
+  std::vector<std::byte> seek;  // note_places()
 };
 
 struct StreamOptions {

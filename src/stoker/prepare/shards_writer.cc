@@ -48,6 +48,11 @@ void ShardsWriter::resume() {
       break;
     }
   }
+  if (options_.seek && !records.empty()) {
+    std::error_code error;
+    const auto there = std::filesystem::file_size(fmt::format("{}/{}", options_.folder, kSpill), error);
+    if (error || there < records.back().seek_bytes) records.clear();
+  }
   bool open = false;
   std::uint64_t open_bytes = 0;
   for (JournalRecord& record : records) {
@@ -70,8 +75,8 @@ void ShardsWriter::resume() {
   noted_rows_ = rows_.size();
   noted_skipped_ = skipped_.size();
   noted_names_ = names_.size();
-  if (options_.side)
-    spill_ = std::make_unique<SideSpill>(options_.folder, records.empty() ? 0 : records.back().side_bytes);
+  if (options_.seek)
+    spill_ = std::make_unique<SeekSpill>(options_.folder, records.empty() ? 0 : records.back().seek_bytes);
   journal_ = std::make_unique<Journal>(options_.folder, options_.plan, !records.empty());
   if (open && open_bytes > 0)
     file_ = std::make_unique<ShardFile>(fmt::format("{}/{}", options_.folder, shards_.back().name), open_bytes);
@@ -121,7 +126,7 @@ void ShardsWriter::append(const NewSample& sample) {
     if (!sample.cls.empty()) add_member(key + ".cls", bytes_of(sample.cls));
     if (!sample.json.empty()) add_member(key + ".json", bytes_of(sample.json));
   }
-  if (spill_) spill_->append(sample.position, sample.side);
+  if (spill_) spill_->append(sample.position, sample.seek);
   rows_.push_back(row);
   if (!sample.name.empty()) names_.emplace_back(sample.name);
   ++shards_.back().count;
@@ -147,7 +152,7 @@ void ShardsWriter::note(bool shard_done) {
   JournalRecord record;
   if (spill_) {
     spill_->sync();
-    record.side_bytes = spill_->bytes();
+    record.seek_bytes = spill_->bytes();
   }
   record.cursor = cursor_;
   record.shard = shards_.empty() ? 0 : shards_.size() - 1;

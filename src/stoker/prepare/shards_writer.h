@@ -14,8 +14,8 @@
 
 #include "stoker/dataset/pack_format.h"
 #include "stoker/prepare/journal.h"
+#include "stoker/prepare/seek_spill.h"
 #include "stoker/prepare/shard_file.h"
-#include "stoker/prepare/side_spill.h"
 
 namespace stoker::prepare {
 
@@ -30,7 +30,7 @@ struct ShardsOptions {
   std::uint64_t first_number = 0;                       // in its name
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a note in the journal at least so often
   std::chrono::nanoseconds sync_every = std::chrono::seconds(5);
-  bool side = false;  // keep NewSample::side, in a spill (side_spill.h)
+  bool seek = false;  // keep NewSample::seek, in a spill (seek_spill.h)
 };
 
 struct NewSample {
@@ -42,7 +42,7 @@ struct NewSample {
   // encoded
   std::string_view member;          // its name in the tar: key.jpg
   std::string_view cls, json;       // what lies beside it under the same key; empty: nothing
-  std::span<const std::byte> side;  // recorded with it (ShardsOptions::side)
+  std::span<const std::byte> seek;  // noted of it (ShardsOptions::seek); empty: nothing
 };
 
 class ShardsWriter {
@@ -57,7 +57,8 @@ class ShardsWriter {
   void skip(std::string_view name, std::string_view cause);
   void checkpoint();  // notes everything so far; append does it by itself when it is due
   void checkpoint_if_due();
-  void finish();  // closes the last shard
+  void finish();                                        // closes the last shard
+  SeekSpill* spill() noexcept { return spill_.get(); }  // null without ShardsOptions::seek
 
   // Complete after finish().
   const std::vector<JournalRow>& rows() const noexcept { return rows_; }
@@ -75,7 +76,7 @@ class ShardsWriter {
   ShardsOptions options_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<ShardFile> file_;
-  std::unique_ptr<SideSpill> spill_;
+  std::unique_ptr<SeekSpill> spill_;
   std::uint64_t cursor_ = 0, bytes_ = 0, noted_bytes_ = 0;
   std::chrono::steady_clock::time_point noted_at_;
   std::vector<JournalRow> rows_;

@@ -365,6 +365,10 @@ bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& regio
 
 }  // namespace stoker::codec::jpeg
 
+bool stoker::codec::can_seek() noexcept {
+  return jpeg::runs_fast_code();
+}
+
 std::uint32_t stoker::codec::seekable_mcus(Bytes file) noexcept {
   jpeg::Frame frame;
   return jpeg::runs_fast_code() && jpeg::read_headers(file, frame) ? jpeg::mcus_of(frame) : 0;

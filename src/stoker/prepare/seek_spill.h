@@ -1,5 +1,5 @@
-// Side data of a pack in the order in which its samples are written, until the pack is finished: a file in the folder
-// where it is made, which survives a kill up to what the journal knows. One thread.
+// Seek places of a pack's JPEG files in the order in which its samples are written, until the pack is finished: a file
+// in the folder where it is made, which survives a kill up to what the journal knows. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace stoker::prepare {
 
-inline constexpr std::string_view kSpill = ".side";
+inline constexpr std::string_view kSpill = ".seek";
 
-class SideSpill {
+class SeekSpill {
  public:
-  SideSpill(const std::string& folder, std::uint64_t keep_bytes);  // throws Error
+  SeekSpill(const std::string& folder, std::uint64_t keep_bytes);  // throws Error
 
   std::uint64_t bytes() const noexcept { return bytes_; }
-  void append(std::uint64_t position, std::span<const std::byte> part);
-  void sync();  // on the disk when it returns
+  void append(std::uint64_t position, std::span<const std::byte> part);  // of a multiple of 4 bytes
+  void sync();                                                           // on the disk when it returns
 
  private:
   void write_out();
@@ -32,7 +32,7 @@ class SideSpill {
   std::uint64_t bytes_ = 0;
 };
 
-// What a spill holds, by position in the pack.
+// What a spill holds, by position in the pack; parts begin at multiples of 4.
 class SpilledParts {
  public:
   explicit SpilledParts(const std::string& folder);  // throws Error

@@ -1,5 +1,5 @@
 // Each part: position (u64), length (u64), bytes; in the machine's byte order.
-#include "stoker/prepare/side_spill.h"
+#include "stoker/prepare/seek_spill.h"
 
 #include <cerrno>
 #include <cstring>
@@ -21,13 +21,13 @@ struct Head {
 
 }  // namespace
 
-SideSpill::SideSpill(const std::string& folder, std::uint64_t keep_bytes)
+SeekSpill::SeekSpill(const std::string& folder, std::uint64_t keep_bytes)
     : path_(fmt::format("{}/{}", folder, kSpill)), bytes_(keep_bytes) {
   fd_ = os::Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(keep_bytes)) != 0) throw system_error(errno, "write", path_);
 }
 
-void SideSpill::append(std::uint64_t position, std::span<const std::byte> part) {
+void SeekSpill::append(std::uint64_t position, std::span<const std::byte> part) {
   if (part.empty()) return;
   const Head head{position, part.size()};
   waiting_.append(reinterpret_cast<const char*>(&head), sizeof head);
@@ -36,7 +36,7 @@ void SideSpill::append(std::uint64_t position, std::span<const std::byte> part) 
   if (waiting_.size() >= kWriteAt) write_out();
 }
 
-void SideSpill::write_out() {
+void SeekSpill::write_out() {
   for (std::string_view left = waiting_; !left.empty();) {
     const ssize_t written = ::write(fd_.get(), left.data(), left.size());
     if (written < 0 && errno == EINTR) continue;
@@ -46,7 +46,7 @@ void SideSpill::write_out() {
   waiting_.clear();
 }
 
-void SideSpill::sync() {
+void SeekSpill::sync() {
   write_out();
   if (::fdatasync(fd_.get()) != 0) throw system_error(errno, "write to the disk", path_);
 }
