@@ -1,0 +1,90 @@
+#include "stoker/os/child.h"
+
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "stoker/base/error.h"
+
+extern char** environ;
+
+namespace stoker::os {
+namespace {
+
+sigset_t gated() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (!environment.contains(text.substr(0, text.find('=')))) variables.push_back(text);
+  }
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  std::vector<char*> argv, envp;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  sigaddset(&defaults, SIGINT);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error_number = posix_spawnp(&pid_, argv[0], nullptr, &attributes, argv.data(), envp.data());
+  posix_spawnattr_destroy(&attributes);
+  if (error_number != 0) {
+    const Error error = system_error(error_number, "run", command[0]);
+    throw Error(error.kind(), error.message(),
+                "name the command as the shell would find it, such as `python train.py`");
+  }
+}
+
+std::optional<Ended> Child::ended() noexcept {
+  if (ended_) return ended_;
+  int status = 0;
+  const pid_t got = waitpid(pid_, &status, WNOHANG);
+  if (got < 0 && errno == ECHILD) return ended_ = Ended{.code = 2, .signal = 0};
+  if (got != pid_) return std::nullopt;
+  ended_ = WIFSIGNALED(status) ? Ended{.code = 128 + WTERMSIG(status), .signal = WTERMSIG(status)}
+                               : Ended{.code = WEXITSTATUS(status), .signal = 0};
+  return ended_;
+}
+
+void Child::send(int signal) noexcept {
+  if (!ended_) kill(pid_, signal);
+}
+
+SignalGate::SignalGate() {
+  const sigset_t set = gated();
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+SignalGate::~SignalGate() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+std::optional<SignalGate::Caught> SignalGate::wait(std::chrono::nanoseconds timeout) noexcept {
+  const sigset_t set = gated();
+  const timespec time = {.tv_sec = timeout.count() / 1'000'000'000, .tv_nsec = timeout.count() % 1'000'000'000};
+  siginfo_t info{};
+  const int signal = sigtimedwait(&set, &info, &time);
+  if (signal <= 0) return std::nullopt;
+  return Caught{.signal = signal, .from_terminal = info.si_code == SI_KERNEL};
+}
+
+}  // namespace stoker::os

@@ -1,0 +1,57 @@
+// Starting another program, and the signals that then concern it. One thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <signal.h>
+#include <sys/types.h>
+
+namespace stoker::os {
+
+struct Ended {
+  int code = 0;    // what a shell would give: 128 + signal after a signal
+  int signal = 0;  // 0: it ended by itself
+};
+
+// A child that shares our terminal, our process group and our descriptors. It starts with the signals that we had at
+// first: nothing blocked, SIGPIPE not ignored.
+class Child {
+ public:
+  // `command[0]` is looked up in PATH. `environment` is added to ours. Throws Error, naming the command.
+  Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment);
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const noexcept { return pid_; }
+  std::optional<Ended> ended() noexcept;  // does not wait
+  void send(int signal) noexcept;
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<Ended> ended_;
+};
+
+// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGCHLD away from this thread, to be waited for, until
+// it is destroyed. Make it before the child and before any thread.
+class SignalGate {
+ public:
+  SignalGate();
+  ~SignalGate();
+  SignalGate(const SignalGate&) = delete;
+  SignalGate& operator=(const SignalGate&) = delete;
+
+  struct Caught {
+    int signal = 0;
+    bool from_terminal = false;  // then the child has got it too
+  };
+  std::optional<Caught> wait(std::chrono::nanoseconds timeout) noexcept;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace stoker::os

@@ -1,0 +1,71 @@
+#include "stoker/os/child.h"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+
+namespace stoker::os {
+namespace {
+
+using namespace std::chrono_literals;
+
+Ended wait_for(Child& child, SignalGate& gate) {
+  for (;;) {
+    if (const auto ended = child.ended()) return *ended;
+    gate.wait(1s);
+  }
+}
+
+Ended run(const std::string& script, const std::map<std::string, std::string>& environment = {}) {
+  SignalGate gate;
+  Child child({"sh", "-c", script}, environment);
+  return wait_for(child, gate);
+}
+
+TEST(Child, GivesItsExitCodeOrItsSignal) {
+  EXPECT_EQ(run("exit 7").code, 7);
+  const Ended killed = run("kill -9 $$");
+  EXPECT_EQ(killed.code, 128 + 9);
+  EXPECT_EQ(killed.signal, 9);
+}
+
+TEST(Child, HasOurEnvironmentAndTheAddedVariables) {
+  setenv("STOKER_CHILD_OLD", "old", 1);
+  EXPECT_EQ(run("test \"$STOKER_CHILD_OLD$STOKER_CHILD_NEW\" = replacednew",
+                {{"STOKER_CHILD_OLD", "replaced"}, {"STOKER_CHILD_NEW", "new"}})
+                .code,
+            0);
+  EXPECT_EQ(run("test \"$STOKER_CHILD_OLD\" = old").code, 0);
+}
+
+TEST(Child, StartsWithSignalsAsAShellWouldGiveThem) {
+  signal(SIGPIPE, SIG_IGN);
+  EXPECT_EQ(run("kill -PIPE $$; exit 0").signal, SIGPIPE);
+  EXPECT_EQ(run("kill -TERM $$; exit 0").signal, SIGTERM);
+}
+
+TEST(Child, SaysWhichCommandDoesNotExist) {
+  try {
+    Child child({"no-such-program"}, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+    EXPECT_EQ(error.message(), "cannot run `no-such-program`: No such file or directory");
+  }
+}
+
+TEST(SignalGate, TellsASignalFromAnotherProcessFromTheTerminals) {
+  SignalGate gate;
+  kill(getpid(), SIGUSR1);
+  const auto caught = gate.wait(10s);
+  ASSERT_TRUE(caught);
+  EXPECT_EQ(caught->signal, SIGUSR1);
+  EXPECT_FALSE(caught->from_terminal);
+  EXPECT_FALSE(gate.wait(1ms));
+}
+
+}  // namespace
+}  // namespace stoker::os
