@@ -1,0 +1,59 @@
+"""What `stoker measure` puts into a training job: timing of every torch DataLoader, written to mapped files.
+
+Pure Python 3.8, standard library only, no part of the compiled package. Nothing happens until torch's DataLoader is
+imported; an error in here turns the hook off and never reaches the job.
+"""
+
+import sys
+
+__all__ = ["install", "watch_for_torch"]
+
+TARGET = "torch.utils.data.dataloader"
+
+
+def install(folder, module=None):
+    """Times the DataLoaders of `module` (torch.utils.data.dataloader) from now on; records go to files in `folder`."""
+    from . import loaders, recorder
+
+    loaders.install(module or sys.modules[TARGET], recorder.Recorder(folder))
+
+
+def watch_for_torch(folder):
+    if TARGET in sys.modules:
+        install(folder)
+    else:
+        sys.meta_path.insert(0, _Watcher(folder))
+
+
+class _Watcher:
+    """A finder that finds nothing itself: it lets the others find the target, and adds a step after its execution."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def find_spec(self, name, path=None, target=None):
+        if name != TARGET:
+            return None
+        try:
+            sys.meta_path.remove(self)
+        except ValueError:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
+            if spec is not None:
+                self._extend(spec.loader)
+                return spec
+        return None
+
+    def _extend(self, loader):
+        original = loader.exec_module
+
+        def exec_module(module):
+            original(module)
+            try:
+                install(self._folder, module)
+            except BaseException:
+                pass
+
+        loader.exec_module = exec_module

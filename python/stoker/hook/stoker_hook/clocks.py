@@ -1,0 +1,31 @@
+"""The clocks of one thread: wall (the same in all processes), its CPU time, and how long it stood ready without a core."""
+
+import os
+import time
+
+wall = time.monotonic_ns
+cpu = time.thread_time_ns
+process = time.process_time_ns
+
+_SCHEDSTAT = "/proc/thread-self/schedstat"
+
+
+def delay():
+    """Nanoseconds for which this thread was ready to run and had no core; 0 where the kernel does not say. Opened anew
+    each time: a descriptor kept open may be closed, and its number reused, by the job."""
+    try:
+        fd = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(fd, 96).split()[1])
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def of_thread(thread):
+    """CPU time of another thread of this process; 0 once it has ended."""
+    try:
+        return time.clock_gettime_ns(time.pthread_getcpuclockid(thread.ident)) if thread.is_alive() else 0
+    except (OSError, TypeError):
+        return 0

@@ -1,0 +1,168 @@
+"""Times what one thread does to make batches: getting the samples, then collating them.
+
+Samples are timed one by one only while that is cheap beside what they take, and one batch in 16 otherwise. Reading the
+run-queue delay costs about 10 us; for batches that take less than 2 ms it is done for one in 16, and its share is kept.
+"""
+
+from . import clocks
+from .quiet import quiet
+
+CHEAP_SAMPLE_NS = 200000
+CHEAP_BATCH_NS = 2000000
+SLOW_SAMPLE_NS = 1000000
+SLOW_TIMES = 10
+SLOW_KEPT = 50
+
+
+class Lane:
+    """One per worker, or per iterator that loads in the training thread. Belongs to that thread."""
+
+    def __init__(self, recorder, iteration=None):
+        self._recorder = recorder
+        self.iteration = iteration  # number of the iterator, where it is of this thread
+        self.thread = 0             # of a worker
+        self.batch = 0              # index of the batch in work
+        self.received = 0           # when its task came
+        self.done = None            # figures of the batch that was just made
+        self.feeder = None          # the thread that pickles finished batches, in a worker process
+        self.owns_process = False   # nothing else of the job runs in it, so its CPU time is the work of this lane
+        self._made = 0
+        self._mean_sample = 0.0
+        self._mean_batch = 0.0
+        self._delay_share = 0.0
+        self._slow_left = SLOW_KEPT
+        self._with_delay = False
+        self._collating = None
+        self._count = 0
+
+    def attach(self, fetcher, is_iterable):
+        """Times the samples and the collating of torch's fetcher object."""
+        collate, fetch = fetcher.collate_fn, fetcher.fetch
+
+        def timed_collate(data):
+            self._begin_collate(data)
+            return collate(data)
+
+        if is_iterable:
+            plain, timed = fetcher.dataset_iter, _TimedIterator(fetcher.dataset_iter, self)
+        else:
+            plain, timed = fetcher.dataset, _TimedDataset(fetcher.dataset, self)
+        place = "dataset_iter" if is_iterable else "dataset"
+
+        def timed_fetch(index):
+            each = self._mean_sample >= CHEAP_SAMPLE_NS or self._made % 16 == 0
+            setattr(fetcher, place, timed if each else plain)
+            self._begin(index, each)
+            data = fetch(index)
+            self._end(fetcher.auto_collation)
+            return data
+
+        fetcher.collate_fn = timed_collate
+        fetcher.fetch = timed_fetch
+
+    @quiet
+    def sample(self, key, started, cpu_started):
+        took = clocks.wall() - started
+        self._samples += 1
+        self._longest = max(self._longest, took)
+        if took > SLOW_SAMPLE_NS and self._made > 0 and took > SLOW_TIMES * self._mean_sample and self._slow_left > 0:
+            self._slow_left -= 1
+            self._recorder.write('{"k":"slow","b":%d,"sample":"%s","ns":%d,"cpu":%d,"mean":%d}' % (
+                self.batch, _plain(key), took, clocks.cpu() - cpu_started, self._mean_sample))
+
+    @quiet
+    def _begin(self, index, each):
+        self._each = each
+        self._samples = self._longest = 0
+        self._asked = len(index) if isinstance(index, (list, tuple)) else 1
+        self._collating = None
+        self.done = None
+        self._with_delay = self._mean_batch >= CHEAP_BATCH_NS or self._made % 16 == 0
+        self._delay = clocks.delay() if self._with_delay else 0
+        self._helpers = self._helper_cpu()
+        self._cpu = clocks.cpu()
+        self._started = clocks.wall()
+
+    @quiet
+    def _begin_collate(self, data):
+        now = clocks.wall()
+        cpu = clocks.cpu()
+        delay = clocks.delay() if self._with_delay else 0
+        self._count = len(data) if isinstance(data, (list, tuple)) else 1
+        self._collating = (now, cpu, delay, self._helper_cpu())
+
+    def _helper_cpu(self):
+        """CPU time of threads that the data set has started, so far."""
+        if not self.owns_process:
+            return 0
+        return clocks.process() - clocks.cpu() - (clocks.of_thread(self.feeder) if self.feeder else 0)
+
+    @quiet
+    def _end(self, auto_collation):
+        ended = clocks.wall()
+        cpu_ended = clocks.cpu()
+        collating, cpu, delay, helpers = self._collating or (ended, cpu_ended, self._delay, self._helpers)
+        count = self._count if auto_collation else self._asked
+        took = max(1, collating - self._started)
+        cpu -= self._cpu
+        if self._with_delay:
+            delay = max(0, delay - self._delay)
+            self._delay_share = min(1.0, delay / max(1, took - cpu))
+        else:
+            delay = int(self._delay_share * max(0, took - cpu))
+        if self._each:
+            self._mean_sample = took / max(1, count)
+        self._mean_batch = took
+        self._made += 1
+        self.done = (self._started, collating, ended, count, cpu, delay, max(0, helpers - self._helpers),
+                     cpu_ended - cpu - self._cpu, self._longest)
+
+    @quiet
+    def write_batch(self, delivered):
+        """The record of the batch that was just made; `delivered`: when it was given on."""
+        if self.done is None:
+            return
+        done, self.done = self.done, None
+        self._recorder.write(
+            '{"k":"batch","n":%d,"w":%d,"b":%d,"r":%d,"s":%d,"c":%d,"e":%d,"d":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d,"ccpu":%d,"longest":%d}' % (
+                (-1 if self.iteration is None else self.iteration, self.thread, self.batch, self.received) + done[:3] +
+                (delivered,) + done[3:]))
+
+
+class _TimedDataset:
+    """Stands for the data set inside torch's fetcher, and nowhere else."""
+
+    def __init__(self, dataset, lane):
+        self._dataset = dataset
+        self._lane = lane
+
+    def __getitem__(self, key):
+        cpu = clocks.cpu()
+        started = clocks.wall()
+        sample = self._dataset[key]
+        self._lane.sample(key, started, cpu)
+        return sample
+
+    def __getattr__(self, name):
+        return getattr(self._dataset, name)
+
+
+class _TimedIterator:
+    def __init__(self, iterator, lane):
+        self._iterator = iterator
+        self._lane = lane
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cpu = clocks.cpu()
+        started = clocks.wall()
+        sample = next(self._iterator)
+        self._lane.sample("", started, cpu)
+        return sample
+
+
+def _plain(key):
+    text = str(key)
+    return "".join(c for c in text if " " <= c < "\x7f" and c not in '"\\')[:60]

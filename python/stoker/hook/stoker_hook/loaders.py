@@ -1,0 +1,325 @@
+"""Times torch's DataLoaders: how long the training loop waits for each batch, and what its worker did meanwhile.
+
+What is replaced, in torch.utils.data: `DataLoader.__iter__` (an epoch begins) and `check_worker_number_rationality`
+(called at the end of `__init__`: where in the program was it made?), the iterators' `_next_data` (the wait), the worker
+loop (task received, batch given on) and `create_fetcher` (samples, collating). Each replacement calls the original with
+the same arguments and returns its result; signatures, types and user objects stay as they are.
+"""
+
+import atexit
+import functools
+import inspect
+import itertools
+import json
+import threading
+import weakref
+
+from . import clocks, facts, places
+from .device import DeviceClock
+from .lane import Lane
+from .quiet import quiet
+
+SENT_LATE_NS = 1000000  # a batch whose pickling and sending took longer gets a record of its own
+
+
+def install(module, recorder):
+    if getattr(module, "_stoker_hook", None) is not None:
+        return
+    module._stoker_hook = hook = Hook(module, recorder)
+    hook.install()
+
+
+class Hook:
+    def __init__(self, module, recorder):
+        self._module = module
+        self._recorder = recorder
+        self._loaders = weakref.WeakKeyDictionary()  # DataLoader -> number
+        self._made_at = weakref.WeakKeyDictionary()  # DataLoader -> where
+        self._last_made = {}  # where and with which settings -> number, weak reference
+        self._numbers = itertools.count()
+        self._iterations = itertools.count()
+        self._local = threading.local()
+        recorder.hello = facts.process_line
+
+    def install(self):
+        module = self._module
+        utils = module._utils
+        self._replace_iter(module.DataLoader)
+        self._replace_check(module.DataLoader)
+        self._replace_next(module._SingleProcessDataLoaderIter)
+        self._replace_next(module._MultiProcessingDataLoaderIter)
+        self._replace_fetcher(module._DatasetKind)
+        self._replace_worker_loop(utils.worker)
+        self._replace_pin(utils.pin_memory)
+        atexit.register(self._recorder.close)
+        self._recorder.write('{"k":"installed"}')
+
+    # ---- the training thread
+
+    def _replace_iter(self, cls):
+        original = cls.__iter__
+
+        @functools.wraps(original)
+        def __iter__(loader):
+            started = clocks.wall()
+            iterator = original(loader)
+            self._begin_epoch(loader, iterator, started)
+            return iterator
+
+        cls.__iter__ = __iter__
+
+    def _replace_check(self, cls):
+        original = getattr(cls, "check_worker_number_rationality", None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def check_worker_number_rationality(loader):
+            self._note_place(loader)
+            return original(loader)
+
+        cls.check_worker_number_rationality = check_worker_number_rationality
+
+    @quiet
+    def _note_place(self, loader):
+        if loader not in self._made_at:
+            self._made_at[loader] = places.caller()
+
+    @quiet
+    def _begin_epoch(self, loader, iterator, started):
+        ended = clocks.wall()
+        number = self._number_of(loader)
+        state = getattr(iterator, "_stoker", None)
+        if state is None:
+            state = iterator._stoker = _Iteration(number, next(self._iterations))
+        else:  # persistent workers: the same iterator again
+            state.number = next(self._iterations)
+            state.batch = 0
+        lane = getattr(getattr(iterator, "_dataset_fetcher", None), "_stoker_lane", None)
+        if lane is not None:
+            lane.iteration = state.number
+        state.lane = lane
+        workers = [getattr(worker, "pid", None) or 0 for worker in getattr(iterator, "_workers", ())]
+        self._recorder.write(json.dumps(
+            {"k": "iter", "i": number, "n": state.number, "t0": started, "t1": ended, "workers": workers,
+             "seed": getattr(iterator, "_base_seed", 0), "rank": getattr(iterator, "_rank", 0),
+             "world": getattr(iterator, "_world_size", 1), "thread": threading.get_native_id()}))
+
+    def _number_of(self, loader):
+        """A loader that is made anew for each epoch keeps the number of the one before it, which is gone by then."""
+        number = self._loaders.get(loader)
+        if number is not None:
+            return number
+        place = self._made_at.get(loader)
+        line = facts.loader_facts(loader, place)
+        key = (place and place.get("stack"), json.dumps(line))
+        number, before = self._last_made.get(key, (None, None))
+        if before is None or before() is not None:
+            number = next(self._numbers)
+            self._recorder.write(json.dumps({"k": "loader", "i": number, **line}))
+        self._last_made[key] = number, weakref.ref(loader)
+        self._loaders[loader] = number
+        return number
+
+    def _replace_next(self, cls):
+        original = cls._next_data
+        torch = self._module.torch
+        device = DeviceClock(torch, self._recorder)
+        get_data = getattr(cls, "_get_data", None)
+
+        @functools.wraps(original)
+        def _next_data(iterator):
+            state = getattr(iterator, "_stoker", None)
+            if state is None or state.inside:
+                return original(iterator)
+            state.inside = True
+            device.before(state)
+            started = clocks.wall()
+            try:
+                data = original(iterator)
+            except StopIteration:
+                self._recorder.write('{"k":"end","n":%d,"t0":%d,"t1":%d}' % (state.number, started, clocks.wall()))
+                raise
+            finally:
+                state.inside = False
+            ended = clocks.wall()
+            self._note_next(iterator, state, started, ended, torch)
+            device.after(state)
+            if state.described is False:
+                state.described = True
+                self._describe(state, data)
+            return data
+
+        cls._next_data = _next_data
+        if get_data is not None:
+            @functools.wraps(get_data)
+            def _get_data(iterator):
+                data = get_data(iterator)
+                state = getattr(iterator, "_stoker", None)
+                if state is not None:
+                    state.got = data[0]
+                return data
+
+            cls._get_data = _get_data
+
+    @quiet
+    def _note_next(self, iterator, state, started, ended, torch):
+        if state.lane is not None:
+            index = state.lane.batch
+            state.lane.write_batch(ended)
+            state.lane.batch += 1
+        elif getattr(iterator, "_in_order", True):
+            index = iterator._rcvd_idx - 1
+        else:
+            index = state.got
+        state.batch = index
+        self._recorder.write('{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d}' % (
+            state.number, index, started, ended, torch.is_grad_enabled()))
+
+    @quiet
+    def _describe(self, state, data):
+        self._recorder.write(facts.batch_line(state.number, data, self._module.torch))
+
+    # ---- getting samples, in a worker or in the training thread
+
+    def _replace_fetcher(self, kinds):
+        original = kinds.create_fetcher
+
+        @functools.wraps(original)
+        def create_fetcher(kind, *arguments, **options):
+            fetcher = original(kind, *arguments, **options)
+            self._attach(fetcher, kind == kinds.Iterable)
+            return fetcher
+
+        kinds.create_fetcher = staticmethod(create_fetcher)
+
+    @quiet
+    def _attach(self, fetcher, is_iterable):
+        lane = getattr(self._local, "lane", None)
+        if lane is None:
+            lane = Lane(self._recorder)
+        lane.attach(fetcher, is_iterable)
+        fetcher._stoker_lane = lane
+
+    def _replace_worker_loop(self, worker):
+        original = worker._worker_loop
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def _worker_loop(*arguments, **options):
+            try:
+                bound = signature.bind(*arguments, **options)
+                self._begin_worker(bound.arguments)
+                arguments, options = bound.args, bound.kwargs
+            except Exception:
+                pass
+            try:
+                return original(*arguments, **options)
+            finally:
+                self._end_worker()
+
+        worker._worker_loop = _worker_loop
+
+    def _begin_worker(self, arguments):
+        self._local.lane = lane = Lane(self._recorder)
+        lane.thread = threading.get_native_id()
+        lane.owns_process = is_process = threading.current_thread() is threading.main_thread()
+        self._recorder.write('{"k":"worker","id":%d,"seed":%d,"process":%d,"thread":%d,"t":%d}' % (
+            arguments["worker_id"], arguments["base_seed"], is_process, threading.get_native_id(), clocks.wall()))
+        arguments["index_queue"] = _Tasks(arguments["index_queue"], lane)
+        arguments["data_queue"] = _Results(arguments["data_queue"], lane, self._recorder)
+
+    @quiet
+    def _end_worker(self):
+        lane, self._local.lane = self._local.lane, None
+        self._recorder.write('{"k":"bye","thread":%d,"t":%d}' % (threading.get_native_id(), clocks.wall()))
+        if lane.owns_process:
+            self._recorder.close()
+
+    def _replace_pin(self, pin):
+        original = pin.pin_memory
+
+        @functools.wraps(original)
+        def pin_memory(data, *arguments, **options):
+            if getattr(self._local, "pinning", False):
+                return original(data, *arguments, **options)
+            self._local.pinning = True
+            started = clocks.wall()
+            try:
+                return original(data, *arguments, **options)
+            finally:
+                self._local.pinning = False
+                self._recorder.write('{"k":"pin","t0":%d,"t1":%d}' % (started, clocks.wall()))
+
+        pin.pin_memory = pin_memory
+
+
+class _Iteration:
+    """What the hook remembers of an iterator."""
+
+    def __init__(self, loader, number):
+        self.loader = loader
+        self.number = number
+        self.batch = 0
+        self.got = 0
+        self.inside = False
+        self.described = False
+        self.lane = None
+        self.events = None
+
+
+class _Tasks:
+    """The queue of tasks as a worker sees it."""
+
+    def __init__(self, queue, lane):
+        self._queue = queue
+        self._lane = lane
+
+    def get(self, *arguments, **options):
+        task = self._queue.get(*arguments, **options)
+        if isinstance(task, tuple):
+            self._lane.received = clocks.wall()
+            self._lane.batch = task[0]
+        return task
+
+    def __getattr__(self, name):
+        return getattr(self._queue, name)
+
+
+class _Results:
+    """The queue of batches as a worker sees it. Pickling and sending is done by a thread of the queue, in order."""
+
+    def __init__(self, queue, lane, recorder):
+        self._queue = queue
+        self._lane = lane
+        self._recorder = recorder
+        self._on_the_way = []
+        send = getattr(queue, "_send_bytes", None)
+        if send is not None and getattr(queue, "_thread", None) is None:
+            def timed_send(data, *arguments):
+                started = clocks.wall()
+                result = send(data, *arguments)
+                self._sent(started, len(data))
+                return result
+
+            queue._send_bytes = timed_send
+
+    def put(self, item, *arguments, **options):
+        now = clocks.wall()
+        self._on_the_way.append((self._lane.batch if self._lane.done is not None else -1, now))
+        self._lane.write_batch(now)
+        result = self._queue.put(item, *arguments, **options)
+        if self._lane.feeder is None:
+            self._lane.feeder = getattr(self._queue, "_thread", None)
+        return result
+
+    @quiet
+    def _sent(self, started, size):
+        batch, put = self._on_the_way.pop(0)
+        now = clocks.wall()
+        if batch >= 0 and (now - put > SENT_LATE_NS or batch % 64 == 0):
+            self._recorder.write('{"k":"sent","b":%d,"d":%d,"p":%d,"t":%d,"bytes":%d,"thread":%d}' % (
+                batch, put, started, now, size, self._lane.thread))
+
+    def __getattr__(self, name):
+        return getattr(self._queue, name)
