@@ -1,0 +1,11 @@
+# cmake -DFOLDER=... -DFILES=a,b -DOUT=x.cc -P embed.cmake: text files as string literals.
+set(text "#include \"stoker/measure/hook.h\"\n\n#include <array>\n\nnamespace stoker::measure {\nnamespace {\n\n")
+string(REPLACE "," ";" FILES "${FILES}")
+list(LENGTH FILES count)
+string(APPEND text "constexpr std::array<HookFile, ${count}> kFiles = {{\n")
+foreach(file ${FILES})
+  file(READ ${FOLDER}/${file} content)
+  string(APPEND text "    {\"${file}\", R\"stoker_hook(${content})stoker_hook\"},\n")
+endforeach()
+string(APPEND text "}};\n\n}  // namespace\n\nstd::span<const HookFile> hook_files() noexcept {\n  return kFiles;\n}\n\n}  // namespace stoker::measure\n")
+file(WRITE ${OUT} "${text}")

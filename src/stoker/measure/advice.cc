@@ -1,0 +1,272 @@
+#include "stoker/measure/advice.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+
+namespace stoker::measure {
+namespace {
+
+constexpr double kCrowded = 0.2;                 // of the time to make a batch spent ready, without a core
+constexpr double kStartMatters = 0.1;            // of the running time
+constexpr double kGrowthMatters = 100e6 / 3600;  // bytes per second and worker: 100 MB an hour
+
+double mean_ns(std::int64_t sum, std::uint64_t count) {
+  return static_cast<double>(sum) / static_cast<double>(std::max<std::uint64_t>(1, count));
+}
+std::string ms(double ns) {
+  return fmt::format("{:.3g} ms", ns * 1e-6);
+}
+std::string percent(double share) {
+  return fmt::format("{:.0f} %", 100 * share);
+}
+std::string cores_text(const Offer& offer) {
+  return fmt::format("{:.3g} core{}", offer.cores, offer.cores == 1 ? "" : "s");
+}
+
+std::string at_place(const LoaderAnswer& loader) {
+  if (loader.facts.file.empty()) return "";
+  const std::size_t slash = loader.facts.file.rfind('/');
+  return fmt::format(" at {}:{}", slash == std::string::npos ? loader.facts.file : loader.facts.file.substr(slash + 1),
+                     loader.facts.line);
+}
+
+double share_of(std::int64_t part, std::int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
+}
+
+bool is_loader_bound(const Verdict& verdict) {
+  return verdict.bound != Bound::compute;
+}
+
+// "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
+std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
+  const double cores = std::max(1.0, offer.cores);
+  const int workers = suggested_workers(loader, cores);
+  const double gain = predicted_gain(loader, workers, cores);
+  if (workers <= loader.facts.num_workers || gain < 1.05) return "";
+  std::string text = fmt::format("num_workers={}{} (now {} on {}): about {:.1f}x", workers, at_place(loader),
+                                 loader.facts.num_workers, cores_text(offer), gain);
+  if (offer.worker_bytes > 0 && offer.memory_bytes > 0) {
+    const std::uint64_t more = static_cast<std::uint64_t>(workers) * offer.worker_bytes;
+    text += fmt::format("; {} workers hold about {} of the {} that are free", workers, format_bytes(more),
+                        format_bytes(offer.memory_bytes));
+    if (more > offer.memory_bytes) text += ": too much, so take fewer";
+  }
+  return text;
+}
+
+void advise_fetch(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
+  const double fetch = mean_ns(loader.made.fetch_ns, loader.made.samples);
+  answer.why.push_back(
+      fmt::format("each sample spends {} waiting for its bytes ({} of the time to get it), not computing{}", ms(fetch),
+                  percent(share_of(loader.made.fetch_ns, loader.made.fetch_ns + loader.made.prep_ns)),
+                  offer.data_file_system.empty() ? "" : fmt::format("; the data lies on {}", offer.data_file_system)));
+  if (const std::string more = worker_advice(loader, offer); !more.empty())
+    answer.advice.push_back(more + ", as waiting overlaps");
+  answer.advice.push_back(
+      "data nearer or in fewer, larger files: a local copy, or `stoker pack`; stoker.Loader keeps many reads in "
+      "flight");
+}
+
+void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
+  const double prep = mean_ns(loader.made.prep_ns - loader.made.delay_ns, loader.made.samples);
+  const double crowded = share_of(loader.made.delay_ns, loader.made.build_ns());
+  answer.why.push_back(fmt::format("each sample takes {} of CPU in `{}`", ms(prep), loader.facts.dataset));
+  const bool too_many = static_cast<double>(loader.facts.num_workers) > offer.cores;
+  if (crowded > kCrowded) {
+    answer.why.push_back(fmt::format(
+        "{} of the workers' time they were ready but had no core: {}", percent(crowded),
+        too_many ? fmt::format("more workers ({}) than cores ({:.3g})", loader.facts.num_workers, offer.cores)
+                 : "other programs, or the training itself, take the cores"));
+  }
+  const std::string more = worker_advice(loader, offer);
+  if (crowded > kCrowded && !too_many) {
+    answer.advice.push_back(
+        "a quieter machine, or fewer compute threads in the training process (torch.set_num_threads)");
+  } else if (!more.empty() && !too_many) {
+    answer.advice.push_back(more);
+  }
+  if (more.empty() || crowded > kCrowded) {
+    answer.advice.push_back(
+        "a cheaper transform, smaller files, or stoker.Loader, which decodes in threads of one process");
+  }
+}
+
+void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
+  const Waited& wait = loader.steps.wait;
+  const std::int64_t worst = std::max({wait.start_ns, wait.task_ns, wait.collate_ns, wait.deliver_ns, wait.unknown_ns});
+  if (worst == wait.start_ns) {
+    answer.why.push_back(
+        fmt::format("{} of the running time goes into starting and stopping workers, for each of {} epochs",
+                    percent(loader.start_share), loader.epochs.size()));
+    answer.advice.push_back(loader.facts.persistent_workers
+                                ? fmt::format("longer epochs{}: the workers are kept already", at_place(loader))
+                                : fmt::format("persistent_workers=True{}", at_place(loader)));
+  } else if (worst == wait.collate_ns) {
+    answer.why.push_back(fmt::format("`{}` takes {} per batch to put {:.0f} samples together", loader.facts.collate,
+                                     ms(mean_ns(loader.made.collate_ns, loader.made.batches)),
+                                     mean_ns(static_cast<std::int64_t>(loader.made.samples), loader.made.batches)));
+    const std::string more = worker_advice(loader, offer);
+    answer.advice.push_back(fmt::format("a cheaper collate_fn{}: samples as equal arrays, and torch.stack{}",
+                                        at_place(loader), more.empty() ? "" : "; or " + more));
+  } else if (worst == wait.unknown_ns) {
+    answer.why.push_back("the workers did not say what they did meanwhile");
+  } else {
+    std::string what = fmt::format("batches were ready but took {} to reach the training loop",
+                                   ms(mean_ns(wait.deliver_ns + wait.task_ns, loader.steps.steps)));
+    if (loader.sent_bytes > 100'000)
+      what += fmt::format(": {} each are pickled ({}), sent through a pipe and unpickled",
+                          format_bytes(loader.sent_bytes), ms(static_cast<double>(loader.pickle_ns)));
+    answer.why.push_back(what);
+    answer.advice.push_back(
+        loader.facts.num_workers == 0
+            ? fmt::format("num_workers=1{}, so that batches are pinned and sent beside the step", at_place(loader))
+        : loader.sent_bytes > 100'000
+            ? "tensors or numpy arrays instead of Python objects in the samples: tensors travel in shared memory, "
+              "unpickled"
+            : fmt::format("larger batches, or stoker.Loader, whose threads hand batches over without copying{}",
+                          loader.facts.prefetch_factor < 4 ? "; prefetch_factor=4 evens out short delays" : ""));
+  }
+}
+
+void note_epochs(Answer& answer, const LoaderAnswer& loader) {
+  if (loader.epochs.size() < 2) return;
+  const EpochAnswer& first = loader.epochs.front();
+  Steps later;
+  Made made;
+  for (std::size_t i = 1; i < loader.epochs.size(); ++i) {
+    later.add(loader.epochs[i].steps);
+    made.samples += loader.epochs[i].made.samples;
+    made.fetch_ns += loader.epochs[i].made.fetch_ns;
+  }
+  const Verdict rest = judge(later.compute_ns, later.wait.split());
+  if (first.steps.steps < 3 || later.steps < 3 || first.verdict.bound == rest.bound) return;
+  std::string note = fmt::format("epoch {} was {} ({}), later ones are {} ({})", first.epoch, name(first.verdict.bound),
+                                 percent(first.verdict.share), name(rest.bound), percent(rest.share));
+  const double before = mean_ns(first.made.fetch_ns, first.made.samples), after = mean_ns(made.fetch_ns, made.samples);
+  if (first.verdict.bound == Bound::fetch && after < 0.5 * before) {
+    note +=
+        fmt::format(": the bytes come {:.0f} times faster by now, so faster storage would help the first epoch only",
+                    before / std::max(1.0, after));
+    if (rest.bound == Bound::prep) note += "; what limits now is the CPU work per sample";
+  }
+  answer.notes.push_back(note);
+}
+
+void note_window(Answer& answer, const LoaderAnswer& loader) {
+  if (!loader.short_window) return;
+  const std::int64_t queued = loader.facts.num_workers * std::max<std::int64_t>(1, loader.facts.prefetch_factor);
+  if (!loader.verdict) {
+    answer.notes.push_back(fmt::format(
+        "{} steps are too few for a verdict: up to {} batches were queued before the first one; run at least {} steps",
+        loader.steps.steps, queued, 2 * queued));
+  } else if (loader.steady) {
+    answer.notes.push_back(
+        fmt::format("corrected for the queue: {} steps were served from up to {} batches made beforehand ({:+} in the "
+                    "queue meanwhile); the verdict is what "
+                    "the workers' own rate gives in the long run ({} per step, seen {})",
+                    loader.steps.steps, queued, loader.queue_change, ms(loader.steady->step_ns),
+                    ms(mean_ns(loader.steps.running_ns(), loader.steps.steps))));
+  } else {
+    answer.notes.push_back(
+        fmt::format("a short window: {} steps, and up to {} batches were queued beforehand; run at least {} steps",
+                    loader.steps.steps, queued, 2 * queued));
+  }
+}
+
+void note_slow_samples(Answer& answer, const LoaderAnswer& loader) {
+  if (loader.slow.size() < 2) return;
+  const SlowSample& worst =
+      *std::max_element(loader.slow.begin(), loader.slow.end(),
+                        [](const SlowSample& a, const SlowSample& b) { return a.took_ns < b.took_ns; });
+  answer.notes.push_back(
+      fmt::format("{}{} sample{} took more than 10 times the usual: {}{} against {}; in order, a batch waits for its "
+                  "slowest sample",
+                  loader.slow.size() >= 50 ? "at least " : "", loader.slow.size(), loader.slow.size() == 1 ? "" : "s",
+                  worst.sample.empty() ? "one " : fmt::format("index {} ", worst.sample),
+                  ms(static_cast<double>(worst.took_ns)), ms(static_cast<double>(worst.mean_ns))));
+}
+
+}  // namespace
+
+double predicted_gain(const LoaderAnswer& loader, double workers, double cores) {
+  const double n = static_cast<double>(std::max<std::uint64_t>(1, loader.steps.steps));
+  const double made = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches));
+  const double now = loader.steady ? loader.steady->step_ns : static_cast<double>(loader.steps.running_ns()) / n;
+  const double compute = static_cast<double>(loader.steps.compute_ns) / n;
+  const double cpu = static_cast<double>(loader.made.prep_ns - loader.made.delay_ns + loader.made.collate_ns) / made;
+  const double build = cpu + static_cast<double>(loader.made.fetch_ns) / made;
+  const double then = std::max({compute, build / std::max(1.0, workers), cpu / std::max(1.0, cores), 1.0});
+  return now / then;
+}
+
+int suggested_workers(const LoaderAnswer& loader, double cores) {
+  const bool waits = 2 * loader.made.fetch_ns > loader.made.build_ns();
+  const int most = std::clamp(static_cast<int>(waits ? 4 * cores : cores), 1, 64);
+  double best = 0;
+  for (int workers = 1; workers <= most; ++workers) best = std::max(best, predicted_gain(loader, workers, cores));
+  for (int workers = 1; workers <= most; ++workers) {
+    if (predicted_gain(loader, workers, cores) >= 0.98 * best) return workers;
+  }
+  return most;
+}
+
+void advise(Answer& answer, const Offer& offer) {
+  if (answer.loaders.empty()) {
+    answer.why.push_back(answer.saw_torch ? "torch was imported, but no DataLoader was iterated"
+                                          : "no Python with torch was seen: the job uses another loader, or its Python "
+                                            "ignores PYTHONPATH (-E, -I or -S)");
+    return;
+  }
+  const LoaderAnswer& loader = answer.loaders[*answer.main];
+  note_window(answer, loader);
+  if (!answer.verdict) {
+    if (!loader.short_window)
+      answer.notes.push_back(
+          fmt::format("{} step{} are too few for a verdict", loader.all_steps, loader.all_steps == 1 ? "" : "s"));
+    return;
+  }
+  switch (answer.verdict->bound) {
+    case Bound::compute:
+      answer.why.push_back("the loader keeps up: nearly all the time is the training step itself");
+      answer.advice.push_back(
+          loader.facts.num_workers > 2 && loader.ready_mean > 0.5 * static_cast<double>(loader.facts.num_workers)
+              ? fmt::format("nothing in the loader; fewer workers would feed it too (num_workers={}{})",
+                            suggested_workers(loader, std::max(1.0, offer.cores)), at_place(loader))
+              : "nothing in the loader; the step is what to make faster");
+      break;
+    case Bound::fetch:
+      advise_fetch(answer, loader, offer);
+      break;
+    case Bound::prep:
+      advise_prep(answer, loader, offer);
+      break;
+    case Bound::handoff:
+      advise_handoff(answer, loader, offer);
+      break;
+  }
+  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != Bound::handoff)
+    answer.notes.push_back(
+        "a larger batch_size would not help: the loader makes as many samples per second as before, and activations "
+        "grow with it");
+  if (loader.start_share > kStartMatters && answer.verdict->bound != Bound::handoff &&
+      !loader.facts.persistent_workers && loader.facts.num_workers > 0)
+    answer.advice.push_back(fmt::format("persistent_workers=True{}: starting workers each epoch takes {} of the time",
+                                        at_place(loader), percent(loader.start_share)));
+  note_epochs(answer, loader);
+  note_slow_samples(answer, loader);
+  if (offer.worker_bytes_per_s > kGrowthMatters)
+    answer.notes.push_back(
+        fmt::format("each worker's own memory grows by {} an hour: objects of the data set are copied as they are "
+                    "touched (keep arrays, not lists), or a leak",
+                    format_bytes(static_cast<std::uint64_t>(offer.worker_bytes_per_s * 3600))));
+  if (answer.slowest_rank >= 0)
+    answer.notes.push_back(fmt::format(
+        "rank {} waits most for its own loader; the others wait for it inside their step", answer.slowest_rank));
+}
+
+}  // namespace stoker::measure

@@ -1,0 +1,83 @@
+// Why a measured job is slow: shares, verdict, and what to change, from what Job collected. Pure functions of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stoker/measure/job.h"
+
+namespace stoker::measure {
+
+struct EpochAnswer {
+  std::uint32_t epoch = 0;
+  Steps steps;
+  Verdict verdict;
+  Made made;
+};
+
+// A queue filled beforehand hides a slow loader in a short run: what the workers' own rate says of a long one.
+struct SteadyState {
+  double step_ns = 0;  // of the slower of the two, workers and training
+  WaitSplit wait;      // per step
+  Verdict verdict;
+};
+
+struct LoaderAnswer {
+  int pid = 0, number = 0, rank = 0, world_size = 1;
+  bool evaluation = false;
+  LoaderFacts facts;
+  std::optional<BatchFacts> batch;
+  Steps steps;  // without the first (it starts the workers) and an unfinished last one
+  std::uint64_t all_steps = 0;
+  std::int64_t first_batch_ns = 0;    // from iter() to the first batch
+  std::optional<Verdict> verdict;     // none: too few steps
+  std::optional<double> half_width;   // of the verdict's share, 95 %
+  std::optional<SteadyState> steady;  // where the window was too short, and it matters
+  bool short_window = false;          // fewer steps than twice the batches queued beforehand
+  std::int64_t queue_change = 0;      // ready batches at the end less those at the start
+  double samples_per_s = 0, corrected_samples_per_s = 0;
+  double ready_mean = 0;
+  bool device_timed = false;  // compute and wait by the device's clock
+  std::vector<EpochAnswer> epochs;
+  Made made;
+  double start_share = 0;                       // of the running time: starting and stopping workers
+  std::uint64_t pickle_ns = 0, sent_bytes = 0;  // per batch sent
+  std::vector<SlowSample> slow;
+};
+
+// What the machine offers, for the advice. 0: not known.
+struct Offer {
+  double cores = 0;
+  std::string cores_limited_by;
+  std::uint64_t memory_bytes = 0;  // that could still be used
+  std::uint64_t worker_bytes = 0;  // private memory of one worker
+  double worker_bytes_per_s = 0;   // by which it grows
+  std::string data_file_system;    // under the opened data files
+};
+
+struct Answer {
+  std::vector<LoaderAnswer> loaders;  // training first, then by running time
+  std::optional<std::size_t> main;    // the one that the advice is about
+  std::optional<Verdict> verdict;     // of the training loaders of the slowest rank together
+  std::optional<double> half_width;
+  Steps steps;            // the same loaders
+  int slowest_rank = -1;  // -1: there is one rank only
+  bool saw_torch = false;
+  std::vector<std::string> why, advice, notes;  // sentences; the first of each is the weightiest
+};
+
+Answer answer(const Job& job, const Offer& offer);
+LoaderAnswer answer_for(const LoaderRun& run);
+
+std::string_view stage_name(Bound bound) noexcept;      // "hand-off"
+std::string headline(const Answer& answer);             // "prep_bound (io_bound) 61.2 % (+-2.0), severe: ..."
+std::string step_line(const Steps& steps);              // "41.2 ms = compute 16.0 + wait 25.2 (fetch ...)"
+std::string settings_line(const LoaderAnswer& loader);  // "train_loader at train.py:41: num_workers=1, ..."
+nlohmann::ordered_json to_json(const Answer& answer);
+std::string steps_csv(const Job& job);
+
+}  // namespace stoker::measure

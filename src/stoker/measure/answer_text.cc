@@ -1,0 +1,215 @@
+// The renderings of an Answer: lines for people, JSON, and the table of steps.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/units.h"
+#include "stoker/measure/answer.h"
+
+namespace stoker::measure {
+namespace {
+
+using nlohmann::ordered_json;
+
+double per_step_ms(std::int64_t ns, std::uint64_t steps) {
+  return static_cast<double>(ns) * 1e-6 / static_cast<double>(std::max<std::uint64_t>(1, steps));
+}
+
+template <class Value>
+ordered_json or_null(const std::optional<Value>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+ordered_json or_null(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+}
+ordered_json known(std::int64_t value) {
+  return value < 0 ? ordered_json(nullptr) : ordered_json(value);
+}
+
+ordered_json to_json(const Steps& steps) {
+  const double running = static_cast<double>(std::max<std::int64_t>(1, steps.running_ns()));
+  const auto part = [&](std::int64_t ns) {
+    return ordered_json{{"share", static_cast<double>(ns) / running}, {"ms_per_step", per_step_ms(ns, steps.steps)}};
+  };
+  const WaitSplit split = steps.wait.split();
+  ordered_json handoff = part(split.handoff_ns);
+  handoff["start"] = part(steps.wait.start_ns);
+  handoff["task"] = part(steps.wait.task_ns);
+  handoff["collate"] = part(steps.wait.collate_ns);
+  handoff["deliver"] = part(steps.wait.deliver_ns);
+  handoff["unknown"] = part(steps.wait.unknown_ns);
+  ordered_json wait = part(split.total_ns());
+  wait["fetch"] = part(split.fetch_ns);
+  wait["prep"] = part(split.prep_ns);
+  wait["handoff"] = handoff;
+  return {{"steps", steps.steps},
+          {"samples", steps.samples},
+          {"running_s", static_cast<double>(steps.running_ns()) * 1e-9},
+          {"step_ms", per_step_ms(steps.running_ns(), steps.steps)},
+          {"compute", part(steps.compute_ns)},
+          {"h2d", nullptr},
+          {"wait", wait}};
+}
+
+ordered_json to_json(const Verdict& verdict, const std::optional<double>& half) {
+  return {{"bound", name(verdict.bound)},
+          {"general", general_name(verdict.bound)},
+          {"share", verdict.share},
+          {"ci_low", half ? ordered_json(std::max(0.0, verdict.share - *half)) : ordered_json(nullptr)},
+          {"ci_high", half ? ordered_json(std::min(1.0, verdict.share + *half)) : ordered_json(nullptr)},
+          {"severity", verdict.severity},
+          {"gain", verdict.gain}};
+}
+
+ordered_json to_json(const LoaderAnswer& loader) {
+  ordered_json json = {{"rank", loader.rank},
+                       {"world_size", loader.world_size},
+                       {"pid", loader.pid},
+                       {"role", loader.evaluation ? "val" : "train"}};
+  const LoaderFacts& facts = loader.facts;
+  json["name"] = or_null(facts.name);
+  json["file"] = or_null(facts.file);
+  json["line"] = facts.file.empty() ? ordered_json(nullptr) : ordered_json(facts.line);
+  json["settings"] = {
+      {"type", facts.type},
+      {"dataset", facts.dataset},
+      {"iterable", facts.iterable},
+      {"samples", known(facts.samples)},
+      {"batch_size", known(facts.batch_size)},
+      {"num_workers", facts.num_workers},
+      {"prefetch_factor", facts.num_workers > 0 ? ordered_json(facts.prefetch_factor) : ordered_json(nullptr)},
+      {"persistent_workers", facts.persistent_workers},
+      {"pin_memory", facts.pin_memory},
+      {"in_order", facts.in_order},
+      {"start_method", or_null(facts.start_method)},
+      {"collate", facts.collate}};
+  json["batch"] = nullptr;
+  if (loader.batch) {
+    json["batch"] = {{"bytes", loader.batch->bytes},        {"tensors", loader.batch->tensors},
+                     {"objects", loader.batch->objects},    {"channels_last", loader.batch->channels_last},
+                     {"torch", loader.batch->torch},        {"float32_matmul_precision", loader.batch->precision},
+                     {"tf32", or_null(loader.batch->tf32)}, {"device", or_null(loader.batch->device)}};
+  }
+  json["verdict"] = loader.verdict ? to_json(*loader.verdict, loader.half_width) : ordered_json(nullptr);
+  json["all_steps"] = loader.all_steps;
+  json["first_batch_s"] = static_cast<double>(loader.first_batch_ns) * 1e-9;
+  json["total"] = to_json(loader.steps);
+  json["samples_per_s"] = loader.samples_per_s;
+  json["corrected_samples_per_s"] = loader.corrected_samples_per_s;
+  json["short_window"] = loader.short_window;
+  json["queue_change"] = loader.queue_change;
+  json["ready_mean"] = loader.ready_mean;
+  json["clock"] = loader.device_timed ? "device" : "host";
+  json["steady_state"] = nullptr;
+  if (loader.steady)
+    json["steady_state"] = {{"step_ms", loader.steady->step_ns * 1e-6},
+                            {"verdict", to_json(loader.steady->verdict, std::nullopt)}};
+  const double made = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches)) * 1e6;
+  json["workers"] = {{"batches", loader.made.batches},
+                     {"samples", loader.made.samples},
+                     {"fetch_ms_per_batch", static_cast<double>(loader.made.fetch_ns) / made},
+                     {"prep_ms_per_batch", static_cast<double>(loader.made.prep_ns) / made},
+                     {"delay_ms_per_batch", static_cast<double>(loader.made.delay_ns) / made},
+                     {"collate_ms_per_batch", static_cast<double>(loader.made.collate_ns) / made},
+                     {"sent_bytes_per_batch", loader.sent_bytes}};
+  json["epochs"] = ordered_json::array();
+  for (const EpochAnswer& epoch : loader.epochs) {
+    ordered_json entry = {{"epoch", epoch.epoch}};
+    entry.update(to_json(epoch.steps));
+    entry["verdict"] = to_json(epoch.verdict, std::nullopt);
+    json["epochs"].push_back(std::move(entry));
+  }
+  json["slow_samples"] = ordered_json::array();
+  for (const SlowSample& slow : loader.slow) {
+    if (json["slow_samples"].size() == 20) break;
+    json["slow_samples"].push_back({{"sample", slow.sample},
+                                    {"ms", static_cast<double>(slow.took_ns) * 1e-6},
+                                    {"cpu_ms", static_cast<double>(slow.cpu_ns) * 1e-6}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string headline(const Answer& answer) {
+  if (answer.loaders.empty()) return "no loader was seen";
+  if (!answer.verdict) return "no verdict: too few steps";
+  const Verdict& verdict = *answer.verdict;
+  const std::string half = answer.half_width ? fmt::format(" (+-{:.1f})", 100 * *answer.half_width) : "";
+  const std::string_view bound = name(verdict.bound), general = general_name(verdict.bound);
+  if (verdict.bound == Bound::compute)
+    return fmt::format("compute_bound {:.1f} %{}: the loader keeps up", 100 * verdict.share, half);
+  const std::string gain = verdict.gain >= 20 ? "more than 20x" : fmt::format("{:.2f}x", verdict.gain);
+  return fmt::format("{}{} {:.1f} %{}, {}: {} faster if {} were free", bound,
+                     bound == general ? "" : fmt::format(" ({})", general), 100 * verdict.share, half, verdict.severity,
+                     gain, stage_name(verdict.bound));
+}
+
+std::string step_line(const Steps& steps) {
+  const WaitSplit split = steps.wait.split();
+  const auto each = [&](std::int64_t ns) { return per_step_ms(ns, steps.steps); };
+  return fmt::format("{:.2f} ms = compute {:.2f} + wait {:.2f} (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
+                     each(steps.running_ns()), each(steps.compute_ns), each(split.total_ns()), each(split.fetch_ns),
+                     each(split.prep_ns), each(split.handoff_ns));
+}
+
+std::string settings_line(const LoaderAnswer& loader) {
+  const LoaderFacts& facts = loader.facts;
+  std::string text = facts.name.empty() ? facts.type : facts.name;
+  if (!facts.file.empty()) {
+    const std::size_t slash = facts.file.rfind('/');
+    text +=
+        fmt::format(" at {}:{}", slash == std::string::npos ? facts.file : facts.file.substr(slash + 1), facts.line);
+  }
+  text += fmt::format(": num_workers={}", facts.num_workers);
+  if (facts.batch_size >= 0) text += fmt::format(", batch_size={}", facts.batch_size);
+  if (facts.num_workers > 0) {
+    text += fmt::format(", prefetch_factor={}, {}", facts.prefetch_factor, facts.start_method);
+    if (facts.persistent_workers) text += ", persistent_workers";
+  }
+  if (facts.pin_memory) text += ", pin_memory";
+  return text;
+}
+
+ordered_json to_json(const Answer& answer) {
+  ordered_json json;
+  json["verdict"] = answer.verdict ? to_json(*answer.verdict, answer.half_width) : ordered_json(nullptr);
+  json["headline"] = headline(answer);
+  json["total"] = to_json(answer.steps);
+  json["slowest_rank"] = known(answer.slowest_rank);
+  json["main_loader"] = answer.main ? ordered_json(*answer.main) : ordered_json(nullptr);
+  json["loaders"] = ordered_json::array();
+  for (const LoaderAnswer& loader : answer.loaders) json["loaders"].push_back(to_json(loader));
+  json["why"] = answer.why;
+  json["advice"] = answer.advice;
+  json["notes"] = answer.notes;
+  return json;
+}
+
+std::string steps_csv(const Job& job) {
+  std::string out =
+      "rank,loader,role,epoch,batch,samples,asked_s,step_ms,compute_ms,fetch_ms,prep_ms,handoff_ms,start_ms,task_ms,"
+      "collate_ms,deliver_ms,unknown_ms,ready\n";
+  std::int64_t origin = 0;
+  for (const auto& [key, run] : job.loaders()) {
+    if (!run.steps.empty() && (origin == 0 || run.steps.front().asked_ns < origin)) origin = run.steps.front().asked_ns;
+  }
+  for (const auto& [key, run] : job.loaders()) {
+    for (const Step& step : run.steps) {
+      const WaitSplit split = step.wait.split();
+      const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-6; };
+      out += fmt::format(
+          "{},{},{},{},{},{},{:.6f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{}\n",
+          run.rank, run.facts.name.empty() ? std::to_string(run.number) : run.facts.name,
+          run.is_evaluation() ? "val" : "train", step.epoch, step.batch, step.samples,
+          static_cast<double>(step.asked_ns - origin) * 1e-9, ms(step.compute_ns + step.wait.total_ns()),
+          ms(step.compute_ns), ms(split.fetch_ns), ms(split.prep_ns), ms(split.handoff_ns), ms(step.wait.start_ns),
+          ms(step.wait.task_ns), ms(step.wait.collate_ns), ms(step.wait.deliver_ns), ms(step.wait.unknown_ns),
+          step.ready);
+    }
+  }
+  return out;
+}
+
+}  // namespace stoker::measure

@@ -1,0 +1,181 @@
+// What a measured training job did: steps of each DataLoader, with each wait split by what the worker that made the
+// batch was doing meanwhile. Fed with the lines of the hook, in any order between processes. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stoker/measure/ledger.h"
+
+namespace stoker::measure {
+
+// A wait, by the place of the awaited batch at each instant. Sums to the wait.
+struct Waited {
+  std::int64_t start_ns = 0;    // no worker yet: starting (or, at the end of an epoch, stopping) them
+  std::int64_t task_ns = 0;     // its task was on the way to the worker
+  std::int64_t fetch_ns = 0;    // its samples: not on a core and not waiting for one
+  std::int64_t prep_ns = 0;     // its samples: computing, or ready to compute without a core
+  std::int64_t collate_ns = 0;  // its samples were there and were put together
+  std::int64_t deliver_ns = 0;  // it was made, and was pickled, sent, pinned, unpickled
+  std::int64_t unknown_ns = 0;  // nobody told
+
+  std::int64_t total_ns() const noexcept;
+  WaitSplit split() const noexcept;  // hand-off is all but fetch and prep
+  Waited& operator+=(const Waited& other) noexcept;
+};
+
+// When a worker made one batch (monotonic nanoseconds) and what it took.
+struct BatchTimes {
+  std::int64_t received_ns = 0, started_ns = 0, collating_ns = 0, ended_ns = 0, put_ns = 0;
+  std::int64_t cpu_ns = 0, delay_ns = 0, helpers_ns = 0;  // of the samples; helpers: other threads of the worker
+  std::int64_t born_ns = 0;                               // when the worker began; 0: the training thread itself
+  std::uint64_t samples = 0;
+
+  std::int64_t prep_ns() const noexcept;  // of the samples: CPU and run-queue delay, at most what they took
+};
+
+Waited split_wait(std::int64_t from_ns, std::int64_t to_ns, const BatchTimes& batch) noexcept;
+
+struct Step {
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;
+  std::int64_t asked_ns = 0, got_ns = 0;
+  std::int64_t compute_ns = 0;  // from this batch until a loader was asked again
+  std::uint64_t samples = 0;
+  std::uint64_t ready = 0;  // finished batches that lay waiting when this one was asked for
+  bool first = false;       // of its epoch
+  Waited wait;
+  std::optional<std::int64_t> device_wait_ns, device_work_ns;
+};
+
+// Sums over what the workers made.
+struct Made {
+  std::uint64_t batches = 0, samples = 0;
+  std::int64_t fetch_ns = 0, prep_ns = 0, delay_ns = 0, collate_ns = 0;
+  std::int64_t build_ns() const noexcept { return fetch_ns + prep_ns + collate_ns; }
+};
+
+struct SlowSample {
+  std::string sample;  // its index, where the data set has such
+  std::int64_t took_ns = 0, cpu_ns = 0, mean_ns = 0;
+};
+
+// The settings of a DataLoader, read from the live object.
+struct LoaderFacts {
+  std::string file, name, type, dataset, start_method, collate;
+  int line = 0;
+  std::int64_t batch_size = -1, num_workers = 0, prefetch_factor = 0, samples = -1;  // -1: not known
+  bool persistent_workers = false, pin_memory = false, in_order = true, iterable = false;
+};
+
+struct BatchFacts {
+  std::uint64_t bytes = 0, tensors = 0, objects = 0;
+  bool channels_last = false;
+  std::string torch, precision;  // float32_matmul_precision
+  std::string device;            // its name; empty: none
+  std::optional<bool> tf32;
+};
+
+// Sums over steps.
+struct Steps {
+  std::uint64_t steps = 0, samples = 0;
+  std::int64_t compute_ns = 0;
+  Waited wait;
+
+  void add(const Step& step) noexcept;
+  void add(const Steps& other) noexcept;
+  std::int64_t running_ns() const noexcept { return compute_ns + wait.total_ns(); }
+};
+
+// One DataLoader of one process.
+struct LoaderRun {
+  int pid = 0, number = 0;
+  int rank = 0, world_size = 1;
+  LoaderFacts facts;
+  std::optional<BatchFacts> batch;
+  std::vector<Step> steps;                // in the order in which they were had; the latest, beyond 400,000
+  std::map<std::uint32_t, Steps> folded;  // by epoch: those that are no longer listed
+  std::size_t folded_steps = 0;
+  Made made;
+  std::map<std::uint32_t, Made> made_by_epoch;
+  std::vector<SlowSample> slow;
+  std::uint32_t epochs = 0;
+  std::uint64_t without_grad = 0;  // steps asked for with autograd off
+  std::int64_t stopping_ns = 0;    // at the end of the last epoch: counts once another one follows
+  std::int64_t pickle_ns = 0, send_ns = 0, pin_ns = 0;
+  std::uint64_t sent = 0, sent_bytes = 0, pinned = 0;
+  std::int64_t between_ns = 0;  // after the end of an epoch, until any loader was asked again
+
+  bool is_evaluation() const noexcept;  // by autograd, or by its name
+};
+
+class Job {
+ public:
+  // Ill-formed lines are counted, not thrown.
+  void add(int pid, std::string_view line);
+  // Puts steps together that were added before the last call of settle(); with `all`, every one.
+  void settle(bool all = false);
+
+  const std::map<std::pair<int, int>, LoaderRun>& loaders() const noexcept { return loaders_; }
+  bool saw_torch() const noexcept { return saw_torch_; }
+  std::uint64_t bad_lines() const noexcept { return bad_lines_; }
+  std::uint64_t steps() const noexcept { return steps_; }  // of the loader that has most
+  std::vector<int> workers() const;                        // process ids seen so far
+
+ private:
+  struct Iteration {
+    int loader = 0;
+    std::uint32_t epoch = 0;
+    std::int64_t begun_ns = 0, made_ns = 0;
+    std::vector<int> workers;
+    std::uint64_t seed = 0;
+    std::map<std::int64_t, BatchTimes> batches;  // made, and not put together with their step
+  };
+  struct Worker {
+    int id = 0;
+    std::uint64_t seed = 0;
+    std::int64_t born_ns = 0;
+  };
+  struct Waiting {  // a delivered batch that was not put together yet
+    int pid = 0, iteration = 0;
+    std::int64_t batch = 0;
+    std::uint64_t age = 0;
+    std::size_t step = 0;  // its place among all steps of the loader
+  };
+  struct Consumer {
+    std::optional<std::pair<int, std::size_t>> last;  // loader and step whose compute goes on
+    std::optional<int> ended;                         // or the loader whose epoch ended last
+    std::int64_t since_ns = 0;
+  };
+
+  Iteration* find_iteration(int pid, int number);
+  std::optional<std::pair<int, int>> iteration_of_worker(int pid, int thread, std::int64_t at_ns) const;
+  void close_gap(int pid, std::int64_t at_ns);
+  bool place_batch(int pid, int thread, std::int64_t batch, const BatchTimes& times);
+  void keep_batch(std::pair<int, int> key, std::int64_t batch, const BatchTimes& times);
+  bool settle_one(const Waiting& waiting, bool all);
+  Step* find_step(int pid, int loader, std::size_t place);
+
+  std::map<std::pair<int, int>, LoaderRun> loaders_;           // process, number
+  std::map<std::pair<int, int>, Iteration> iterations_;        // process, number
+  std::map<std::pair<int, int>, Worker> workers_;              // process, thread
+  std::map<int, std::vector<std::pair<int, int>>> of_worker_;  // worker process -> its iterations, oldest first
+  std::map<std::uint64_t, std::vector<std::pair<int, int>>> of_seed_;
+  std::map<int, Consumer> consumers_;
+  std::map<int, int> ranks_;
+  struct Homeless {
+    int pid, thread;
+    std::int64_t batch;
+    BatchTimes times;
+  };
+  std::vector<Homeless> homeless_;  // batches whose iteration is not known yet
+  std::vector<Waiting> waiting_;
+  std::uint64_t age_ = 0, bad_lines_ = 0, steps_ = 0;
+  bool saw_torch_ = false;
+};
+
+}  // namespace stoker::measure

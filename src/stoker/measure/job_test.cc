@@ -1,0 +1,311 @@
+#include "stoker/measure/job.h"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stoker/measure/advice.h"
+#include "stoker/measure/answer.h"
+#include "stoker/measure/confidence.h"
+
+namespace stoker::measure {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+Offer machine(double cores) {
+  Offer offer;
+  offer.cores = cores;
+  return offer;
+}
+
+// A job as the hook would tell it: time in milliseconds, one training process (pid 1) and its workers.
+struct Teller {
+  Job job;
+
+  void loader(int number, const std::string& name, int workers = 0, int prefetch = 2, int pid = 1) {
+    job.add(
+        pid,
+        fmt::format(
+            R"({{"k":"loader","i":{},"place":{{"file":"/home/train.py","line":41,"name":"{}"}},"type":"DataLoader","batch_size":4,)"
+            R"("num_workers":{},"prefetch_factor":{},"dataset":"Photos","start_method":"fork","collate":"default_collate"}})",
+            number, name, workers, prefetch));
+  }
+  void iter(int loader, int number, std::int64_t from, std::int64_t to, const std::string& workers = "", int pid = 1) {
+    job.add(pid,
+            fmt::format(R"({{"k":"iter","i":{},"n":{},"t0":{},"t1":{},"workers":[{}],"seed":{},"rank":0,"world":1}})",
+                        loader, number, from * kMs, to * kMs, workers, number + 100));
+  }
+  void worker(int pid, std::int64_t at) {
+    job.add(pid, fmt::format(R"({{"k":"worker","id":0,"seed":1,"thread":{},"t":{}}})", pid, at * kMs));
+  }
+  // Samples from `start` to `collate`, `cpu` of it computing; collated by `end`.
+  void batch(int pid, int number, int batch, std::int64_t start, std::int64_t collate, std::int64_t end,
+             std::int64_t cpu, std::int64_t delay = 0) {
+    job.add(
+        pid,
+        fmt::format(
+            R"({{"k":"batch","n":{},"w":{},"b":{},"r":{},"s":{},"c":{},"e":{},"d":{},"samples":4,"cpu":{},"delay":{}}})",
+            number, pid, batch, start * kMs, start * kMs, collate * kMs, end * kMs, end * kMs, cpu * kMs, delay * kMs));
+  }
+  void next(int number, int batch, std::int64_t from, std::int64_t to, bool grad = true, int pid = 1) {
+    job.add(pid, fmt::format(R"({{"k":"next","n":{},"b":{},"t0":{},"t1":{},"g":{}}})", number, batch, from * kMs,
+                             to * kMs, grad ? 1 : 0));
+  }
+  void end(int number, std::int64_t from, std::int64_t to, int pid = 1) {
+    job.add(pid, fmt::format(R"({{"k":"end","n":{},"t0":{},"t1":{}}})", number, from * kMs, to * kMs));
+  }
+  const LoaderRun& run(int number = 0, int pid = 1) {
+    job.settle(true);
+    return job.loaders().at({pid, number});
+  }
+  // `steps` steps of a loader without workers: so many ms of fetch, prep and compute each.
+  void train(int loader, int number, std::int64_t at, int steps, std::int64_t fetch, std::int64_t prep,
+             std::int64_t compute, bool grad = true, int pid = 1) {
+    iter(loader, number, at, at, "", pid);
+    for (int i = 0; i < steps; ++i) {
+      batch(pid, number, i, at, at + fetch + prep, at + fetch + prep, prep);
+      next(number, i, at, at + fetch + prep, grad, pid);
+      at += fetch + prep + compute;
+    }
+    end(number, at, at, pid);
+  }
+};
+
+TEST(Job, ChargesAWaitToWhatTheWorkerWasDoing) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 10, "7");
+  tell.worker(7, 20);                    // asked at 15: 5 until it lives
+  tell.batch(7, -1, 0, 25, 65, 75, 30);  // 5 for the task, 40 for samples (30 computing), 10 collating
+  tell.next(0, 0, 15, 90);               // and 15 to deliver
+  const Waited& wait = tell.run().steps[0].wait;
+  EXPECT_EQ(wait.start_ns, 15 * kMs);  // with the 10 in iter()
+  EXPECT_EQ(wait.task_ns, 5 * kMs);
+  EXPECT_EQ(wait.prep_ns, 30 * kMs);
+  EXPECT_EQ(wait.fetch_ns, 10 * kMs);
+  EXPECT_EQ(wait.collate_ns, 10 * kMs);
+  EXPECT_EQ(wait.deliver_ns, 15 * kMs);
+  EXPECT_EQ(wait.unknown_ns, 0);
+}
+
+TEST(Job, CountsTimeWithoutACoreAsPrep) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  tell.batch(7, -1, 0, 10, 50, 50, 10, 20);
+  tell.next(0, 0, 10, 50);
+  EXPECT_EQ(tell.run().steps[0].wait.prep_ns, 30 * kMs);
+  EXPECT_EQ(tell.run().steps[0].wait.fetch_ns, 10 * kMs);
+}
+
+TEST(Job, FindsTheWorkersBatchWhicheverFileIsReadFirst) {
+  Teller tell;
+  tell.worker(7, 1);
+  tell.batch(7, -1, 0, 2, 8, 8, 6);  // before anything was heard of the loader
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 1, "7");
+  tell.next(0, 0, 2, 8);
+  EXPECT_EQ(tell.run().steps[0].wait.prep_ns, 6 * kMs);
+}
+
+TEST(Job, GivesPersistentWorkersTheirEpoch) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  tell.worker(7, 1);
+  tell.batch(7, -1, 0, 2, 8, 8, 6);
+  tell.next(0, 0, 2, 8);
+  tell.end(0, 10, 10);
+  tell.iter(0, 1, 20, 20, "7");
+  tell.batch(7, -1, 0, 21, 31, 31, 0);
+  tell.next(1, 0, 21, 31);
+  EXPECT_EQ(tell.run().steps[1].epoch, 1u);
+  EXPECT_EQ(tell.run().steps[1].wait.fetch_ns, 10 * kMs);
+  EXPECT_EQ(tell.run().epochs, 2u);
+}
+
+TEST(Job, KeepsValidationOutOfTheComputeOfTraining) {
+  Teller tell;
+  tell.loader(0, "loader_a");
+  tell.loader(1, "loader_b");
+  tell.iter(0, 0, 0, 0);
+  tell.batch(1, 0, 0, 0, 10, 10, 0);
+  tell.next(0, 0, 0, 10);
+  tell.iter(1, 1, 15, 15);  // 5 of compute, then validation in the middle of the epoch
+  tell.batch(1, 1, 0, 15, 16, 16, 0);
+  tell.next(1, 0, 15, 16, false);
+  tell.end(1, 96, 96);
+  tell.batch(1, 0, 1, 100, 110, 110, 0);
+  tell.next(0, 1, 100, 110);
+  const LoaderRun& training = tell.run(0);
+  EXPECT_EQ(training.steps[0].compute_ns, 5 * kMs);
+  EXPECT_FALSE(training.is_evaluation());
+  EXPECT_TRUE(tell.run(1).is_evaluation());
+  EXPECT_EQ(tell.run(1).steps[0].compute_ns, 80 * kMs);
+  EXPECT_EQ(tell.run(1).between_ns, 4 * kMs);
+}
+
+TEST(Job, SaysWhatItDoesNotKnow) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  tell.next(0, 0, 0, 30);  // the worker's file never came
+  EXPECT_EQ(tell.run().steps[0].wait.unknown_ns, 30 * kMs);
+  tell.job.add(1, "{torn");
+  EXPECT_EQ(tell.job.bad_lines(), 1u);
+}
+
+TEST(Answer, SumsToTheRunningTimeAndNamesTheStage) {
+  Teller tell;
+  tell.loader(0, "train_loader");
+  tell.train(0, 0, 0, 41, 14, 6, 20);
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(12));
+  ASSERT_TRUE(got.verdict);
+  EXPECT_EQ(got.verdict->bound, Bound::fetch);
+  EXPECT_NEAR(got.verdict->share, 0.35, 1e-9);
+  EXPECT_EQ(got.steps.steps, 40u);  // the first starts things
+  EXPECT_EQ(got.steps.running_ns(), 40 * 40 * kMs);
+  ASSERT_TRUE(got.half_width);
+  EXPECT_NEAR(*got.half_width, 0, 1e-9);
+  EXPECT_NE(got.advice.at(0).find("train.py:41 (now 0 on 12 cores)"), std::string::npos) << got.advice.at(0);
+}
+
+TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
+  Teller tell;  // case C: 16 s of loading and 2 s of computing, 1 worker on 12 cores
+  tell.loader(0, "train_loader", 1, 1);
+  tell.iter(0, 0, 0, 0, "7");
+  for (int i = 0; i < 20; ++i) {
+    tell.batch(7, -1, i, 16000 * i, 16000 * (i + 1), 16000 * (i + 1), 15000);
+    tell.next(0, i, i == 0 ? 0 : 16000 * i + 2000, 16000 * (i + 1));
+  }
+  tell.end(0, 16000 * 20 + 2000, 16000 * 20 + 2000);
+  tell.job.settle(true);
+  Offer offer = machine(12);
+  offer.memory_bytes = 170'000'000'000;
+  offer.worker_bytes = 7'000'000'000;
+  const Answer got = answer(tell.job, offer);
+  EXPECT_EQ(got.verdict->bound, Bound::prep);
+  EXPECT_EQ(got.notes.at(0).find("a larger batch_size would not help"), 0u) << got.notes.at(0);
+  EXPECT_NE(got.notes.at(0).find("activations"), std::string::npos);
+  EXPECT_NE(got.advice.at(0).find("num_workers=8 at train.py:41 (now 1 on 12 cores): about 8.0x"), std::string::npos)
+      << got.advice.at(0);
+  EXPECT_NE(got.advice.at(0).find("8 workers hold about 52.2 GiB of the 158.3 GiB"), std::string::npos)
+      << got.advice.at(0);
+  for (const std::string& advice : got.advice) EXPECT_EQ(advice.find("batch_size"), std::string::npos) << advice;
+}
+
+TEST(Answer, SaysThatTheSlowStoreExplainsTheFirstEpochOnly) {
+  Teller tell;  // case E
+  tell.loader(0, "train_loader");
+  tell.train(0, 0, 0, 20, 400, 100, 20);
+  tell.train(0, 1, 20000, 20, 0, 100, 20);
+  tell.train(0, 2, 40000, 20, 0, 100, 20);
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(8));
+  std::string notes;
+  for (const std::string& note : got.notes) notes += note + "\n";
+  EXPECT_NE(notes.find("epoch 0 was fetch_bound"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("later ones are prep_bound"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("would help the first epoch only"), std::string::npos) << notes;
+}
+
+// Case A: `steps` steps of 10 ms served from a queue that 8 workers filled beforehand; each batch takes them 320 ms.
+Answer burst(int steps) {
+  Teller tell;
+  tell.loader(0, "train_loader", 8, 4);
+  tell.iter(0, 0, 0, 0, "10,11,12,13,14,15,16,17");
+  for (int w = 0; w < 8; ++w) {
+    tell.worker(10 + w, 1);
+    for (int k = 0; k < 4; ++k) tell.batch(10 + w, -1, 8 * k + w, 320 * k, 320 * (k + 1), 320 * (k + 1), 0);
+  }
+  for (int i = 0; i < steps; ++i) tell.next(0, i, 2000 + 10 * i, 2000 + 10 * i);
+  tell.end(0, 2000 + 10 * steps, 2000 + 10 * steps);
+  tell.job.settle(true);
+  return answer(tell.job, machine(32));
+}
+
+TEST(Answer, CorrectsAShortWindowForTheQueue) {
+  const Answer got = burst(25);
+  ASSERT_TRUE(got.verdict);
+  EXPECT_EQ(got.verdict->bound, Bound::fetch);  // not compute_bound, although nothing waited
+  const LoaderAnswer& loader = got.loaders.at(0);
+  ASSERT_TRUE(loader.steady);
+  EXPECT_NEAR(loader.steady->step_ns, 40 * kMs, kMs);
+  EXPECT_LT(loader.queue_change, -20);
+  EXPECT_LT(loader.corrected_samples_per_s, 0.1 * loader.samples_per_s);
+  EXPECT_EQ(got.notes.at(0).find("corrected for the queue"), 0u) << got.notes.at(0);
+}
+
+TEST(Answer, RefusesAVerdictOnTwoSteps) {
+  const Answer got = burst(2);
+  EXPECT_FALSE(got.verdict);
+  EXPECT_EQ(headline(got), "no verdict: too few steps");
+  EXPECT_NE(got.notes.at(0).find("run at least 64 steps"), std::string::npos) << got.notes.at(0);
+}
+
+TEST(Answer, NamesTheRankThatWaitsMost) {
+  Teller tell;
+  for (int pid : {1, 2}) {
+    tell.job.add(pid, fmt::format(R"({{"k":"process","rank":{}}})", pid - 1));
+    tell.loader(0, "train_loader", 0, 2, pid);
+    tell.train(0, 0, 0, 20, pid == 2 ? 30 : 1, 0, pid == 2 ? 10 : 39, true, pid);
+  }
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(8));
+  EXPECT_EQ(got.slowest_rank, 1);
+  EXPECT_EQ(got.verdict->bound, Bound::fetch);
+  EXPECT_NEAR(got.verdict->share, 0.75, 0.01);
+}
+
+TEST(Answer, TakesTwoLoadersOfOneLoopTogether) {
+  Teller tell;
+  tell.loader(0, "a");
+  tell.loader(1, "b");
+  tell.iter(0, 0, 0, 0);
+  tell.iter(1, 1, 0, 0);
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t at = 50 * i;
+    tell.batch(1, 0, i, at, at + 30, at + 30, 30);
+    tell.next(0, i, at, at + 30);
+    tell.batch(1, 1, i, at + 30, at + 31, at + 31, 1);
+    tell.next(1, i, at + 30, at + 31);
+  }
+  tell.end(0, 1000, 1000);
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(8));
+  EXPECT_EQ(got.verdict->bound, Bound::prep);
+  EXPECT_NEAR(got.verdict->share, 0.62, 0.03);
+  EXPECT_EQ(got.loaders[*got.main].facts.name, "a");
+}
+
+TEST(Answer, UsesTheDevicesClockWhereThereIsOne) {
+  Teller tell;  // the host waits 30 ms for each batch, but the device is busy with queued work for 25 of them
+  tell.loader(0, "train_loader");
+  tell.train(0, 0, 0, 40, 30, 0, 1);
+  for (int i = 0; i < 40; ++i)
+    tell.job.add(1, fmt::format(R"({{"k":"device","n":0,"b":{},"wait":{},"work":{}}})", i, 5 * kMs, 26 * kMs));
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(8));
+  EXPECT_TRUE(got.loaders.at(0).device_timed);
+  EXPECT_NEAR(got.verdict->share, 5.0 / 31, 0.01);
+}
+
+TEST(Answer, WithoutALoaderSaysWhy) {
+  Job job;
+  EXPECT_EQ(headline(answer(job, {})), "no loader was seen");
+  job.add(1, R"({"k":"process","rank":-1})");
+  EXPECT_EQ(answer(job, {}).why.at(0), "torch was imported, but no DataLoader was iterated");
+}
+
+TEST(Confidence, NeedsFourBlocksAndWidensWithSpread) {
+  EXPECT_FALSE(half_width(std::vector<double>{1, 2, 3}));
+  EXPECT_NEAR(*half_width(std::vector<double>{1, 2, 3, 4}), 3.182 * 1.29099 / 2, 1e-3);
+  EXPECT_EQ(block_steps(1000, 64, 32), 64u);
+  EXPECT_EQ(block_steps(3000, 8, 4), 100u);
+}
+
+}  // namespace
+}  // namespace stoker::measure
