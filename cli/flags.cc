@@ -79,6 +79,7 @@ std::string examples_of(const std::vector<Example>& examples, std::size_t most, 
 }
 
 std::string usage_of(const Verb& verb) {
+  if (verb.takes_command) return fmt::format("usage: stoker {} [flags] {}\n", verb.name, verb.operand);
   return fmt::format("usage: stoker {}{} [flags]\n", verb.name, verb.operand.empty() ? "" : " " + verb.operand);
 }
 
@@ -94,6 +95,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
     const std::string& word = words[i];
     if (only_operands || word.size() < 2 || word[0] != '-') {
       operands_.push_back(word);
+      only_operands = only_operands || verb_.takes_command;
       continue;
     }
     if (word == "--") {
@@ -156,7 +158,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
   const std::size_t most =
       verb_.operand.empty() ? 0
                             : 1 + static_cast<std::size_t>(std::count(verb_.operand.begin(), verb_.operand.end(), ' '));
-  if (operands_.size() > most && !short_help_ && !long_help_) {
+  if (operands_.size() > most && !verb_.takes_command && !short_help_ && !long_help_) {
     throw Error(ErrorKind::usage,
                 fmt::format("`stoker {}` takes {} {}, got a further `{}`", verb_.name,
                             most == 0   ? "no"

@@ -41,6 +41,7 @@ struct Verb {
   std::vector<Section> sections;
   std::string (*more)();  // further text of --help, or null
   int (*run)(const Arguments&);
+  bool takes_command = false;  // the operands are a command: what follows its first word is not read as flags
 };
 
 // What the user typed after the verb, checked against the verb's table. Every reader throws Error(usage) naming the
@@ -54,6 +55,7 @@ class Arguments {
   bool wants_short_help() const noexcept { return short_help_; }
   bool wants_long_help() const noexcept { return long_help_; }
   const std::string& operand(std::size_t number = 0) const;  // throws if it was not given
+  const std::vector<std::string>& operands() const noexcept { return operands_; }
 
   bool has(std::string_view flag) const;                   // given, in any form
   std::optional<bool> is_on(std::string_view flag) const;  // a switch: none if neither form was given

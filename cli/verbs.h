@@ -9,6 +9,7 @@ const Verb& check_verb();
 const Verb& demo_verb();
 const Verb& inspect_verb();
 const Verb& load_verb();
+const Verb& measure_verb();
 const Verb& pack_verb();
 
 }  // namespace stoker::cli

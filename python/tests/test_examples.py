@@ -41,3 +41,8 @@ def test_custom_decode(tmp_path):
     for number in range(12):
         (tmp_path / f"{number}.raw").write_bytes(numpy.full((8, 8), number, numpy.uint16).tobytes())
     assert "(4, 8, 8)" in run("custom_decode.py", tmp_path)
+
+
+def test_plain_torch(photos):
+    pytest.importorskip("torch")
+    run("plain_torch.py", photos)

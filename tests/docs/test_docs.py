@@ -1,7 +1,7 @@
 """Runs what the README and docs/ show: `console` blocks with bash, `python` blocks in one program per page.
 
 Each page gets a folder of its own with small data: data/train (2 classes of JPEG), data/speech (WAV), data/slices (16-bit PNG
-with an index.csv), data/rows.npy and data/speech.pack. Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
+with an index.csv), data/rows.npy and data/speech.pack, and train.py (examples/plain_torch.py). Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
 """
 
 import importlib.util
@@ -69,6 +69,7 @@ def folder(tmp_path):
         Image.fromarray(generator.integers(0, 65536, (64, 64), numpy.uint16)).save(tmp_path / f"data/slices/{i}.png")
         rows.append(f"{i}.png,{i % 2},32768")
     (tmp_path / "data/slices/index.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "train.py").write_text((ROOT / "examples/plain_torch.py").read_text())
     numpy.save(tmp_path / "data/rows.npy", generator.integers(0, 256, (64, 8, 8), numpy.uint8))
     subprocess.run(["stoker", "pack", "data/speech", "data/speech.pack", "--kind", "raw", "--samples", "4000"], cwd=tmp_path,
                    env=surroundings(tmp_path), check=True, capture_output=True)

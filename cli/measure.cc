@@ -1,0 +1,178 @@
+// stoker measure: runs a training job unchanged and says why it is slow.
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/measure/answer.h"
+#include "stoker/measure/launch.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/memory.h"
+
+#include "files.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+using measure::Answer;
+using nlohmann::ordered_json;
+
+measure::Offer offer_of_this_machine() {
+  measure::Offer offer;
+  const os::Cores cores = os::effective_cores();
+  offer.cores = cores.available;
+  offer.cores_limited_by = cores.limited_by;
+  return offer;
+}
+
+std::string to_text(const Answer& answer, const Terminal& terminal) {
+  std::string out = fmt::format("{} {}\n", terminal.paint(Paint::bold, "stoker:"), measure::headline(answer));
+  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 9, text); };
+  if (answer.main) {
+    const measure::LoaderAnswer& main = answer.loaders[*answer.main];
+    if (answer.steps.steps > 0)
+      row("step", fmt::format("{}; {} samples/s over {} steps", measure::step_line(answer.steps),
+                              format_rate(main.samples_per_s), format_count(answer.steps.steps)));
+    for (const measure::LoaderAnswer& loader : answer.loaders) {
+      if (loader.pid != main.pid) continue;
+      std::string text = measure::settings_line(loader);
+      if (&loader != &main && loader.verdict)
+        text += fmt::format(" ({}, {} {:.0f} %)", loader.evaluation ? "val" : "train",
+                            measure::name(loader.verdict->bound), 100 * loader.verdict->share);
+      row("loader", text);
+    }
+  }
+  for (const std::string& why : answer.why) row("why", why);
+  for (const std::string& advice : answer.advice) row("try", advice);
+  for (const std::string& note : answer.notes) row("note", note);
+  return printable(out);
+}
+
+ordered_json whole_json(const Answer& answer, const measure::Launched& launched,
+                        const std::vector<std::string>& command) {
+  ordered_json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}, {"command", command}};
+  json["exit_code"] = launched.code;
+  json["signal"] = launched.signal == 0 ? ordered_json(nullptr) : ordered_json(launched.signal);
+  json["interrupted"] = launched.interrupted;
+  json["stopped"] = launched.stopped;
+  json["seconds"] = launched.seconds;
+  json.update(measure::to_json(answer));
+  return json;
+}
+
+class Output {
+ public:
+  Output(const Arguments& arguments, const Face& face) : face_(face), folder_(arguments.text("--out")) {
+    if (folder_.empty()) return;
+    for (const char* name : kFiles)
+      require_free(folder_ + "/" + name, arguments.is_on("--force").value_or(false), "--out");
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    if (error) throw system_error(error.value(), "make the folder", folder_);
+  }
+
+  void say_answer(const Answer& answer, const measure::Job& job, const measure::Launched& launched,
+                  const std::vector<std::string>& command) const {
+    const std::string json =
+        whole_json(answer, launched, command).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    if (!folder_.empty()) {
+      write_whole(folder_ + "/measure.json", json);
+      write_whole(folder_ + "/steps.csv", measure::steps_csv(job));
+    }
+    if (face_.json) {
+      cli::answer(json);
+    } else {
+      say(to_text(answer, face_.err));
+      if (!folder_.empty())
+        say(labelled(face_.err, "written", 9, fmt::format("{0}/measure.json, {0}/steps.csv", folder_)));
+    }
+  }
+
+ private:
+  static constexpr const char* kFiles[] = {"measure.json", "steps.csv"};
+  const Face& face_;
+  std::string folder_;
+};
+
+int run_measure(const Arguments& arguments) {
+  const Face face = make_face(arguments, arguments.text("--color"));
+  measure::LaunchOptions options;
+  options.command = arguments.operands();
+  if (options.command.empty()) arguments.operand();
+  if (arguments.has("--steps")) options.steps = arguments.count("--steps", 1);
+  options.stop = arguments.is_on("--stop").value_or(false);
+  if (options.stop && options.steps == 0)
+    throw Error(ErrorKind::usage, "`--stop` needs `--steps N`: after which step?", "for example --steps 200 --stop");
+  options.patience = std::chrono::duration_cast<std::chrono::milliseconds>(arguments.duration("--patience"));
+  const Output output(arguments, face);
+
+  measure::Job job;
+  const measure::Offer offer = offer_of_this_machine();
+  bool said = false;
+  options.after_steps = [&](const measure::Job& so_far) {
+    said = true;
+    output.say_answer(measure::answer(so_far, offer), so_far, {}, options.command);
+  };
+  options.no_loader = [&](const measure::Job& so_far) {
+    say(fmt::format("note: no loader was seen in {}; {}\n", format_duration(options.patience),
+                    measure::answer(so_far, offer).why.front()));
+  };
+  const measure::Launched launched = measure::launch(options, job);
+  if (!said) {
+    Answer answer = measure::answer(job, offer);
+    if (launched.signal != 0)
+      answer.notes.push_back(
+          fmt::format("the job was ended by signal {}; this is what was measured until then", launched.signal));
+    else if (launched.code != 0)
+      answer.notes.push_back(
+          fmt::format("the job ended with exit code {}; this is what was measured until then", launched.code));
+    if (launched.lost_segments > 0)
+      answer.notes.push_back(fmt::format("{} files of records were lost: the job wrote faster than they were read",
+                                         launched.lost_segments));
+    output.say_answer(answer, job, launched, options.command);
+  }
+  return launched.code;
+}
+
+std::string more_help() {
+  return "The job runs as it is: same output, same exit code, signals are passed on. Timing is\n"
+         "put in through PYTHONPATH and covers every torch.utils.data.DataLoader. The answer\n"
+         "goes to stderr, since stdout is the job's; --json goes to stdout after it.\n"
+         "Waiting for a batch is split by what its worker was doing: fetch (its samples waited\n"
+         "for bytes), prep (they computed, or had no core), hand-off (collating, pickling,\n"
+         "sending, pinning, starting workers). docs/measure.md has the rest.\n";
+}
+
+}  // namespace
+
+const Verb& measure_verb() {
+  static const Verb verb = {
+      "measure",
+      "run a PyTorch job unchanged and say what starves it",
+      "-- COMMAND...",
+      "the training job as it is started otherwise",
+      {{"stoker measure -- python train.py", "until it ends, then the answer"},
+       {"stoker measure --steps 200 --stop -- python train.py", "200 steps are enough: end the job then"},
+       {"stoker measure --out runs/monday -- torchrun --nproc-per-node 8 train.py", "every rank; the slowest is named"},
+       {"stoker measure --json -- python train.py --epochs 1", "one JSON object after the job's own output"}},
+      {{"how long",
+        {{"--steps", "N", "", "answer after N steps; the job goes on", true},
+         {"--stop", "", "", "with --steps: end the job then", true},
+         {"--patience", "TIME", "60s", "say so when no loader was seen for so long"}}},
+       {"results",
+        {{"--out", "DIR", "", "write measure.json and steps.csv there", true},
+         {"--force", "", "", "let --out overwrite them"}}},
+       common_flags()},
+      more_help,
+      run_measure,
+      true};
+  return verb;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,217 @@
+"""What a measured job sees (nothing), and what is said when it goes wrong."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+LOOP = """
+import os, sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Samples(Dataset):
+    def __len__(self): return 80
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return torch.rand(4), index
+"""
+
+
+def test_output_and_exit_code_are_the_jobs_own(binary, environment, tmp_path):
+    text = LOOP + """
+torch.manual_seed(7)
+for batch, index in DataLoader(Samples(), batch_size=8, shuffle=True, num_workers=2):
+    print(float(batch.sum()), index.tolist())
+print("to stderr", file=sys.stderr)
+sys.exit(3)
+"""
+    (tmp_path / "train.py").write_text(text)
+    command = [sys.executable, "train.py"]
+    plain = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path)
+    measured = subprocess.run([binary, "measure", "--", *command], capture_output=True, env=environment, cwd=tmp_path)
+    assert measured.stdout == plain.stdout and plain.stdout.count(b"\n") == 10
+    assert measured.returncode == plain.returncode == 3
+    assert measured.stderr.startswith(plain.stderr + b"stoker: fetch_bound")
+    assert b"note     the job ended with exit code 3" in measured.stderr
+
+
+def test_a_crash_leaves_the_ledger_so_far(script):
+    answer = script(LOOP + """
+for step, batch in enumerate(DataLoader(Samples(), batch_size=8)):
+    if step == 3: raise RuntimeError("at step 3")
+""", code=1)
+    assert "RuntimeError: at step 3" in answer["stderr"]
+    assert answer["loaders"][0]["all_steps"] == 4
+    assert "the job ended with exit code 1; this is what was measured until then" in " ".join(answer["notes"])
+
+
+def test_a_kill_leaves_the_ledger_so_far(script):
+    answer = script(LOOP + """
+for step, batch in enumerate(DataLoader(Samples(), batch_size=4, num_workers=1)):
+    if step == 15: os.kill(os.getpid(), 9)
+""", code=128 + 9)
+    assert answer["loaders"][0]["all_steps"] == 16
+    assert answer["verdict"]["bound"] == "fetch_bound"
+    assert answer["signal"] == 9
+
+
+def test_descriptors_closed_by_the_job_do_not_matter(script):
+    answer = script(LOOP + """
+os.closerange(3, 1024)
+files = [open(f"mine{i}", "w+") for i in range(8)]   # take the numbers that were closed
+for _ in range(2):
+    for batch in DataLoader(Samples(), batch_size=8, num_workers=1): os.closerange(200, 1024)
+for file in files:
+    file.write("x"); file.seek(0); assert file.read() == "x"
+""")
+    assert answer["verdict"]["bound"] == "fetch_bound"
+    assert answer["loaders"][0]["all_steps"] == 20
+
+
+def test_a_job_that_forks_after_start_is_seen_in_both_processes(script):
+    answer = script(LOOP + """
+loader = DataLoader(Samples(), batch_size=8)
+for batch in loader: pass
+if os.fork() == 0:
+    for batch in loader: pass
+    os._exit(0)
+os.wait()
+""")
+    assert sorted(loader["all_steps"] for loader in answer["loaders"]) == [10, 10]
+    assert len({loader["pid"] for loader in answer["loaders"]}) == 2
+
+
+def test_training_and_validation_are_told_apart(script):
+    answer = script(LOOP + """
+train_loader = DataLoader(Samples(), batch_size=8, num_workers=1)
+evaluation = DataLoader(
+    Samples(), batch_size=16)
+for epoch in range(2):
+    for batch in train_loader: time.sleep(0.001)
+    with torch.no_grad():
+        for batch in evaluation: time.sleep(0.05)
+""")
+    train, val = answer["loaders"]
+    assert (train["role"], train["name"], train["line"], train["settings"]["batch_size"]) == ("train", "train_loader", 11, 8)
+    assert (val["role"], val["name"], val["line"], val["settings"]["num_workers"]) == ("val", "evaluation", 12, 0)
+    assert train["total"]["compute"]["ms_per_step"] < 10  # validation is not its compute
+    assert answer["main_loader"] == 0
+
+
+def test_a_job_without_a_loader_is_told_so(script):
+    answer = script("import time; time.sleep(1.5); print('hello')", flags=["--patience", "500ms"])
+    assert "note: no loader was seen in 500 ms; no Python with torch was seen" in answer["stderr"]
+    assert answer["stdout"] == "hello\n"
+    assert answer["verdict"] is None and answer["loaders"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_reach_the_job_first_and_the_report_is_written(number, binary, environment, tmp_path):
+    (tmp_path / "train.py").write_text(LOOP + """
+import signal
+def leave(*_): raise SystemExit("left after a signal")
+signal.signal(signal.SIGTERM, leave)
+try:
+    for step, batch in enumerate(DataLoader(Samples(), batch_size=1)):
+        if step == 20: print("running", flush=True)
+        time.sleep(0.5 if step >= 20 else 0)
+except KeyboardInterrupt:
+    leave()
+""")
+    run = subprocess.Popen([binary, "measure", "--json", "--", sys.executable, "train.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, env=environment, cwd=tmp_path)
+    assert run.stdout.readline() == "running\n"
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert "left after a signal" in err
+    answer = json.loads(out)
+    assert run.returncode == answer["exit_code"] == 1
+    assert answer["interrupted"] is (number == signal.SIGINT)
+    assert answer["loaders"][0]["all_steps"] >= 20
+
+
+def test_steps_answers_early_and_lets_the_job_go_on(script):
+    answer = script(LOOP + """
+loader = DataLoader(Samples(), batch_size=4)
+for epoch in range(12):
+    for batch in loader: pass
+print("finished")
+""", flags=["--steps", "25"])
+    assert answer["stdout"] == "finished\n"
+    assert 25 <= answer["loaders"][0]["all_steps"] < 240
+
+
+def test_stop_ends_the_job_after_the_steps(script):
+    answer = script(LOOP + """
+while True:
+    for batch in DataLoader(Samples(), batch_size=4): pass
+""", flags=["--steps", "25", "--stop"])
+    assert answer["loaders"][0]["all_steps"] >= 25
+
+
+def test_nothing_is_overwritten_without_force(binary, environment, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/measure.json").write_text("mine")
+
+    def run(*flags):
+        return subprocess.run([binary, "measure", "--out", "out", *flags, "--", "true"], capture_output=True, text=True, env=environment, cwd=tmp_path)
+
+    refused = run()
+    assert refused.returncode == 2 and "out/measure.json" in refused.stderr
+    assert (tmp_path / "out/measure.json").read_text() == "mine"
+    assert run("--force").returncode == 0
+    assert json.loads((tmp_path / "out/measure.json").read_text())["schema"] == "stoker.measure/1"
+
+
+def test_a_command_that_does_not_exist_is_named(binary, environment, tmp_path):
+    done = subprocess.run([binary, "measure", "--", "no-such-program"], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot run `no-such-program`: No such file or directory\n")
+
+
+def test_nothing_is_left_in_the_temporary_folder(binary, environment, tmp_path):
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "train.py").write_text(LOOP + "for batch in DataLoader(Samples(), batch_size=20, num_workers=2): pass")
+    done = subprocess.run([binary, "measure", "--", sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path,
+                          env={**environment, "TMPDIR": str(tmp_path / "temporary")})
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (tmp_path / "temporary").glob("stoker*")] == []
+
+
+@pytest.mark.slow
+def test_the_slowest_rank_is_named(script):
+    answer = script(LOOP + """
+import torch.distributed as dist
+if "RANK" not in os.environ:
+    import torch.distributed.run
+    torch.distributed.run.main(["--nproc-per-node", "2", __file__])
+    sys.exit(0)
+dist.init_process_group("gloo")
+class Slower(Samples):
+    def __getitem__(self, index):
+        time.sleep(0.02 if dist.get_rank() == 1 else 0.001)
+        return torch.zeros(4)
+for batch in DataLoader(Slower(), batch_size=4):
+    dist.all_reduce(torch.ones(1))
+dist.destroy_process_group()
+""")
+    assert answer["slowest_rank"] == 1
+    assert {loader["rank"] for loader in answer["loaders"]} == {0, 1}
+    assert answer["verdict"]["bound"] == "fetch_bound"
+    assert "rank 1 waits most for its own loader" in " ".join(answer["notes"])
+
+
+def test_a_loader_made_anew_each_epoch_is_one_loader(script):
+    answer = script(LOOP + """
+def make(size): return DataLoader(Samples(), batch_size=size)
+for epoch in range(3):
+    for batch in make(8): pass
+first, second = make(8), make(8)
+for batches in zip(first, second): pass
+""")
+    assert sorted(loader["all_steps"] for loader in answer["loaders"]) == [10, 10, 30]
+    assert [len(loader["epochs"]) for loader in answer["loaders"] if loader["all_steps"] == 30] == [3]
