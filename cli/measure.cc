@@ -9,9 +9,9 @@
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
+#include "stoker/measure/counters.h"
+#include "stoker/measure/host.h"
 #include "stoker/measure/launch.h"
-#include "stoker/os/cpu.h"
-#include "stoker/os/memory.h"
 
 #include "files.h"
 #include "terminal.h"
@@ -23,15 +23,15 @@ namespace {
 using measure::Answer;
 using nlohmann::ordered_json;
 
-measure::Offer offer_of_this_machine() {
-  measure::Offer offer;
-  const os::Cores cores = os::effective_cores();
-  offer.cores = cores.available;
-  offer.cores_limited_by = cores.limited_by;
-  return offer;
-}
+struct Finding {
+  Answer answer;
+  measure::HostFacts host;
+  measure::Launched launched;
+  std::vector<std::string> command;
+};
 
-std::string to_text(const Answer& answer, const Terminal& terminal) {
+std::string to_text(const Finding& finding, const Terminal& terminal) {
+  const Answer& answer = finding.answer;
   std::string out = fmt::format("{} {}\n", terminal.paint(Paint::bold, "stoker:"), measure::headline(answer));
   const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 9, text); };
   if (answer.main) {
@@ -48,21 +48,23 @@ std::string to_text(const Answer& answer, const Terminal& terminal) {
       row("loader", text);
     }
   }
+  row("host", measure::host_line(finding.host));
   for (const std::string& why : answer.why) row("why", why);
   for (const std::string& advice : answer.advice) row("try", advice);
   for (const std::string& note : answer.notes) row("note", note);
   return printable(out);
 }
 
-ordered_json whole_json(const Answer& answer, const measure::Launched& launched,
-                        const std::vector<std::string>& command) {
-  ordered_json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}, {"command", command}};
+ordered_json to_json(const Finding& finding) {
+  const measure::Launched& launched = finding.launched;
+  ordered_json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}, {"command", finding.command}};
   json["exit_code"] = launched.code;
   json["signal"] = launched.signal == 0 ? ordered_json(nullptr) : ordered_json(launched.signal);
   json["interrupted"] = launched.interrupted;
   json["stopped"] = launched.stopped;
   json["seconds"] = launched.seconds;
-  json.update(measure::to_json(answer));
+  json.update(measure::to_json(finding.answer));
+  json["host"] = measure::to_json(finding.host);
   return json;
 }
 
@@ -77,21 +79,19 @@ class Output {
     if (error) throw system_error(error.value(), "make the folder", folder_);
   }
 
-  void say_answer(const Answer& answer, const measure::Job& job, const measure::Launched& launched,
-                  const std::vector<std::string>& command) const {
-    const std::string json =
-        whole_json(answer, launched, command).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  void give(const Finding& finding, const measure::Job& job) const {
+    const std::string json = to_json(finding).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
     if (!folder_.empty()) {
       write_whole(folder_ + "/measure.json", json);
       write_whole(folder_ + "/steps.csv", measure::steps_csv(job));
     }
     if (face_.json) {
       cli::answer(json);
-    } else {
-      say(to_text(answer, face_.err));
-      if (!folder_.empty())
-        say(labelled(face_.err, "written", 9, fmt::format("{0}/measure.json, {0}/steps.csv", folder_)));
+      return;
     }
+    say(to_text(finding, face_.err));
+    if (!folder_.empty())
+      say(labelled(face_.err, "written", 9, fmt::format("{0}/measure.json, {0}/steps.csv", folder_)));
   }
 
  private:
@@ -113,30 +113,39 @@ int run_measure(const Arguments& arguments) {
   const Output output(arguments, face);
 
   measure::Job job;
-  const measure::Offer offer = offer_of_this_machine();
-  bool said = false;
-  options.after_steps = [&](const measure::Job& so_far) {
-    said = true;
-    output.say_answer(measure::answer(so_far, offer), so_far, {}, options.command);
+  measure::HostSampler host;
+  const auto find = [&](const measure::Launched& launched) {
+    Finding finding{{}, host.facts(), launched, options.command};
+    finding.answer = measure::answer(job, measure::offer_of(finding.host));
+    measure::note_host(finding.answer, finding.host);
+    return finding;
   };
-  options.no_loader = [&](const measure::Job& so_far) {
+  bool said = false;
+  options.tick = [&](int child) { host.sample(child, job.workers(), measure::now_ns()); };
+  options.after_steps = [&] {
+    said = true;
+    output.give(find({}), job);
+  };
+  options.no_loader = [&] {
     say(fmt::format("note: no loader was seen in {}; {}\n", format_duration(options.patience),
-                    measure::answer(so_far, offer).why.front()));
+                    find({}).answer.why.front()));
   };
   const measure::Launched launched = measure::launch(options, job);
-  if (!said) {
-    Answer answer = measure::answer(job, offer);
-    if (launched.signal != 0)
-      answer.notes.push_back(
-          fmt::format("the job was ended by signal {}; this is what was measured until then", launched.signal));
-    else if (launched.code != 0)
-      answer.notes.push_back(
-          fmt::format("the job ended with exit code {}; this is what was measured until then", launched.code));
-    if (launched.lost_segments > 0)
-      answer.notes.push_back(fmt::format("{} files of records were lost: the job wrote faster than they were read",
-                                         launched.lost_segments));
-    output.say_answer(answer, job, launched, options.command);
+  if (said) return launched.code;
+  Finding finding = find(launched);
+  std::vector<std::string>& notes = finding.answer.notes;
+  if (launched.signal != 0) {
+    notes.push_back(
+        fmt::format("the job was ended by signal {}; this is what was measured until then", launched.signal));
+  } else if (launched.code != 0) {
+    notes.push_back(
+        fmt::format("the job ended with exit code {}; this is what was measured until then", launched.code));
   }
+  if (launched.lost_segments > 0) {
+    notes.push_back(
+        fmt::format("{} files of records were lost: the job wrote faster than they were read", launched.lost_segments));
+  }
+  output.give(finding, job);
   return launched.code;
 }
 

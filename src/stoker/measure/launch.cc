@@ -72,16 +72,16 @@ Launched launch(const LaunchOptions& options, Job& job) {
       collected = now;
       collect(false);
     }
-    if (options.tick) options.tick(job, child.pid());
+    if (options.tick) options.tick(child.pid());
     if (!warned && options.no_loader && job.loaders().empty() &&
         now - started > std::chrono::nanoseconds(options.patience).count()) {
       warned = true;
-      options.no_loader(job);
+      options.no_loader();
     }
     if (!reported && options.steps > 0 && job.steps() > options.steps) {  // one more: the last one's compute has ended
       reported = true;
       collect(true);
-      if (options.after_steps) options.after_steps(job);
+      if (options.after_steps) options.after_steps();
       if (options.stop) {
         launched.stopped = true;
         stopping = now;

@@ -16,9 +16,9 @@ struct LaunchOptions {
   std::uint64_t steps = 0;                     // call `after_steps` once so many were seen; 0: never
   bool stop = false;                           // then end the job: SIGTERM, after 10 s SIGKILL
   std::chrono::milliseconds patience{60'000};  // without a loader until `no_loader` is called
-  std::function<void(const Job&)> after_steps;
-  std::function<void(const Job&)> no_loader;
-  std::function<void(const Job&, int pid)> tick;  // about ten times a second
+  std::function<void()> after_steps;
+  std::function<void()> no_loader;
+  std::function<void(int pid)> tick;  // about ten times a second, with the job's process
 };
 
 struct Launched {

@@ -1,0 +1,211 @@
+#include "stoker/measure/host.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include "stoker/base/units.h"
+#include "stoker/measure/counters.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/memory.h"
+#include "stoker/os/process.h"
+
+namespace stoker::measure {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::size_t kBusyKept = 6000;  // 10 minutes at 10 Hz
+constexpr std::size_t kFilesAtOnce = 4;  // processes whose open files are looked at in one sample
+
+// Programs, libraries and our own records are no data.
+bool is_data(const std::string& path) {
+  for (const char* folder : {"/proc/", "/sys/", "/dev/", "/usr/", "/lib", "/etc/", "/bin/", "/run/"}) {
+    if (path.starts_with(folder)) return false;
+  }
+  if (path.find("/site-packages/") != std::string::npos || path.find("/stoker-measure-") != std::string::npos)
+    return false;
+  for (const char* end : {".py", ".pyc", ".so", ".log", " (deleted)"}) {
+    if (path.ends_with(end)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Slope::add(double seconds, double amount) noexcept {
+  if (n_++ == 0) first_ = seconds;
+  latest_ = seconds;
+  last_ = amount;
+  const double t = seconds - first_;
+  sum_t_ += t;
+  sum_y_ += amount;
+  sum_tt_ += t * t;
+  sum_ty_ += t * amount;
+}
+
+std::optional<double> Slope::per_second() const noexcept {
+  if (n_ < 3 || latest_ - first_ < 2) return std::nullopt;
+  const double n = static_cast<double>(n_), spread = n * sum_tt_ - sum_t_ * sum_t_;
+  return spread > 0 ? std::optional((n * sum_ty_ - sum_t_ * sum_y_) / spread) : std::nullopt;
+}
+
+HostSampler::HostSampler(std::string root, const std::string& nvml)
+    : root_(std::move(root)), accelerators_(nvml, root_) {}
+
+void HostSampler::sample(int child, const std::vector<int>& workers, std::int64_t now_ns) {
+  if (started_ns_ == 0) {
+    started_ns_ = now_ns;
+    if (const auto shm = os::space_of("/dev/shm")) shm_base_ = shm->used_bytes;
+  }
+  last_ns_ = now_ns;
+  if (accelerators_.count() > 0) {
+    last_readings_ = accelerators_.read();
+    busy_sum_.resize(last_readings_.size());
+    for (std::size_t i = 0; i < last_readings_.size(); ++i) busy_sum_[i] += last_readings_[i].busy.value_or(0);
+    if (last_readings_[0].busy) busy_.push_back(*last_readings_[0].busy);
+    if (busy_.size() > kBusyKept) busy_.pop_front();
+    ++readings_;
+  }
+  if (now_ns - tree_ns_ >= kSecond || tree_ns_ == 0) {
+    tree_ns_ = now_ns;
+    alive_ = os::process_tree(child, root_);
+    for (const int pid : alive_) processes_[pid];
+  }
+  for (const int pid : workers) {
+    if (processes_.contains(pid)) processes_[pid].is_worker = true;
+  }
+  if (now_ns - counters_ns_ >= kSecond / 2) {
+    counters_ns_ = now_ns;
+    sample_counters();
+  }
+  if (now_ns - files_ns_ >= kSecond / 4) {
+    files_ns_ = now_ns;
+    sample_files(child);
+  }
+  if (now_ns >= memory_ns_) sample_memory(now_ns);
+}
+
+void HostSampler::sample_counters() {
+  for (const int pid : alive_) {
+    const auto counters = os::process_counters(pid, root_);
+    if (!counters) continue;
+    Process& process = processes_[pid];
+    process.cpu = std::max(process.cpu, counters->cpu);
+    if (counters->read_bytes && counters->read_chars) {
+      process.has_io = true;
+      process.read = *counters->read_bytes;
+      process.chars = *counters->read_chars;
+      process.written = counters->written_bytes.value_or(0);
+    }
+  }
+  for (const char* resource : {"cpu", "io", "memory"}) {
+    if (const auto total = os::pressure_us(resource, root_)) {
+      pressure_first_.try_emplace(resource, *total);
+      pressure_last_[resource] = *total;
+    }
+  }
+  if (const auto network = os::network_counters(root_)) {
+    if (!received_first_) received_first_ = network->received_bytes, sent_first_ = network->sent_bytes;
+    received_last_ = network->received_bytes, sent_last_ = network->sent_bytes;
+  }
+  if (const auto shm = os::space_of("/dev/shm")) shm_peak_ = std::max(shm_peak_, shm->used_bytes);
+}
+
+// The kernel walks page tables for this: at most every 5 s, and so seldom that it takes less than 0.1 % of a core.
+void HostSampler::sample_memory(std::int64_t now_ns) {
+  const std::int64_t began = static_cast<std::int64_t>(os::thread_cpu_time().count());
+  std::uint64_t together = 0;
+  for (const int pid : alive_) {
+    const auto shares = os::process_shares(pid, root_);
+    if (!shares) continue;
+    Process& process = processes_[pid];
+    process.pss = shares->pss_bytes;
+    process.uss = shares->uss_bytes;
+    process.pss_peak = std::max(process.pss_peak, process.pss);
+    process.growth.add(static_cast<double>(now_ns - started_ns_) * 1e-9, static_cast<double>(process.uss));
+    together += process.pss;
+    process.descriptors = std::max(process.descriptors, os::open_descriptors(pid, root_).value_or(0));
+    descriptors_peak_ = std::max(descriptors_peak_, process.descriptors);
+  }
+  pss_peak_ = std::max(pss_peak_, together);
+  const std::int64_t cost = static_cast<std::int64_t>(os::thread_cpu_time().count()) - began;
+  memory_ns_ = now_ns + std::max(5 * kSecond, 1000 * cost);
+}
+
+// Data files are often open for a moment only: look often, at a few processes in turn.
+void HostSampler::sample_files(int child) {
+  if (alive_.empty()) return;
+  std::vector<int> candidates;
+  for (const int pid : alive_) {
+    if (processes_[pid].is_worker || pid == child) candidates.push_back(pid);
+  }
+  if (candidates.empty()) candidates = alive_;
+  for (std::size_t i = 0; i < std::min(kFilesAtOnce, candidates.size()); ++i) {
+    const int pid = candidates[turn_++ % candidates.size()];
+    for (const std::string& path : os::open_files(pid, root_)) {
+      if (!is_data(path)) continue;
+      if (const auto mount = os::mount_under(path, root_))
+        ++file_systems_[fmt::format("{} ({})", mount->type, mount->point)];
+    }
+  }
+}
+
+HostFacts HostSampler::facts() const {
+  HostFacts facts;
+  facts.seconds = static_cast<double>(last_ns_ - started_ns_) * 1e-9;
+  const double seconds = std::max(0.1, facts.seconds);
+  const os::Cores cores = os::effective_cores(root_);
+  facts.cores = cores.available;
+  facts.cores_limited_by = cores.limited_by;
+  facts.memory_limit_bytes = os::memory_limit(root_).bytes;
+  facts.memory_available_bytes = os::available_memory(root_);
+  if (facts.memory_available_bytes)
+    facts.memory_available_bytes = std::min(*facts.memory_available_bytes, facts.memory_limit_bytes);
+  facts.pss_peak_bytes = pss_peak_;
+  std::uint64_t read = 0, chars = 0, written = 0;
+  bool has_io = false;
+  for (const auto& [pid, process] : processes_) {
+    facts.cores_used += static_cast<double>(process.cpu.count()) * 1e-9 / seconds;
+    read += process.read;
+    chars += process.chars;
+    written += process.written;
+    has_io = has_io || process.has_io;
+    facts.processes.push_back({pid, process.is_worker, static_cast<double>(process.cpu.count()) * 1e-9, process.pss,
+                               process.uss, process.pss_peak, process.growth.per_second(), process.descriptors});
+  }
+  std::stable_sort(facts.processes.begin(), facts.processes.end(), [](const ProcessFacts& a, const ProcessFacts& b) {
+    return std::pair(!a.is_worker, -a.cpu_s) < std::pair(!b.is_worker, -b.cpu_s);
+  });
+  if (facts.processes.size() > 64) facts.processes.resize(64);
+  if (has_io) {
+    facts.disk_read_bytes_per_s = static_cast<double>(read) / seconds;
+    facts.disk_write_bytes_per_s = static_cast<double>(written) / seconds;
+    if (chars > 0)
+      facts.page_cache_share = std::clamp(1 - static_cast<double>(read) / static_cast<double>(chars), 0.0, 1.0);
+  }
+  if (received_first_) {
+    facts.network_received_bytes_per_s = static_cast<double>(*received_last_ - *received_first_) / seconds;
+    facts.network_sent_bytes_per_s = static_cast<double>(*sent_last_ - *sent_first_) / seconds;
+  }
+  for (const auto& [resource, total] : pressure_last_)
+    facts.pressure[resource] =
+        std::min(1.0, static_cast<double>(total - pressure_first_.at(resource)) * 1e-6 / seconds);
+  if (const auto shm = os::space_of("/dev/shm")) {
+    facts.shm_total_bytes = shm->total_bytes;
+    facts.shm_used_peak_bytes = shm_peak_ > shm_base_ ? shm_peak_ - shm_base_ : 0;
+  }
+  facts.open_descriptors_peak = descriptors_peak_;
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) facts.open_descriptors_limit = limit.rlim_cur;
+  facts.data_file_systems = file_systems_;
+  facts.accelerators = last_readings_;
+  for (std::size_t i = 0; i < facts.accelerators.size(); ++i) {
+    if (facts.accelerators[i].busy && readings_ > 0)
+      facts.accelerators[i].busy = busy_sum_[i] / static_cast<double>(readings_);
+  }
+  facts.accelerator_swings = swings({busy_.begin(), busy_.end()});
+  return facts;
+}
+
+}  // namespace stoker::measure

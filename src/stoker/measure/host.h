@@ -1,0 +1,103 @@
+// Samples what a job costs the machine while it runs: CPU, memory, disk, network, pressure, accelerators. Called by one
+// thread, about ten times a second; keeps its own cost small by asking less often what is dear.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stoker/measure/accelerator.h"
+#include "stoker/measure/answer.h"
+
+namespace stoker::measure {
+
+// A straight line through (time, amount): how fast an amount grows.
+class Slope {
+ public:
+  void add(double seconds, double amount) noexcept;
+  std::optional<double> per_second() const noexcept;  // none before 3 points over 2 s
+  double last() const noexcept { return last_; }
+  std::size_t points() const noexcept { return n_; }
+
+ private:
+  std::size_t n_ = 0;
+  double first_ = 0, latest_ = 0, last_ = 0, sum_t_ = 0, sum_y_ = 0, sum_tt_ = 0, sum_ty_ = 0;
+};
+
+struct ProcessFacts {
+  int pid = 0;
+  bool is_worker = false;
+  double cpu_s = 0;
+  std::uint64_t pss_bytes = 0, uss_bytes = 0, pss_peak_bytes = 0;  // 0: not known
+  std::optional<double> uss_bytes_per_s;
+  std::uint64_t open_descriptors = 0;
+};
+
+struct HostFacts {
+  double seconds = 0;
+  double cores = 0, cores_used = 0;
+  std::string cores_limited_by;
+  std::uint64_t memory_limit_bytes = 0;
+  std::optional<std::uint64_t> memory_available_bytes;
+  std::uint64_t pss_peak_bytes = 0;  // of all processes of the job together
+  std::optional<double> disk_read_bytes_per_s, disk_write_bytes_per_s, network_received_bytes_per_s,
+      network_sent_bytes_per_s;
+  std::optional<double> page_cache_share;  // of what was read: not from the disk; pipes count as cached
+  std::map<std::string, double> pressure;  // "cpu", "io", "memory": share of the time in which some task stood still
+  std::optional<std::uint64_t> shm_used_peak_bytes, shm_total_bytes;
+  std::uint64_t open_descriptors_peak = 0, open_descriptors_limit = 0;
+  std::map<std::string, std::uint64_t> data_file_systems;  // "ext4 (/)": times an opened data file was seen there
+  std::vector<AcceleratorReading> accelerators;            // last reading; busy is the mean
+  std::size_t accelerator_swings = 0;
+  std::vector<ProcessFacts> processes;  // workers and the largest others
+};
+
+class HostSampler {
+ public:
+  explicit HostSampler(std::string root = "/", const std::string& nvml = "libnvidia-ml.so.1");
+
+  // `child` is the job; `workers` those of its processes that load data.
+  void sample(int child, const std::vector<int>& workers, std::int64_t now_ns);
+  HostFacts facts() const;
+
+ private:
+  struct Process {
+    bool is_worker = false;
+    std::chrono::nanoseconds cpu{0};
+    std::uint64_t read = 0, chars = 0, written = 0, descriptors = 0, pss = 0, uss = 0, pss_peak = 0;
+    bool has_io = false;
+    Slope growth;
+  };
+  void sample_counters();
+  void sample_memory(std::int64_t now_ns);
+  void sample_files(int child);
+
+  std::string root_;
+  Accelerators accelerators_;
+  std::map<int, Process> processes_;
+  std::vector<int> alive_;
+  std::map<std::string, std::uint64_t> file_systems_;
+  std::map<std::string, std::uint64_t> pressure_first_, pressure_last_;
+  std::optional<std::uint64_t> received_first_, received_last_, sent_first_, sent_last_;
+  std::deque<double> busy_;  // the last 10 minutes of the first accelerator
+  std::vector<double> busy_sum_;
+  std::vector<AcceleratorReading> last_readings_;
+  std::uint64_t readings_ = 0, pss_peak_ = 0, shm_base_ = 0, shm_peak_ = 0, descriptors_peak_ = 0;
+  std::int64_t started_ns_ = 0, last_ns_ = 0, tree_ns_ = 0, counters_ns_ = 0, files_ns_ = 0, memory_ns_ = 0;
+  std::size_t turn_ = 0;
+};
+
+nlohmann::ordered_json to_json(const HostFacts& facts);
+std::string host_line(const HostFacts& facts);  // one line for people
+// What the advice needs to know of the machine.
+Offer offer_of(const HostFacts& facts);
+// Adds sentences about memory, descriptors and the accelerator's pattern.
+void note_host(Answer& answer, const HostFacts& facts);
+
+}  // namespace stoker::measure
