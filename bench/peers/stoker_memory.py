@@ -5,6 +5,7 @@ import time
 
 import contestant
 import stoker
+from stoker_transforms import transforms
 
 
 def own_bytes():
@@ -25,9 +26,7 @@ def work(args, stopwatch):
             peak = max(peak, own_bytes())
     watcher = threading.Thread(target=watch, daemon=True)  # does not keep a failing process alive
     watcher.start()
-    transform = [stoker.RandomResizedCrop(224)] + ([stoker.Normalize("imagenet")] if args["dtype"] == "float32" else [])
-    loader = stoker.Loader(args["data"], batch_size=64, shuffle=True, seed=42, transform=transform, dtype=args["dtype"],
-                           memory_limit=args["memory_limit"], prefetch_factor=64, output="numpy")
+    loader = stoker.Loader(args["data"], transform=transforms(args.get("transform", [])), seed=42, output="numpy", **args["loader"])
     items = 0
     for data, _ in loader:
         items += len(data)

@@ -13,7 +13,9 @@ def run(args):
     rows = []
     for limit, limit_bytes, dtype in CASES:
         for consumer, step_s in (("fast", 0.0), ("slow, 100 ms a step", 0.1)):
-            result = run_once(ours("Stoker", "stoker_memory", {"data": data, "dtype": dtype, "memory_limit": limit, "step_s": step_s}), args.work)
+            result = run_once(ours("Stoker", "stoker_memory", {
+                "data": data, "step_s": step_s, "transform": [["random_resized_crop", 224]] + ([["normalize", "imagenet"]] if dtype == "float32" else []),
+                "loader": {"batch_size": 64, "shuffle": True, "dtype": dtype, "memory_limit": limit, "prefetch_factor": 64}}), args.work)
             growth = result.get("growth_bytes")
             rows.append([limit, dtype, consumer, result["error"] if growth is None else f"{growth / 1e6:.0f} MB", f"{(limit_bytes + ROOM) / 1e6:.0f} MB",
                          "no" if growth is None or growth > limit_bytes + ROOM else "yes"])
