@@ -13,6 +13,7 @@
 #include "stoker/os/fork.h"
 #include "stoker/os/memory.h"
 #include "stoker/os/thread.h"
+#include "stoker/storage/probe.h"
 
 namespace stoker::loader {
 namespace {
@@ -125,8 +126,10 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   options_.io_depth = std::max<std::uint64_t>(options_.io_depth, 1);
   if (options_.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
     options_.storage = storage::Storage::direct;
-    notes_.push_back(fmt::format("storage=direct: the page cache of this machine ({}) cannot hold {}",
-                                 format_bytes(os::memory_limit().bytes), format_bytes(first.source->size_bytes())));
+    const storage::DiskRates disk = storage::probe_disk(*first.source, usual_bytes(), std::chrono::seconds(1));
+    notes_.push_back(fmt::format("storage=direct: the page cache of this machine ({}) cannot hold {}, and {}",
+                                 format_bytes(os::memory_limit().bytes), format_bytes(first.source->size_bytes()),
+                                 disk.describe(options_.shuffle.how == dataset::Shuffle::How::full)));
   }
   choose_blocks();
   divide_memory(sweeps);

@@ -1,5 +1,6 @@
 #include "stoker/os/mapping.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -11,7 +12,16 @@
 namespace stoker::os {
 namespace {
 constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, Linux 5.14
+constexpr std::uintptr_t kPage = 4096;
+constexpr std::size_t kAskAtOnce = 128 << 10;  // the kernel may cut one request to its read-ahead, by default this
+
+// From the page that has the first byte to the end.
+std::span<const std::byte> whole_pages(std::span<const std::byte> bytes) noexcept {
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % kPage;
+  return {bytes.data() - before, bytes.size() + before};
 }
+
+}  // namespace
 
 Mapping Mapping::try_map(int fd, std::size_t bytes, int& error_number) noexcept {
   Mapping mapping;
@@ -73,12 +83,30 @@ void Mapping::advise(Advice advice) const noexcept {
 }
 
 bool Mapping::populate() const noexcept {
-  if (data_ == nullptr) return true;
-  while (::madvise(const_cast<std::byte*>(data_), size_, kPopulateRead) != 0) {
+  return populate(0, size_);
+}
+
+bool Mapping::populate(std::size_t offset, std::size_t bytes) const noexcept {
+  return populate_pages({data_ + offset, bytes});
+}
+
+bool populate_pages(std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty()) return true;
+  const std::span<const std::byte> pages = whole_pages(bytes);
+  while (::madvise(const_cast<std::byte*>(pages.data()), pages.size(), kPopulateRead) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
     return errno == EINVAL;  // an older kernel: nothing is known
   }
   return true;
+}
+
+void read_pages_soon(std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty()) return;
+  const std::span<const std::byte> pages = whole_pages(bytes);
+  for (std::size_t at = 0; at < pages.size(); at += kAskAtOnce) {
+    const std::size_t count = std::min(kAskAtOnce, pages.size() - at);
+    (void)::madvise(const_cast<std::byte*>(pages.data() + at), count, MADV_WILLNEED);  // only advice
+  }
 }
 
 }  // namespace stoker::os

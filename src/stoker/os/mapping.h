@@ -28,10 +28,16 @@ class Mapping {
   void advise(Advice advice) const noexcept;
   // Faults every page in. False if that failed, as it does past the end of a truncated file (kernels from 5.14 know).
   bool populate() const noexcept;
+  bool populate(std::size_t offset, std::size_t bytes) const noexcept;  // of this part
 
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// The same for part of any mapping.
+bool populate_pages(std::span<const std::byte> bytes) noexcept;
+// Has the kernel begin to read them, without waiting.
+void read_pages_soon(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace stoker::os

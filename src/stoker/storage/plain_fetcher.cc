@@ -14,6 +14,7 @@
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
 #include "stoker/storage/fetcher_rules.h"
+#include "stoker/storage/prefault.h"
 #include "stoker/storage/progress.h"
 
 namespace stoker::storage {
@@ -39,6 +40,7 @@ class PlainFetcher final : public Fetcher {
     for (const Fetch& fetch : fetches) {
       Request& request = requests_[(first_ + count_) % requests_.size()];
       request.fetch = fetch;
+      request.asked = prefault_.ask(mapped(fetch));
       if (fetch.path != nullptr) request.path.assign(fetch.path);
       ++count_;
     }
@@ -48,14 +50,19 @@ class PlainFetcher final : public Fetcher {
     const bool bounded = timeout < std::chrono::hours(24 * 365);
     const Clock::time_point deadline = bounded ? Clock::now() + timeout : Clock::time_point::max();
     std::size_t filled = 0;
+    bool all_asked = true;
+    if (rules_.storage() == Storage::mmap) prefault_.begin();
     while (count_ > 0 && filled < out.size()) {
       if (wake_.load(std::memory_order_relaxed) && wake_.exchange(false, std::memory_order_acq_rel)) break;
       const Request& request = requests_[first_];
+      all_asked = all_asked && request.asked;
       out[filled++] = request.fetch.path != nullptr ? fetch_file(request) : fetch_range(request.fetch);
+      if (request.fetch.into.empty()) prefault_.settle(mapped(request.fetch), request.asked);
       first_ = (first_ + 1) % requests_.size();
       --count_;
       if (bounded && Clock::now() >= deadline) break;
     }
+    if (rules_.storage() == Storage::mmap && filled > 0) prefault_.end(all_asked);
     return filled;
   }
 
@@ -65,7 +72,16 @@ class PlainFetcher final : public Fetcher {
   struct Request {
     Fetch fetch;
     std::string path;
+    bool asked = false;  // the disk, for its pages
   };
+
+  // What the read finds in a mapping; empty: it is read otherwise, or not there.
+  std::span<const std::byte> mapped(const Fetch& fetch) const noexcept {
+    if (fetch.source == nullptr || rules_.storage() != Storage::mmap) return {};
+    const std::span<const std::byte> view = fetch.source->view();
+    if (fetch.offset > view.size() || fetch.bytes > view.size() - fetch.offset) return {};
+    return view.subspan(fetch.offset, fetch.bytes);
+  }
 
   // 0, or a negated error number; `progress` has the rest.
   static std::int64_t read_on(int fd, std::byte* buffer, Progress& progress) noexcept {
@@ -143,6 +159,7 @@ class PlainFetcher final : public Fetcher {
   }
 
   FetcherRules rules_;
+  Prefault prefault_;
   std::vector<Request> requests_;  // a circle: `count_` of them from `first_` on
   std::size_t first_ = 0;
   std::size_t count_ = 0;

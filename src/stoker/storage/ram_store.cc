@@ -1,19 +1,21 @@
 #include "stoker/storage/ram_store.h"
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
+#include "stoker/os/fd.h"
 #include "stoker/os/thread.h"
 
 namespace stoker::storage {
 namespace {
 
-constexpr std::uint64_t kPiece = kMiB, kPiecesAtOnce = 8;
+constexpr std::uint64_t kPage = 4096, kPiece = kMiB, kAhead = 16 * kMiB;
 
 enum State : std::uint8_t { kAbsent, kBeingWritten, kThere };
 
@@ -26,15 +28,12 @@ RamStore::~RamStore() {
 
 void RamStore::add(const Source& source) {
   wanted_ += source.size_bytes();
-  // An arena is whole pages: leave what rounding adds.
-  std::uint64_t room = std::min(source.size_bytes(), left());
-  while (room > 0 && os::Arena::rounded(room) > left()) room -= std::min(room, os::Arena::rounded(room) - left());
+  const std::uint64_t room = std::min(source.size_bytes(), left() / kPage * kPage);
   if (room == 0) return;
   auto part = std::make_unique<Part>();
   part->source = &source;
-  part->arena = os::Arena(room);
   part->room = room;
-  memory_ += part->arena.size();
+  memory_ += (room + kPage - 1) / kPage * kPage;
   room_ += room;
   by_source_.emplace(&source, part.get());
   parts_.push_back(std::move(part));
@@ -82,21 +81,24 @@ void RamStore::read_ahead() {
 }
 
 void RamStore::load(Part& part) {
-  // A source of its own: past the page cache, which would otherwise hold everything a second time.
-  const std::unique_ptr<Source> source = open_source(part.source->name(), Storage::direct);
-  if (source->size_bytes() != part.source->size_bytes()) {
-    throw Error(ErrorKind::corrupt, fmt::format("`{}` changed since it was opened", source->name()));
+  const std::string name(part.source->name());
+  int error_number = 0;
+  const os::Fd fd = os::try_open(AT_FDCWD, name.c_str(), O_RDONLY, error_number);
+  if (!fd) throw system_error(error_number, "open", name);
+  if (const std::int64_t size = os::file_size(fd.get());
+      size < 0 || static_cast<std::uint64_t>(size) != part.source->size_bytes()) {
+    throw Error(ErrorKind::corrupt, fmt::format("`{}` changed since it was opened", name));
   }
-  std::uint64_t at = 0;
+  part.mapping = os::Mapping(fd.get(), part.room, name);
+  std::uint64_t asked = 0, at = 0;
   while (at < part.room && !stopping_.load(std::memory_order_relaxed)) {
-    std::array<Read, kPiecesAtOnce> reads;
-    std::size_t count = 0;
-    for (; count < reads.size() && at < part.room; ++count) {
-      const std::uint64_t bytes = std::min(kPiece, part.room - at);
-      reads[count] = {at, {part.arena.data() + at, bytes}};
-      at += bytes;
+    // The disk is kept busy with what comes next while this piece is waited for.
+    for (; asked < std::min(part.room, at + kAhead); asked += kPiece) {
+      os::read_pages_soon(part.mapping.bytes().subspan(asked, std::min(kPiece, part.room - asked)));
     }
-    source->read({reads.data(), count});
+    const std::uint64_t bytes = std::min(kPiece, part.room - at);
+    if (!part.mapping.populate(at, bytes)) throw system_error(EIO, "read", name);
+    at += bytes;
     part.loaded.store(at, std::memory_order_release);
   }
 }
@@ -108,7 +110,7 @@ std::span<const std::byte> RamStore::find(const Source& source, std::uint64_t of
   const Part& part = *found->second;
   const std::uint64_t loaded = part.loaded.load(std::memory_order_acquire);
   if (offset > loaded || bytes > loaded - offset) return {};
-  return {part.arena.data() + offset, bytes};
+  return part.mapping.bytes().subspan(offset, bytes);
 }
 
 std::span<const std::byte> RamStore::find_file(std::uint64_t number, std::uint64_t bytes) const noexcept {

@@ -1,8 +1,8 @@
 // Bytes that are read from disk once and stay in memory: the storage `ram`. Sources (a .npy, the shards of a pack) are
-// read ahead from their start by a thread of the store, with large direct reads, while the first epoch already runs;
-// files of their own are kept as they are read. What does not fit the limit is never kept, so that a fixed share of the
-// data is read anew each epoch and nothing is thrown out. find and keep are safe from any thread; the rest belongs to
-// the owner, before start().
+// mapped and read ahead from their start by a thread of the store while the first epoch already runs; their memory is
+// the page cache's, so that processes share it and nothing is held twice. Files of their own are kept as they are read.
+// What does not fit the limit is never kept, so that a fixed share of the data is read anew each epoch and nothing is
+// thrown out. find and keep are safe from any thread; the rest belongs to the owner, before start().
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "stoker/os/arena.h"
+#include "stoker/os/mapping.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::storage {
@@ -55,7 +56,7 @@ class RamStore {
  private:
   struct Part {
     const Source* source = nullptr;
-    os::Arena arena;
+    os::Mapping mapping;
     std::uint64_t room = 0;
     std::atomic<std::uint64_t> loaded{0};  // bytes from the start that are there
   };
