@@ -1,0 +1,33 @@
+// From rows to a choice: the best, the cheapest that is as good, the knee. Pure; from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stoker/tune/row.h"
+
+namespace stoker::tune {
+
+// Kneedle (Satopaa et al. 2011, S = 1, increasing and concave): the index of the knee, or none. `x` ascending.
+std::optional<std::size_t> knee(std::span<const double> x, std::span<const double> y);
+
+struct Choice {
+  std::size_t points = 0, ok = 0;
+  std::optional<std::size_t> best;    // index of the row with the highest rate
+  std::optional<std::size_t> chosen;  // the cheapest whose interval reaches within `tolerance` of the best
+  std::string reason;                 // one sentence
+  std::map<Status, std::size_t> failures;
+  // The knee of the rate over num_workers at the chosen batch size and the other chosen knobs; in workers.
+  std::optional<double> knee;
+};
+
+// Cheaper: less host memory where both know it and it differs by more than 10 %, then fewer workers, a smaller batch,
+// less prefetch. One measurement without interval is taken to be uncertain by `noise`.
+Choice choose(std::span<const Row> rows, double tolerance = 0.02, double noise = 0.02);
+
+}  // namespace stoker::tune

@@ -1,0 +1,41 @@
+// Why a trial failed, by what is known, in the order of how much it can be trusted: our own kill; how it ended and what
+// the cgroup counted; the exception it reported; what it wrote to stderr. Pure; from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stoker/tune/row.h"
+
+namespace stoker::tune {
+
+enum class OurKill : std::uint8_t { none, deadline, heartbeat, memory };
+
+struct Evidence {
+  OurKill our_kill = OurKill::none;
+  int wait_status = 0;                 // as waitpid gives it
+  std::uint64_t cgroup_oom_kills = 0;  // how many more than before
+  bool reported_done = false;          // it said by itself that it had finished
+  std::string exception_type;          // "torch.OutOfMemoryError", where the child could tell; else empty
+  std::string exception_text;
+  std::string stderr_tail;                         // the last 64 KiB
+  std::optional<std::uint64_t> device_free_bytes;  // at the last heartbeat
+};
+
+struct Failure {
+  Status status = Status::user_error;
+  std::string
+      kind;  // of an OOM: "capped", "fragmented", "shared", "unexplained"; of worker_died: the signal; else empty
+  std::string cause;   // one line for people: the decisive words of what was seen
+  std::string remedy;  // what to try; may be empty
+};
+
+// None: it ended well.
+std::optional<Failure> classify(const Evidence& evidence);
+
+// From what others wrote into an `error` column.
+Failure classify_text(std::string_view error);
+
+}  // namespace stoker::tune
