@@ -1,0 +1,192 @@
+#include "stoker/os/isolated.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/process.h"
+
+extern char** environ;
+
+namespace stoker::os {
+namespace {
+
+constexpr int kReportFd = 3;
+
+struct Pipe {
+  Fd from, to;
+
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "make", "a pipe");
+    from = Fd(ends[0]);
+    to = Fd(ends[1]);
+    (void)::fcntl(from.get(), F_SETFL, O_NONBLOCK);
+  }
+};
+
+bool is_alive(int pid) noexcept {
+  const auto counters = process_counters(pid);
+  return counters && counters->state != 'Z' && counters->state != 'X';
+}
+
+std::vector<int> our_descendants() noexcept {
+  try {
+    return process_tree(::getpid());
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::map<std::string, std::string> added = environment;
+  added["STOKER_REPORT_FD"] = std::to_string(kReportFd);
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (!added.contains(text.substr(0, text.find('=')))) variables.push_back(text);
+  }
+  for (const auto& [name, value] : added) variables.push_back(name + "=" + value);
+  std::vector<char*> argv, envp;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+
+  Pipe pipes[3];
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  // Through numbers that none of them has, so that none is overwritten before it was moved.
+  for (int i = 0; i < 3; ++i) posix_spawn_file_actions_adddup2(&actions, pipes[i].to.get(), 1000 + i);
+  for (int i = 0; i < 3; ++i) posix_spawn_file_actions_adddup2(&actions, 1000 + i, i + 1);
+  for (int i = 0; i < 3; ++i) posix_spawn_file_actions_addclose(&actions, 1000 + i);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int error_number = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), envp.data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error_number != 0) {
+    const Error error = system_error(error_number, "run", command[0]);
+    throw Error(error.kind(), error.message(), "name the command as the shell would find it");
+  }
+  for (int i = 0; i < 3; ++i) streams_[i] = std::move(pipes[i].from);
+}
+
+Isolated::~Isolated() {
+  end();
+}
+
+std::optional<int> Isolated::wait_status() noexcept {
+  if (status_) return status_;
+  int status = 0;
+  pid_t got = 0;
+  while ((got = ::waitpid(pid_, &status, WNOHANG)) < 0 && errno == EINTR) {
+  }
+  if (got == pid_) status_ = status;
+  if (got < 0) status_ = 2 << 8;  // somebody else reaped it
+  return status_;
+}
+
+void Isolated::listen(std::chrono::milliseconds time, const std::function<void(Stream, std::string_view)>& use) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point until = Clock::now() + time;
+  std::array<char, 65536> buffer;
+  const auto drain = [&](int i) {
+    while (streams_[i]) {
+      const ssize_t got = ::read(streams_[i].get(), buffer.data(), buffer.size());
+      if (got > 0) {
+        use(static_cast<Stream>(i), {buffer.data(), static_cast<std::size_t>(got)});
+        if (Clock::now() >= until) return;
+        continue;
+      }
+      if (got < 0 && errno == EINTR) continue;
+      if (got == 0 || errno != EAGAIN) streams_[i] = Fd();
+      return;
+    }
+  };
+  while (true) {
+    const bool over = wait_status().has_value();
+    std::array<pollfd, 3> waiting;
+    nfds_t count = 0;
+    for (const Fd& stream : streams_) {
+      if (stream) waiting[count++] = {stream.get(), POLLIN, 0};
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    const int wait_ms = over ? 0 : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 20));
+    (void)::poll(waiting.data(), count, wait_ms);
+    for (int i = 0; i < 3; ++i) drain(i);
+    if (over || Clock::now() >= until) break;
+  }
+  look_for_descendants();
+}
+
+void Isolated::look_for_descendants() noexcept {
+  try {
+    if (!status_) {
+      for (const int pid : process_tree(pid_)) seen_.insert(pid);
+    }
+    // What left its parent and became ours.
+    for (const int pid : std::set<int>(seen_)) {
+      for (const int below : process_tree(pid)) seen_.insert(below);
+    }
+  } catch (const std::exception&) {
+  }
+}
+
+void Isolated::send(int signal) noexcept {
+  ::kill(-pid_, signal);
+}
+
+std::size_t Isolated::end() noexcept {
+  if (std::exchange(ended_, true)) return 0;
+  look_for_descendants();
+  const bool by_itself = wait_status().has_value();
+  std::size_t left_behind = 0;
+  // Numbers are reused: only what descends from us, as its orphans do by now, is still what was seen.
+  for (const int pid : our_descendants()) {
+    if (pid == pid_ || !seen_.contains(pid) || !is_alive(pid)) continue;
+    left_behind += by_itself;
+    ::kill(pid, SIGKILL);
+  }
+  ::kill(-pid_, SIGKILL);
+  int status = 0;
+  if (!status_ && ::waitpid(pid_, &status, 0) == pid_) status_ = status;
+  for (const int pid : seen_) {
+    if (pid == pid_) continue;
+    for (int tries = 0; tries < 200 && ::waitpid(pid, &status, WNOHANG) == 0; ++tries) ::usleep(5000);  // ours by now
+  }
+  // torch names its shared memory torch_PID_...; whose process is gone, nobody else will remove it.
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with("torch_")) continue;
+    const int owner = std::atoi(file.c_str() + 6);
+    if (seen_.contains(owner) && !is_alive(owner)) std::filesystem::remove(entry.path(), ignored);
+  }
+  return left_behind;
+}
+
+}  // namespace stoker::os

@@ -1,0 +1,54 @@
+// A program that may misbehave: in a process group of its own, with its output in pipes that are always drained, and a
+// pipe on which it may report (the descriptor's number is in STOKER_REPORT_FD). When it has ended, or is dropped,
+// everything it started is ended too: its group, and what left the group but descends from it. One thread; the process
+// becomes the reaper of its orphaned descendants.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "stoker/os/fd.h"
+
+namespace stoker::os {
+
+enum class Stream : std::uint8_t { out, err, report };
+
+class Isolated {
+ public:
+  // `command[0]` is looked up in PATH; `environment` is added to ours. Throws Error, naming the command.
+  Isolated(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment);
+  Isolated(const Isolated&) = delete;
+  Isolated& operator=(const Isolated&) = delete;
+  ~Isolated();  // as end()
+
+  pid_t pid() const noexcept { return pid_; }
+
+  // Hands over what it wrote, as it comes, for at most `time`; returns early when it has ended.
+  void listen(std::chrono::milliseconds time, const std::function<void(Stream, std::string_view)>& use);
+  std::optional<int> wait_status() noexcept;  // as waitpid gives it; none: it runs
+  void send(int signal) noexcept;             // to its group
+
+  // Ends whatever is left of it, and removes the shared memory that torch made for its processes. Returns how many
+  // processes had been left behind by one that had ended itself.
+  std::size_t end() noexcept;
+
+ private:
+  void look_for_descendants() noexcept;
+
+  pid_t pid_ = -1;
+  std::optional<int> status_;
+  Fd streams_[3];
+  std::set<int> seen_;  // its descendants, so far
+  bool ended_ = false;
+};
+
+}  // namespace stoker::os

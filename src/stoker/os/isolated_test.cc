@@ -1,0 +1,114 @@
+#include "stoker/os/isolated.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/process.h"
+
+namespace stoker::os {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Heard {
+  std::string out, err, report;
+  std::uint64_t bytes = 0;
+  int status = 0;
+};
+
+Heard run(const std::string& script) {
+  Heard heard;
+  Isolated child({"sh", "-c", script}, {{"GREETING", "hello"}});
+  for (int i = 0; i < 600 && !child.wait_status(); ++i) {
+    child.listen(100ms, [&](Stream stream, std::string_view text) {
+      heard.bytes += text.size();
+      std::string& kept = stream == Stream::out ? heard.out : stream == Stream::err ? heard.err : heard.report;
+      if (kept.size() < 1000) kept += text;
+    });
+  }
+  heard.status = child.wait_status().value_or(-1);
+  return heard;
+}
+
+// Waits for a process that somebody else must have ended.
+bool is_gone(int pid) {
+  for (int i = 0; i < 1000; ++i) {
+    const auto counters = process_counters(pid);
+    if (!counters || counters->state == 'Z') return true;
+    ::usleep(5000);
+  }
+  return false;
+}
+
+TEST(Isolated, HearsOutputErrorsAndReportsApart) {
+  const Heard heard = run("echo $GREETING; echo oh >&2; echo '{\"a\":1}' >&$STOKER_REPORT_FD; exit 3");
+  EXPECT_EQ(heard.out, "hello\n");
+  EXPECT_EQ(heard.err, "oh\n");
+  EXPECT_EQ(heard.report, "{\"a\":1}\n");
+  EXPECT_TRUE(WIFEXITED(heard.status) && WEXITSTATUS(heard.status) == 3);
+}
+
+TEST(Isolated, TellsTheSignalThatEndedIt) {
+  const Heard heard = run("kill -SEGV $$");
+  EXPECT_TRUE(WIFSIGNALED(heard.status) && WTERMSIG(heard.status) == SIGSEGV);
+}
+
+TEST(Isolated, DrainsWhateverIsPrinted) {
+  EXPECT_EQ(run("head -c 50000000 /dev/zero").bytes, 50'000'000u);
+}
+
+TEST(Isolated, NamesACommandThatDoesNotExist) {
+  EXPECT_THROW(Isolated({"/no/such/program"}, {}), Error);
+}
+
+TEST(Isolated, EndsWhatWasLeftBehindEvenInASessionOfItsOwn) {
+  Isolated child({"sh", "-c", "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; sleep 0.3"}, {});
+  std::string out;
+  for (int i = 0; i < 100 && !child.wait_status(); ++i) {
+    child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+  }
+  ASSERT_TRUE(child.wait_status());
+  EXPECT_GE(child.end(), 2u);
+  const std::size_t line = out.find('\n');
+  ASSERT_NE(line, std::string::npos) << out;
+  EXPECT_TRUE(is_gone(std::stoi(out)));
+  EXPECT_TRUE(is_gone(std::stoi(out.substr(line + 1))));
+}
+
+TEST(Isolated, EndsAProcessThatIgnoresSIGTERM) {
+  int pid = 0;
+  {
+    Isolated child({"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"}, {});
+    pid = child.pid();
+    std::string out;
+    while (out.empty()) child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+    child.send(SIGTERM);
+    child.listen(100ms, [](Stream, std::string_view) {});
+    EXPECT_FALSE(child.wait_status());
+  }
+  EXPECT_TRUE(is_gone(pid));
+}
+
+TEST(Isolated, RemovesSharedMemoryOfItsProcessesOnly) {
+  const std::string mine = "/dev/shm/torch_" + std::to_string(::getpid()) + "_stoker_test";
+  std::ofstream(mine) << "x";
+  std::string theirs;
+  {
+    Isolated child({"sh", "-c", "echo x > /dev/shm/torch_$$_stoker_test; sleep 0.3"}, {});
+    theirs = "/dev/shm/torch_" + std::to_string(child.pid()) + "_stoker_test";
+    while (!child.wait_status()) child.listen(50ms, [](Stream, std::string_view) {});
+  }
+  EXPECT_TRUE(std::filesystem::exists(mine));
+  EXPECT_FALSE(std::filesystem::exists(theirs));
+  std::filesystem::remove(mine);
+}
+
+}  // namespace
+}  // namespace stoker::os
