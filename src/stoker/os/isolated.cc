@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <sstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/os/cgroup.h"
 #include "stoker/os/process.h"
 
 extern char** environ;
@@ -36,16 +38,21 @@ struct Pipe {
   }
 };
 
-bool is_alive(int pid) noexcept {
-  const auto counters = process_counters(pid);
-  return counters && counters->state != 'Z' && counters->state != 'X';
-}
-
-std::vector<int> our_descendants() noexcept {
+// When it started, in the kernel's ticks; none: it is gone, or only waits to be reaped. Numbers are reused, this is
+// not.
+std::optional<std::uint64_t> start_of(int pid) noexcept {
   try {
-    return process_tree(::getpid());
+    const auto stat = read_small_file(fmt::format("/proc/{}/stat", pid));
+    if (!stat) return std::nullopt;
+    std::istringstream fields(stat->substr(stat->rfind(')') + 1));
+    std::string state, ignored;
+    std::uint64_t start = 0;
+    fields >> state;
+    for (int field = 4; field < 22; ++field) fields >> ignored;
+    if (!(fields >> start) || state == "Z" || state == "X") return std::nullopt;
+    return start;
   } catch (const std::exception&) {
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -144,16 +151,23 @@ void Isolated::listen(std::chrono::milliseconds time, const std::function<void(S
 }
 
 void Isolated::look_for_descendants() noexcept {
-  try {
-    if (!status_) {
-      for (const int pid : process_tree(pid_)) seen_.insert(pid);
+  const auto note = [this](int from) {
+    for (const int pid : process_tree(from)) {
+      if (const auto start = start_of(pid)) seen_.emplace(pid, *start);
     }
-    // What left its parent and became ours.
-    for (const int pid : std::set<int>(seen_)) {
-      for (const int below : process_tree(pid)) seen_.insert(below);
+  };
+  try {
+    if (!status_) note(pid_);
+    for (const auto& [pid, start] : std::map(seen_)) {  // those that left their parent have children too
+      if (is_there(pid)) note(pid);
     }
   } catch (const std::exception&) {
   }
+}
+
+bool Isolated::is_there(int pid) const noexcept {
+  const auto seen = seen_.find(pid);
+  return seen != seen_.end() && start_of(pid) == seen->second;
 }
 
 void Isolated::send(int signal) noexcept {
@@ -165,18 +179,19 @@ std::size_t Isolated::end() noexcept {
   look_for_descendants();
   const bool by_itself = wait_status().has_value();
   std::size_t left_behind = 0;
-  // Numbers are reused: only what descends from us, as its orphans do by now, is still what was seen.
-  for (const int pid : our_descendants()) {
-    if (pid == pid_ || !seen_.contains(pid) || !is_alive(pid)) continue;
+  for (const auto& [pid, start] : seen_) {
+    if (pid == pid_ || !is_there(pid)) continue;
     left_behind += by_itself;
     ::kill(pid, SIGKILL);
   }
   ::kill(-pid_, SIGKILL);
   int status = 0;
   if (!status_ && ::waitpid(pid_, &status, 0) == pid_) status_ = status;
-  for (const int pid : seen_) {
-    if (pid == pid_) continue;
-    for (int tries = 0; tries < 200 && ::waitpid(pid, &status, WNOHANG) == 0; ++tries) ::usleep(5000);  // ours by now
+  for (const auto& [pid, start] : seen_) {
+    for (int tries = 0; pid != pid_ && tries < 200 && (::waitpid(pid, &status, WNOHANG) == 0 || is_there(pid));
+         ++tries) {
+      ::usleep(5000);
+    }
   }
   // torch names its shared memory torch_PID_...; whose process is gone, nobody else will remove it.
   std::error_code ignored;
@@ -184,7 +199,7 @@ std::size_t Isolated::end() noexcept {
     const std::string file = entry.path().filename().string();
     if (!file.starts_with("torch_")) continue;
     const int owner = std::atoi(file.c_str() + 6);
-    if (seen_.contains(owner) && !is_alive(owner)) std::filesystem::remove(entry.path(), ignored);
+    if (seen_.contains(owner) && !is_there(owner)) std::filesystem::remove(entry.path(), ignored);
   }
   return left_behind;
 }

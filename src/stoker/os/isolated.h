@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +31,8 @@ class Isolated {
 
   pid_t pid() const noexcept { return pid_; }
 
-  // Hands over what it wrote, as it comes, for at most `time`; returns early when it has ended.
+  // Hands over what it wrote, as it comes, for at most `time`; returns early when it has ended. Call it once more after
+  // that: what was written last is still in the pipes.
   void listen(std::chrono::milliseconds time, const std::function<void(Stream, std::string_view)>& use);
   std::optional<int> wait_status() noexcept;  // as waitpid gives it; none: it runs
   void send(int signal) noexcept;             // to its group
@@ -43,11 +43,12 @@ class Isolated {
 
  private:
   void look_for_descendants() noexcept;
+  bool is_there(int pid) const noexcept;  // still the same process
 
   pid_t pid_ = -1;
   std::optional<int> status_;
   Fd streams_[3];
-  std::set<int> seen_;  // its descendants, so far
+  std::map<int, std::uint64_t> seen_;  // it and its descendants, so far, and when they started
   bool ended_ = false;
 };
 

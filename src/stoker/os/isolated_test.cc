@@ -26,7 +26,8 @@ struct Heard {
 Heard run(const std::string& script) {
   Heard heard;
   Isolated child({"sh", "-c", script}, {{"GREETING", "hello"}});
-  for (int i = 0; i < 600 && !child.wait_status(); ++i) {
+  for (bool over = false; !over;) {
+    over = child.wait_status().has_value();  // what it wrote before that is still to be heard
     child.listen(100ms, [&](Stream stream, std::string_view text) {
       heard.bytes += text.size();
       std::string& kept = stream == Stream::out ? heard.out : stream == Stream::err ? heard.err : heard.report;

@@ -21,7 +21,8 @@ struct Knob {
 
 class Grid {
  public:
-  // "batch_size=32,64,128"; a knob given twice, no value or one twice are refused. Throws Error(usage).
+  // "batch_size=32,64,128"; a knob given twice, no value or one twice, and more than a million points are refused.
+  // Throws Error(usage).
   void add(std::string_view text);
 
   const std::vector<Knob>& knobs() const noexcept { return knobs_; }
