@@ -71,6 +71,9 @@ def files():
             yield "tar", f"{format}-{long_name}", tar(format, long_name)
     for pack in sorted(FORMATS.glob("*.pack")):
         yield "pack", pack.stem, (pack / "pack.json").read_bytes() + b"\0" + (pack / "index.npy").read_bytes()
+    for path in sorted(FORMATS.glob("*.jpg")):
+        for places in (0, 3):
+            yield "seek", f"{path.stem}-{places}", bytes([0, places]) + bytes(12 * places) + path.read_bytes()
     for format, bits in ((1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)):
         for channels in (1, 2, 3):
             yield "wav", f"{format}-{bits}-{channels}", wav(format, bits, channels)
@@ -87,7 +90,7 @@ def tar(format, long_name):
 
 
 def main(folder):
-    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack"):
+    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)
