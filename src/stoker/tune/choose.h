@@ -18,12 +18,12 @@ std::optional<std::size_t> knee(std::span<const double> x, std::span<const doubl
 
 struct Choice {
   std::size_t points = 0, ok = 0;
-  std::optional<std::size_t> best;    // index of the row with the highest rate
-  std::optional<std::size_t> chosen;  // the cheapest whose interval reaches within `tolerance` of the best
-  std::string reason;                 // one sentence
+  std::optional<std::size_t> best = {};    // index of the row with the highest rate
+  std::optional<std::size_t> chosen = {};  // the cheapest whose interval reaches within `tolerance` of the best
+  std::string reason = {};                 // one sentence
   std::map<Status, std::size_t> failures;
   // The knee of the rate over num_workers at the chosen batch size and the other chosen knobs; in workers.
-  std::optional<double> knee;
+  std::optional<double> knee = {};
 };
 
 // Cheaper: less host memory where both know it and it differs by more than 10 %, then fewer workers, a smaller batch,

@@ -18,18 +18,18 @@ struct Evidence {
   int wait_status = 0;                 // as waitpid gives it
   std::uint64_t cgroup_oom_kills = 0;  // how many more than before
   bool reported_done = false;          // it said by itself that it had finished
-  std::string exception_type;          // "torch.OutOfMemoryError", where the child could tell; else empty
-  std::string exception_text;
-  std::string stderr_tail;                         // the last 64 KiB
-  std::optional<std::uint64_t> device_free_bytes;  // at the last heartbeat
+  std::string exception_type = {};     // "torch.OutOfMemoryError", where the child could tell; else empty
+  std::string exception_text = {};
+  std::string stderr_tail = {};                         // the last 64 KiB
+  std::optional<std::uint64_t> device_free_bytes = {};  // at the last heartbeat
 };
 
 struct Failure {
   Status status = Status::user_error;
-  std::string
-      kind;  // of an OOM: "capped", "fragmented", "shared", "unexplained"; of worker_died: the signal; else empty
-  std::string cause;   // one line for people: the decisive words of what was seen
-  std::string remedy;  // what to try; may be empty
+  // Of an OOM: "capped", "fragmented", "shared", "unexplained"; of worker_died: the signal; else empty.
+  std::string kind = {};
+  std::string cause = {};   // one line for people: the decisive words of what was seen
+  std::string remedy = {};  // what to try; may be empty
 };
 
 // None: it ended well.

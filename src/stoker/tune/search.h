@@ -23,7 +23,7 @@ struct Limits {
 struct SearchOptions {
   Grid grid;
   Limits limits;
-  std::optional<double> effective_batch;  // batch_size x accumulate_steps must be this
+  std::optional<double> effective_batch = {};  // batch_size x accumulate_steps must be this
   std::uint64_t seed = 0;
   double tolerance = 0.02;
 };
@@ -31,8 +31,8 @@ struct SearchOptions {
 // What to run now.
 struct Ask {
   Point point;
-  std::string why;      // "probe", "workers up", "race, round 2", ...: for the log
-  bool repeat = false;  // was tried before: a race, or a fault that is looked at again
+  std::string why = {};  // "probe", "workers up", "race, round 2", ...: for the log
+  bool repeat = false;   // was tried before: a race, or a fault that is looked at again
 };
 
 class Search {
