@@ -99,6 +99,9 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
                     format_rate(static_cast<double>(packed) / std::max(1e-9, report.seconds)),
                     format_rate(static_cast<double>(report.written_bytes) / 1e6 / std::max(1e-9, report.seconds))));
   }
+  if (report.seek_bytes > 0)
+    row("seek index",
+        fmt::format("of {}, {}", count_of(report.seek_files, "JPEG file"), format_bytes(report.seek_bytes)));
   if (!report.skipped.empty()) {
     row("skipped", fmt::format("{}; pack.json names all", count_of(report.skipped.size(), "bad sample")));
     for (std::size_t i = 0; i < std::min(kNamed, report.skipped.size()); ++i)
@@ -121,6 +124,8 @@ ordered_json to_json(const PackReport& report) {
                {"shards", report.shards},
                {"bytes", report.bytes},
                {"source_bytes", report.source_bytes},
+               {"seek_files", report.seek_files},
+               {"seek_bytes", report.seek_bytes},
                {"added", report.added},
                {"changed", report.changed},
                {"removed", report.removed},

@@ -80,7 +80,7 @@ def test_killed_at_any_of_twenty_moments_it_goes_on_and_makes_the_same_pack(tmp_
     program = """
 import sys, numpy as np, stoker
 with stoker.PackWriter(sys.argv[1], shard_size="1MiB") as writer:
-    for first in range(0, 6000, 50):
+    for first in range(0, int(sys.argv[2]), 50):
         ids = np.arange(first, first + 50)
         if not writer.has(ids).all():
             writer.append(np.repeat(ids.astype(np.float32)[:, None], 500, axis=1), ids, ids % 7)
@@ -89,8 +89,8 @@ with stoker.PackWriter(sys.argv[1], shard_size="1MiB") as writer:
             print(first, flush=True)
 """
 
-    def run(dest, kill_after=None):
-        process = subprocess.Popen([sys.executable, "-c", program, str(dest)], stdout=subprocess.PIPE, text=True)
+    def run(dest, rows=6000, kill_after=None):
+        process = subprocess.Popen([sys.executable, "-c", program, str(dest), str(rows)], stdout=subprocess.PIPE, text=True)
         if kill_after is not None:
             process.stdout.readline()  # it writes now
             try:
@@ -100,17 +100,30 @@ with stoker.PackWriter(sys.argv[1], shard_size="1MiB") as writer:
         process.communicate()
         return process.returncode
 
-    started = time.monotonic()
-    assert run(tmp_path / "whole.pack") == 0
-    spread = (time.monotonic() - started) / 2  # importing is the other half
-    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole.pack").iterdir()}
+    def contents(pack):
+        return {path.name: path.read_bytes() for path in pack.iterdir()}
+
+    pack, half, wanted = tmp_path / "x.pack", tmp_path / "half.pack", {}
+    assert run(half, 2000) == 0
+    for again in (False, True):  # a new pack, and one that is added to
+        if again:
+            shutil.copytree(half, pack)
+        started = time.monotonic()
+        assert run(pack) == 0
+        spread = (time.monotonic() - started) / 2  # importing is the other half
+        wanted[again] = contents(pack)
+        shutil.rmtree(pack)
+    assert wanted[False] != wanted[True], "the shards are cut elsewhere"
     chance, killed = random.Random(42), 0
     for moment in range(20):
-        killed += run(tmp_path / "x.pack", chance.uniform(0, spread)) != 0
-        if moment % 4 == 3:
-            assert run(tmp_path / "x.pack") == 0
-            assert {path.name: path.read_bytes() for path in (tmp_path / "x.pack").iterdir()} == whole
-            shutil.rmtree(tmp_path / "x.pack")
+        again = moment // 2 % 2 == 1
+        if again and moment % 2 == 0:
+            shutil.copytree(half, pack)
+        killed += run(pack, kill_after=chance.uniform(0, spread)) != 0
+        if moment % 2 == 1:  # killed twice, then left alone
+            assert run(pack) == 0
+            assert contents(pack) == wanted[again]
+            shutil.rmtree(pack)
     assert killed > 0
 
 

@@ -217,7 +217,8 @@ def test_a_seek_index_is_noted_unless_it_is_declined(stoker, tmp_path):
     assert done.returncode == 0 and not (tmp_path / "x.pack" / "seek.bin").exists()
     assert packed(stoker, "data", "x.pack", "--no-seek-index")["up_to_date"]
     found = packed(stoker, "data", "x.pack")
-    assert (found["up_to_date"], found["kept"], found["written_bytes"]) == (False, 6, 0)
+    assert (found["up_to_date"], found["kept"], found["written_bytes"], found["seek_files"]) == (False, 6, 0, 6)
+    assert found["seek_bytes"] == (tmp_path / "x.pack" / "seek.bin").stat().st_size
     assert (tmp_path / "x.pack" / "seek.bin").read_bytes()[:7] == b"STKSEEK"
     assert packed(stoker, "data", "x.pack")["up_to_date"]
     assert stoker("check", "x.pack", "--decode").returncode == 0

@@ -338,7 +338,8 @@ class Packing {
     const KeptPlaces kept(base_, true, plan_.kept);
     const auto keep_going = [&](std::uint64_t done, std::uint64_t total) { return say("noting places", done, total); };
     if (!kept.complete(*writer_->spill(), keep_going)) throw Error(ErrorKind::unavailable, "interrupted");
-    write_pack_seek(folder_.part(), rows, kept, pack);
+    report_.seek_files = write_pack_seek(folder_.part(), rows, kept, pack);
+    report_.seek_bytes = pack.files.back().bytes;
   }
 
   void measure_pack() { report_.bytes = folder_bytes(folder_.destination()); }

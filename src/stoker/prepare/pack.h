@@ -45,6 +45,7 @@ struct PackReport {
   std::uint64_t shards = 0;
   std::uint64_t bytes = 0;  // of all its files
   std::uint64_t source_bytes = 0;
+  std::uint64_t seek_files = 0, seek_bytes = 0;  // JPEG files whose places are in seek.bin, and its size
   std::uint64_t added = 0, changed = 0, removed = 0, kept = 0, relabelled = 0;
   std::uint64_t resumed = 0;        // samples that an interrupted run had written
   std::uint64_t written_bytes = 0;  // by this run

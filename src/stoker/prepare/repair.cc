@@ -227,7 +227,7 @@ class Repair {
       return !options_.progress || options_.progress({"noting places", done, total, writer.bytes(), 0});
     };
     if (!kept.complete(*writer.spill(), keep_going)) throw Error(ErrorKind::unavailable, "interrupted");
-    write_pack_seek(folder_.part(), rows, kept, pack);
+    (void)write_pack_seek(folder_.part(), rows, kept, pack);
   }
 
   const CheckOptions& options_;

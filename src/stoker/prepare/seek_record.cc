@@ -119,8 +119,8 @@ const SeekRow* KeptPlaces::of(std::uint64_t position) const noexcept {
   return found == rows_.end() ? nullptr : found->second;
 }
 
-void write_pack_seek(const std::string& folder, std::span<const JournalRow> rows, const KeptPlaces& kept,
-                     dataset::PackManifest& pack) {
+std::uint64_t write_pack_seek(const std::string& folder, std::span<const JournalRow> rows, const KeptPlaces& kept,
+                              dataset::PackManifest& pack) {
   const SpilledParts spilled(folder);
   std::vector<loader::SeekRecord> records;
   for (std::uint64_t i = 0; i < rows.size(); ++i) {
@@ -144,6 +144,7 @@ void write_pack_seek(const std::string& folder, std::span<const JournalRow> rows
   const os::Fd fd = os::open_file(path, O_RDONLY);
   const os::Mapping written(fd.get(), os::file_size(fd.get(), path), path);
   pack.files.push_back({std::string(dataset::kPackSeek), written.bytes().size(), hash_bytes(written.bytes())});
+  return records.size();
 }
 
 bool is_noted(codec::Bytes file, const loader::SeekFile& seek, const SeekRow& row, bool deep) noexcept {

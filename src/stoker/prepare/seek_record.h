@@ -48,9 +48,9 @@ class KeptPlaces {
 };
 
 // Writes seek.bin into `folder` from its spill and what is kept, and adds it to `pack.files`. `rows` are sorted by
-// position. Throws Error.
-void write_pack_seek(const std::string& folder, std::span<const JournalRow> rows, const KeptPlaces& kept,
-                     dataset::PackManifest& pack);
+// position. Returns how many JPEG files it knows. Throws Error.
+std::uint64_t write_pack_seek(const std::string& folder, std::span<const JournalRow> rows, const KeptPlaces& kept,
+                              dataset::PackManifest& pack);
 
 // Whether a row speaks of this file; `deep`: and has the very places that are noted of it now.
 bool is_noted(codec::Bytes file, const loader::SeekFile& seek, const loader::SeekRow& row, bool deep) noexcept;
