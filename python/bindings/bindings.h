@@ -20,6 +20,7 @@ void bind_errors(nb::module_& module);
 void bind_dataset(nb::module_& module);
 void bind_batch(nb::module_& module);
 void bind_loader(nb::module_& module);
+void bind_measure(nb::module_& module);
 void bind_builder(nb::module_& module);
 
 // Remembers the process in which an object was made. A forked child has none of its threads.

@@ -10,5 +10,6 @@ NB_MODULE(_engine, module) {
   stoker::bindings::bind_dataset(module);
   stoker::bindings::bind_batch(module);
   stoker::bindings::bind_loader(module);
+  stoker::bindings::bind_measure(module);
   stoker::bindings::bind_builder(module);
 }

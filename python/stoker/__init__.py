@@ -16,12 +16,13 @@ from ._engine import version as __version__
 from .batch import Batch
 from .errors import Error, NotFoundError, Note, PermissionDeniedError, UsageError
 from .loader import ErrorList, Loader, SampleError
+from .measuring import Measurement, measure
 from .pack import PackWriter
 from .transforms import (CenterCrop, HorizontalFlip, Mono, Normalize, PadOrTrim, RandomResizedCrop, Resample, Resize,
                          ToFloat, Transform, Views, Window)
 
 __all__ = [
-    "Batch", "CenterCrop", "Error", "ErrorList", "HorizontalFlip", "Loader", "Mono", "Normalize", "NotFoundError",
+    "Batch", "CenterCrop", "Error", "ErrorList", "HorizontalFlip", "Loader", "Measurement", "Mono", "Normalize", "NotFoundError",
     "Note", "PackWriter", "PadOrTrim", "PermissionDeniedError", "RandomResizedCrop", "Resample", "Resize", "SampleError", "ToFloat",
-    "Transform", "UsageError", "Views", "Window", "__version__",
+    "Transform", "UsageError", "Views", "Window", "__version__", "measure",
 ]

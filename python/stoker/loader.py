@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy
 
-from . import _engine
+from . import _engine, measuring
 from . import numpy as numpy_framework
 from .batch import Batch
 from .errors import Error, Note, UnknownOptionError, UsageError
@@ -221,6 +221,7 @@ class Loader:
         self._start = (0, 0)          # epoch and position that the next iter() enters
         self._start_is_news = True    # set_epoch or load_state_dict came after the last batch
         self._iteration = 0           # number of the live iterator
+        self._recorded: Any = None    # under `stoker measure`: what tells it about this loader
         self._epoch = 0               # under way
         self._steps_left = 0          # of it
         self._closed = False
@@ -242,7 +243,8 @@ class Loader:
         self._start_is_news = False
         self._steps_left = engine.steps
         self._iteration += 1
-        return _Iteration(self, self._iteration)
+        iteration = _Iteration(self, self._iteration)
+        return measuring.recorded(self, iteration) if measuring.in_measured_job() else iteration
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank."""

@@ -1,6 +1,7 @@
 """What a measured job sees (nothing), and what is said when it goes wrong."""
 
 import json
+import pathlib
 import signal
 import subprocess
 import sys
@@ -112,6 +113,7 @@ def test_a_job_without_a_loader_is_told_so(script):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_reach_the_job_first_and_the_report_is_written(number, binary, environment, tmp_path):
     (tmp_path / "train.py").write_text(LOOP + """
+import pathlib
 import signal
 def leave(*_): raise SystemExit("left after a signal")
 signal.signal(signal.SIGTERM, leave)
@@ -215,3 +217,22 @@ for batches in zip(first, second): pass
 """)
     assert sorted(loader["all_steps"] for loader in answer["loaders"]) == [10, 10, 30]
     assert [len(loader["epochs"]) for loader in answer["loaders"] if loader["all_steps"] == 30] == [3]
+
+
+def test_a_stoker_loader_of_the_job_is_seen_beside_others(script, tmp_path):
+    stoker = pytest.importorskip("stoker")
+    import numpy
+
+    numpy.save(tmp_path / "rows.npy", numpy.zeros((64, 8), numpy.float32))
+    answer = script(LOOP + """
+import stoker
+loader = stoker.Loader("rows.npy", batch_size=4)
+for epoch in range(2):
+    for batch in loader: time.sleep(0.01)
+with torch.no_grad():
+    for batch in DataLoader(Samples(), batch_size=20): pass
+""", env={"PYTHONPATH": str(pathlib.Path(stoker.__file__).parents[1])})
+    ours, torchs = answer["loaders"]
+    assert (ours["settings"]["type"], ours["all_steps"], ours["settings"]["batch_size"]) == ("Loader", 32, 4)
+    assert (torchs["settings"]["type"], torchs["all_steps"], torchs["role"]) == ("DataLoader", 4, "val")
+    assert answer["verdict"]["bound"] == "compute_bound", answer["stderr"]

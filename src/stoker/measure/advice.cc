@@ -133,6 +133,33 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
   }
 }
 
+// A loader that tells where its time goes, but has no workers that could be watched: stoker.Loader, or any iterable.
+void advise_unseen(Answer& answer, const LoaderAnswer& loader) {
+  const WaitSplit wait = loader.steps.wait.split();
+  const bool is_ours = loader.facts.type == "Loader";
+  const std::string each = ms(mean_ns(wait.total_ns(), loader.steps.steps));
+  switch (answer.verdict->bound) {
+    case Bound::prep:
+      answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for decoding and transforming", each)
+                                   : fmt::format("the loop's own thread computes {} per step inside the loader", each));
+      answer.advice.push_back(
+          is_ours ? "more num_workers, decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
+                  : "move that work to other threads or processes: a DataLoader with num_workers, or stoker.Loader");
+      break;
+    case Bound::fetch:
+      answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for bytes", each)
+                                   : fmt::format("the loop waits {} per step inside the loader without computing: for "
+                                                 "bytes, or for workers of its own",
+                                                 each));
+      answer.advice.push_back(is_ours ? "more io_depth or read_ahead, storage=\"direct\", or data nearer"
+                                      : "read ahead in other threads, or stoker.Loader");
+      break;
+    default:
+      answer.why.push_back(fmt::format("batches were ready but took {} to reach the loop", each));
+      answer.advice.push_back("more prefetch_factor, or larger batches");
+  }
+}
+
 void note_epochs(Answer& answer, const LoaderAnswer& loader) {
   if (loader.epochs.size() < 2) return;
   const EpochAnswer& first = loader.epochs.front();
@@ -228,6 +255,11 @@ void advise(Answer& answer, const Offer& offer) {
     if (!loader.short_window)
       answer.notes.push_back(
           fmt::format("{} step{} are too few for a verdict", loader.all_steps, loader.all_steps == 1 ? "" : "s"));
+    return;
+  }
+  if (loader.made.batches == 0 && is_loader_bound(*answer.verdict)) {
+    advise_unseen(answer, loader);
+    note_epochs(answer, loader);
     return;
   }
   switch (answer.verdict->bound) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "stoker/measure/advice.h"
 #include "stoker/measure/confidence.h"
@@ -10,6 +11,7 @@ namespace stoker::measure {
 namespace {
 
 constexpr std::uint64_t kFewestSteps = 3;
+constexpr double kNeverIdle = 0.9;
 
 std::int64_t part_of(const WaitSplit& wait, Bound bound) {
   switch (bound) {
@@ -48,6 +50,31 @@ bool use_device_clock(std::vector<Step>& steps) {
     step.compute_ns = *step.device_work_ns;
   }
   return true;
+}
+
+// Workers that were never idle are the limit: behind a slow hand-off they would have stood still with a full queue.
+// What a finished batch then waited for (its worker's interpreter, busy with the next batch) is charged to what they
+// did.
+void charge_busy_workers(std::vector<Step>& steps, const LoaderRun& run) {
+  std::map<std::uint32_t, Steps> epochs;
+  for (const Step& step : steps) epochs[step.epoch].add(step);
+  for (Step& step : steps) {
+    const auto found = run.made_by_epoch.find(step.epoch);
+    if (found == run.made_by_epoch.end()) continue;
+    const Made& made = found->second;
+    const double build = static_cast<double>(made.build_ns());
+    const double offered =
+        static_cast<double>(run.facts.num_workers) * static_cast<double>(epochs[step.epoch].running_ns());
+    if (offered <= 0 || build < kNeverIdle * offered) continue;
+    const std::int64_t late = std::exchange(step.wait.deliver_ns, 0) + std::exchange(step.wait.task_ns, 0);
+    const auto part = [&](std::int64_t ns) {
+      return static_cast<std::int64_t>(static_cast<double>(late) * static_cast<double>(ns) / build);
+    };
+    const std::int64_t fetch = part(made.fetch_ns), prep = part(made.prep_ns);
+    step.wait.fetch_ns += fetch;
+    step.wait.prep_ns += prep;
+    step.wait.collate_ns += late - fetch - prep;
+  }
 }
 
 std::optional<double> interval(const std::vector<Step>& steps, const LoaderFacts& facts, Bound bound) {
@@ -106,6 +133,7 @@ LoaderAnswer answer_for(const LoaderRun& run) {
     answer.first_batch_ns = steps.front().wait.total_ns();
     if (steps.size() > 1) steps.erase(steps.begin());
   }
+  charge_busy_workers(steps, run);
   answer.device_timed = use_device_clock(steps);
 
   std::map<std::uint32_t, Steps> epochs = run.folded;

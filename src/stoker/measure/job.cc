@@ -243,9 +243,18 @@ void Job::add(int pid, std::string_view line_text) {
     close_gap(pid, step.asked_ns);
     if (whole(line, "g", 1) == 0) ++run.without_grad;
     const std::size_t place = run.folded_steps + run.steps.size();
+    const bool is_split = line.contains("fetch");  // by a loader that knows its own stages
+    if (is_split) {
+      const std::int64_t wait = step.got_ns - step.asked_ns;
+      step.wait.fetch_ns = std::clamp<std::int64_t>(whole(line, "fetch"), 0, wait);
+      step.wait.prep_ns = std::clamp<std::int64_t>(whole(line, "prep"), 0, wait - step.wait.fetch_ns);
+      step.wait.deliver_ns = wait - step.wait.fetch_ns - step.wait.prep_ns;
+      step.samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")));
+      if (step.first) step.wait.start_ns += iteration->made_ns - iteration->begun_ns;
+    }
     run.steps.push_back(step);
     steps_ = std::max<std::uint64_t>(steps_, place + 1);
-    waiting_.push_back({pid, number, whole(line, "b"), age_, place});
+    if (!is_split) waiting_.push_back({pid, number, whole(line, "b"), age_, place});
     consumers_[pid] = {.last = std::pair(iteration->loader, place), .ended = {}, .since_ns = step.got_ns};
   } else if (kind == "iter") {
     const int loader = static_cast<int>(whole(line, "i")), number = static_cast<int>(whole(line, "n"));

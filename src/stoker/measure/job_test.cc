@@ -173,6 +173,27 @@ TEST(Answer, SumsToTheRunningTimeAndNamesTheStage) {
   EXPECT_NE(got.advice.at(0).find("train.py:41 (now 0 on 12 cores)"), std::string::npos) << got.advice.at(0);
 }
 
+// One worker that makes a batch in `build` ms and starts the next one at once if `busy`, else when it was delivered.
+Answer delivered_late(std::int64_t build, std::int64_t deliver, bool busy) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  tell.worker(7, 0);
+  const std::int64_t step = busy ? build : build + deliver;
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(7, -1, i, step * i, step * i + build, step * i + build, build);
+    tell.next(0, i, step * i + deliver + 1, step * i + build + deliver);
+  }
+  tell.end(0, step * 40 + deliver + 1, step * 40 + deliver + 1);
+  tell.job.settle(true);
+  return answer(tell.job, machine(8));
+}
+
+TEST(Answer, WorkersThatAreNeverIdleAreTheLimitHoweverLateBatchesArrive) {
+  EXPECT_EQ(delivered_late(32, 28, true).verdict->bound, Bound::prep);
+  EXPECT_EQ(delivered_late(10, 28, false).verdict->bound, Bound::handoff);
+}
+
 TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
   Teller tell;  // case C: 16 s of loading and 2 s of computing, 1 worker on 12 cores
   tell.loader(0, "train_loader", 1, 1);

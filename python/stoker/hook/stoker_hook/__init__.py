@@ -11,25 +11,30 @@ __all__ = ["install", "watch_for_torch"]
 TARGET = "torch.utils.data.dataloader"
 
 
-def install(folder, module=None):
-    """Times the DataLoaders of `module` (torch.utils.data.dataloader) from now on; records go to files in `folder`."""
+def install(folders, module=None):
+    """Times the DataLoaders of `module` (torch.utils.data.dataloader) from now on; records go to files in each folder.
+    Returns the recorder in use, which is an older one where the hook was there already."""
     from . import loaders, recorder
 
-    loaders.install(module or sys.modules[TARGET], recorder.Recorder(folder))
+    writer = None
+    for folder in folders:
+        writer = recorder.Recorder(folder, writer)
+    return loaders.install(module or sys.modules[TARGET], writer or recorder.Recorder(None))
 
 
-def watch_for_torch(folder):
+def watch_for_torch(folders):
+    """`folders`, separated by colons."""
     if TARGET in sys.modules:
-        install(folder)
+        install(folders.split(":"))
     else:
-        sys.meta_path.insert(0, _Watcher(folder))
+        sys.meta_path.insert(0, _Watcher(folders.split(":")))
 
 
 class _Watcher:
     """A finder that finds nothing itself: it lets the others find the target, and adds a step after its execution."""
 
-    def __init__(self, folder):
-        self._folder = folder
+    def __init__(self, folders):
+        self._folders = folders
 
     def find_spec(self, name, path=None, target=None):
         if name != TARGET:
@@ -52,7 +57,7 @@ class _Watcher:
         def exec_module(module):
             original(module)
             try:
-                install(self._folder, module)
+                install(self._folders, module)
             except BaseException:
                 pass
 

@@ -23,23 +23,26 @@ SENT_LATE_NS = 1000000  # a batch whose pickling and sending took longer gets a 
 
 
 def install(module, recorder):
-    if getattr(module, "_stoker_hook", None) is not None:
-        return
-    module._stoker_hook = hook = Hook(module, recorder)
-    hook.install()
+    hook = getattr(module, "_stoker_hook", None)
+    if hook is None:
+        module._stoker_hook = hook = Hook(module, recorder)
+        hook.install()
+    return hook.recorder
 
 
 class Hook:
     def __init__(self, module, recorder):
         self._module = module
-        self._recorder = recorder
+        self.recorder = recorder
         self._loaders = weakref.WeakKeyDictionary()  # DataLoader -> number
         self._made_at = weakref.WeakKeyDictionary()  # DataLoader -> where
         self._last_made = {}  # where and with which settings -> number, weak reference
         self._numbers = itertools.count()
         self._iterations = itertools.count()
         self._local = threading.local()
-        recorder.hello = facts.process_line
+        while recorder is not None:
+            recorder.hello = facts.process_line
+            recorder = recorder.also
 
     def install(self):
         module = self._module
@@ -51,8 +54,13 @@ class Hook:
         self._replace_fetcher(module._DatasetKind)
         self._replace_worker_loop(utils.worker)
         self._replace_pin(utils.pin_memory)
-        atexit.register(self._recorder.close)
-        self._recorder.write('{"k":"installed"}')
+        atexit.register(self.recorder.close)
+        self.recorder.write('{"k":"installed"}')
+
+    def forget(self):
+        """Loaders are described anew when they are iterated next: for a recorder that was added since."""
+        self._loaders.clear()
+        self._last_made.clear()
 
     # ---- the training thread
 
@@ -100,7 +108,7 @@ class Hook:
             lane.iteration = state.number
         state.lane = lane
         workers = [getattr(worker, "pid", None) or 0 for worker in getattr(iterator, "_workers", ())]
-        self._recorder.write(json.dumps(
+        self.recorder.write(json.dumps(
             {"k": "iter", "i": number, "n": state.number, "t0": started, "t1": ended, "workers": workers,
              "seed": getattr(iterator, "_base_seed", 0), "rank": getattr(iterator, "_rank", 0),
              "world": getattr(iterator, "_world_size", 1), "thread": threading.get_native_id()}))
@@ -116,7 +124,7 @@ class Hook:
         number, before = self._last_made.get(key, (None, None))
         if before is None or before() is not None:
             number = next(self._numbers)
-            self._recorder.write(json.dumps({"k": "loader", "i": number, **line}))
+            self.recorder.write(json.dumps({"k": "loader", "i": number, **line}))
         self._last_made[key] = number, weakref.ref(loader)
         self._loaders[loader] = number
         return number
@@ -124,7 +132,7 @@ class Hook:
     def _replace_next(self, cls):
         original = cls._next_data
         torch = self._module.torch
-        device = DeviceClock(torch, self._recorder)
+        device = DeviceClock(torch, self.recorder)
         get_data = getattr(cls, "_get_data", None)
 
         @functools.wraps(original)
@@ -138,7 +146,7 @@ class Hook:
             try:
                 data = original(iterator)
             except StopIteration:
-                self._recorder.write('{"k":"end","n":%d,"t0":%d,"t1":%d}' % (state.number, started, clocks.wall()))
+                self.recorder.write('{"k":"end","n":%d,"t0":%d,"t1":%d}' % (state.number, started, clocks.wall()))
                 raise
             finally:
                 state.inside = False
@@ -173,12 +181,12 @@ class Hook:
         else:
             index = state.got
         state.batch = index
-        self._recorder.write('{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d}' % (
+        self.recorder.write('{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d}' % (
             state.number, index, started, ended, torch.is_grad_enabled()))
 
     @quiet
     def _describe(self, state, data):
-        self._recorder.write(facts.batch_line(state.number, data, self._module.torch))
+        self.recorder.write(facts.batch_line(state.number, data, self._module.torch))
 
     # ---- getting samples, in a worker or in the training thread
 
@@ -197,7 +205,7 @@ class Hook:
     def _attach(self, fetcher, is_iterable):
         lane = getattr(self._local, "lane", None)
         if lane is None:
-            lane = Lane(self._recorder)
+            lane = Lane(self.recorder)
         lane.attach(fetcher, is_iterable)
         fetcher._stoker_lane = lane
 
@@ -221,20 +229,20 @@ class Hook:
         worker._worker_loop = _worker_loop
 
     def _begin_worker(self, arguments):
-        self._local.lane = lane = Lane(self._recorder)
+        self._local.lane = lane = Lane(self.recorder)
         lane.thread = threading.get_native_id()
         lane.owns_process = is_process = threading.current_thread() is threading.main_thread()
-        self._recorder.write('{"k":"worker","id":%d,"seed":%d,"process":%d,"thread":%d,"t":%d}' % (
+        self.recorder.write('{"k":"worker","id":%d,"seed":%d,"process":%d,"thread":%d,"t":%d}' % (
             arguments["worker_id"], arguments["base_seed"], is_process, threading.get_native_id(), clocks.wall()))
         arguments["index_queue"] = _Tasks(arguments["index_queue"], lane)
-        arguments["data_queue"] = _Results(arguments["data_queue"], lane, self._recorder)
+        arguments["data_queue"] = _Results(arguments["data_queue"], lane, self.recorder)
 
     @quiet
     def _end_worker(self):
         lane, self._local.lane = self._local.lane, None
-        self._recorder.write('{"k":"bye","thread":%d,"t":%d}' % (threading.get_native_id(), clocks.wall()))
+        self.recorder.write('{"k":"bye","thread":%d,"t":%d}' % (threading.get_native_id(), clocks.wall()))
         if lane.owns_process:
-            self._recorder.close()
+            self.recorder.close()
 
     def _replace_pin(self, pin):
         original = pin.pin_memory
@@ -249,7 +257,7 @@ class Hook:
                 return original(data, *arguments, **options)
             finally:
                 self._local.pinning = False
-                self._recorder.write('{"k":"pin","t0":%d,"t1":%d}' % (started, clocks.wall()))
+                self.recorder.write('{"k":"pin","t0":%d,"t1":%d}' % (started, clocks.wall()))
 
         pin.pin_memory = pin_memory
 
@@ -292,7 +300,7 @@ class _Results:
     def __init__(self, queue, lane, recorder):
         self._queue = queue
         self._lane = lane
-        self._recorder = recorder
+        self.recorder = recorder
         self._on_the_way = []
         send = getattr(queue, "_send_bytes", None)
         if send is not None and getattr(queue, "_thread", None) is None:
@@ -318,7 +326,7 @@ class _Results:
         batch, put = self._on_the_way.pop(0)
         now = clocks.wall()
         if batch >= 0 and (now - put > SENT_LATE_NS or batch % 64 == 0):
-            self._recorder.write('{"k":"sent","b":%d,"d":%d,"p":%d,"t":%d,"bytes":%d,"thread":%d}' % (
+            self.recorder.write('{"k":"sent","b":%d,"d":%d,"p":%d,"t":%d,"bytes":%d,"thread":%d}' % (
                 batch, put, started, now, size, self._lane.thread))
 
     def __getattr__(self, name):

@@ -45,9 +45,10 @@ class _Mapping:
 class Recorder:
     """Any thread may write. After a fork the child starts files of its own."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.hello = None  # called with nothing when a process writes its first line; returns that line
+    def __init__(self, folder, also=None):
+        self.folder = folder  # None: nothing is written here
+        self.also = also      # a second recorder that gets the same lines
+        self.hello = None     # called with nothing when a process writes its first line; returns that line
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
 
@@ -60,10 +61,12 @@ class Recorder:
         self._used = self._size = 0
         self._segment = 0
         self._born = time.monotonic_ns()
-        self.off = False
+        self.off = self.folder is None
 
     def write(self, line):
         """`line` without its end. Never raises."""
+        if self.also is not None:
+            self.also.write(line)
         if self.off:
             return
         try:
@@ -86,6 +89,8 @@ class Recorder:
 
     def close(self):
         """Gives back what was allocated and not used. Later lines start a new file."""
+        if self.also is not None:
+            self.also.close()
         try:
             with self._lock:
                 if self._map is None or self._pid != os.getpid():

@@ -1,0 +1,124 @@
+"""stoker.measure around loops: torch's DataLoader, stoker.Loader, any iterable."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import stoker
+
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def batches(count, wait=0.0, cpu=0.0):
+    for index in range(count):
+        time.sleep(wait)
+        burn(cpu)
+        yield [index] * 4
+
+
+def test_any_iterable_is_measured():
+    with stoker.measure(batches(30, cpu=0.01)) as m:
+        for _ in m:
+            pass
+    assert m.report()["verdict"]["bound"] == "prep_bound"
+    assert m.verdict.startswith("prep_bound (io_bound)")
+    with stoker.measure(batches(30, wait=0.01)) as m:
+        for index, _ in enumerate(m):
+            time.sleep(0.01)
+            if index == 20:
+                assert m.verdict.startswith("fetch_bound")  # inside the loop, so far
+    wait = m.report()["total"]["wait"]
+    assert m.report()["total"]["compute"]["share"] == pytest.approx(0.5, abs=0.1)
+    assert wait["fetch"]["share"] > 4 * wait["prep"]["share"]
+    assert "try: read ahead in other threads" in m.summary()
+
+
+def test_a_stoker_loader_is_measured_by_its_own_stages(photos):
+    loader = stoker.Loader(photos, batch_size=2, num_workers=1, transform=[stoker.Resize(16), stoker.CenterCrop(16)], output="numpy")
+    with stoker.measure(loader) as m:
+        for _ in range(3):
+            for _ in m:
+                time.sleep(0.02)
+        assert len(m) == len(loader)
+    report = m.report()
+    assert report["verdict"]["bound"] == "compute_bound", m.summary()
+    assert report["loaders"][0]["settings"]["batch_size"] == 2
+    assert report["loaders"][0]["all_steps"] == 3 * len(loader)
+    assert len(report["loaders"][0]["epochs"]) == 3
+    loader.close()
+
+
+TORCH = """
+import sys, time, torch, stoker
+from torch.utils.data import DataLoader, Dataset
+
+class Samples(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        return torch.zeros(3)
+
+if __name__ == "__main__":
+    method = sys.argv[1]
+    loader = DataLoader(Samples(), batch_size=4, num_workers=1, multiprocessing_context=method)
+    for batch in loader: break                       # before the block: not counted
+    with stoker.measure(loader) as m:
+        for batch in m: time.sleep(0.005)
+    print(m.verdict)
+    assert m.report()["total"]["wait"]["handoff"]["unknown"]["share"] < 0.02, m.report()
+    assert m.report()["loaders"][0]["all_steps"] == 16
+    with stoker.measure(loader) as again:            # a second block counts anew
+        for batch in again: pass
+    assert again.report()["loaders"][0]["all_steps"] == 16
+    for batch in loader: pass                        # after it: as ever
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_the_workers_of_a_data_loader_are_timed(method, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "job.py").write_text(TORCH)
+    done = subprocess.run([sys.executable, "job.py", method], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("fetch_bound"), done.stdout
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    before = dict(os.environ)
+    with stoker.measure(batches(5)) as m:
+        for _ in m:
+            pass
+    assert list(tmp_path.iterdir()) == [] and dict(os.environ) == before
+    assert m.report()["loaders"][0]["all_steps"] == 5  # still there
+
+
+def test_wrong_uses_say_what_is_right():
+    with pytest.raises(ValueError, match="'int' is not iterable"):
+        stoker.measure(3)
+    m = stoker.measure([1, 2])
+    with pytest.raises(ValueError, match="outside of its block"):
+        iter(m)
+    with pytest.raises(ValueError, match="nothing was measured yet"):
+        m.verdict
+    with m:
+        pass
+    assert m.verdict == "no loader was seen"
+    with pytest.raises(ValueError, match="entered already"):
+        m.__enter__()
+
+
+def test_an_error_in_the_loop_passes_through():
+    with pytest.raises(RuntimeError, match="mine"):
+        with stoker.measure(batches(10)) as m:
+            for _ in m:
+                raise RuntimeError("mine")
+    assert m.report()["loaders"][0]["all_steps"] == 1
