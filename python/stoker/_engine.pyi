@@ -145,6 +145,9 @@ def process_memory() -> dict: ...
 
 version: str = '0.1.0'
 
+def measured(folder: str) -> str:
+    """The answer from the records in a folder, as JSON."""
+
 class PackBuilder:
     """Writes a pack batch by batch. One thread calls."""
 
@@ -162,5 +165,3 @@ class PackBuilder:
     def close(self) -> None: ...
 
     def abandon(self) -> None: ...
-
-def measured(folder: str) -> str: ...
