@@ -92,7 +92,6 @@ def best_share(table, mine, other):
 
 
 def making(args):
-    """The whole process: listing, reading, decoding, checksums, writing, fsync."""
     data, title = prepare.wav_folder(args.data, args.work), f"pack, making it, {prepare.cool(args.work)}"
     if not wanted(args, title):
         return
@@ -157,51 +156,51 @@ def from_memory(args):
 def from_disk(args):
     import stoker
 
+    state = prepare.cool(args.work)
+    direct, in_order, mapped, first = titles = [f"pack, int16 rows, {what}, {state}" for what in (
+        "shuffled, direct", "in order, direct", "shuffled, mmap", "shuffled, the first epoch")]
+    if not any(wanted(args, title) for title in titles):
+        return
     pack = rows_pack(args)
     shard = os.path.join(pack, "data-00000.npy")
 
     def cool():
         prepare.cool(pack)
-    state = prepare.cool(pack)
-    title = f"pack, int16 rows, shuffled, direct, {state}"
-    if wanted(args, title):
+    if wanted(args, direct):
         loops = [bare(f"one read per row in C++, io_uring 128 deep, {threads} thread{'s' * (threads > 1)}", "bare_pack_rows", shard, 4096, ROW_BYTES, ROWS, BATCH, 1, threads,
                       "ring", 128) for threads in (1, 2)]
         mine = [loading("Stoker, direct", pack, ROWS, shuffle=True, storage="direct")]
         has_blocks = "blocks" in (inspect.getdoc(stoker.Loader) or "")
         if has_blocks:
             mine.append(loading("Stoker, direct, blocks", pack, ROWS, shuffle="blocks", storage="direct"))
-        table = contest(title, [*mine, *loops], args, before=cool, expect=EXPECT)
+        table = contest(direct, [*mine, *loops], args, before=cool, expect=EXPECT)
         table["note"] = f"{ROWS:,} rows of {ROW_BYTES:,} bytes, batches of {BATCH}, 1 epoch, start-up inside the time. Best runs: " + "; ".join(
             f"{one.name}: {best_share(table, one.name, loop.name)}" for one in mine for loop in loops) + "." + (
             "" if has_blocks else " This version has no shuffle=\"blocks\".")
         yield table
 
-    title = f"pack, int16 rows, in order, direct, {state}"
-    if wanted(args, title):
+    if wanted(args, in_order):
         def dd():
             cool()
             return {"seconds": seconds("dd", f"if={shard}", "of=/dev/null", "iflag=direct", "bs=1M"), "cpu_seconds": 0}
-        runs = in_turn(title, {"dd iflag=direct bs=1M": dd,
+        runs = in_turn(in_order, {"dd iflag=direct bs=1M": dd,
                                "Stoker, direct": lambda: run_or_fail(loading("Stoker, direct", pack, ROWS, storage="direct"), args, cool)}, max(args.rounds, 3))
         rates = {name: [ROWS / run["seconds"] for run in results] for name, results in runs.items()}
-        yield plain_table(title, f"{ROWS:,} rows, 1 epoch, start-up inside the time; dd reads the same file.", ["what", "best rows/s", "spread (runs)", "of dd", "CPU per row"],
+        yield plain_table(in_order, f"{ROWS:,} rows, 1 epoch, start-up inside the time; dd reads the same file.", ["what", "best rows/s", "spread (runs)", "of dd", "CPU per row"],
                           [[name, f"{max(some):,.0f}", f"{min(some):,.0f}-{max(some):,.0f} ({len(some)})", f"{max(some) / max(rates['dd iflag=direct bs=1M']):.0%}",
                             f"{min(run['cpu_seconds'] for run in runs[name]) / ROWS * 1e6:.1f} us" if name.startswith("Stoker") else ""] for name, some in rates.items()])
 
-    title = f"pack, int16 rows, shuffled, mmap, {state}"
-    if wanted(args, title):
+    if wanted(args, mapped):
         loop = bare("MADV_RANDOM and memcpy in C++, 1 thread", "bare_pack_rows", shard, 4096, ROW_BYTES, ROWS, BATCH, 1, 1, "mmap", 0)
-        table = contest(title, [loading("Stoker, mmap", pack, ROWS, shuffle=True, storage="mmap"), loop], args, before=cool, expect=EXPECT)
+        table = contest(mapped, [loading("Stoker, mmap", pack, ROWS, shuffle=True, storage="mmap"), loop], args, before=cool, expect=EXPECT)
         table["note"] = f"{ROWS:,} rows, 1 epoch, start-up inside the time. Best runs: {best_share(table, 'Stoker, mmap', loop.name)}."
         yield table
 
-    title = f"pack, int16 rows, shuffled, the first epoch, {state}"
-    if wanted(args, title):
-        runs = in_turn(title, {f"Stoker, {storage}": lambda storage=storage: run_or_fail(loading(storage, pack, ROWS, shuffle=True, storage=storage), args, cool)
+    if wanted(args, first):
+        runs = in_turn(first, {f"Stoker, {storage}": lambda storage=storage: run_or_fail(loading(storage, pack, ROWS, shuffle=True, storage=storage), args, cool)
                                for storage in ("direct", "ram")}, max(args.rounds, 3))
         rates = {name: max(ROWS / run["seconds"] for run in results) for name, results in runs.items()}
-        yield plain_table(title, f"{ROWS:,} rows in a new process each time; ram fills itself in the background.",
+        yield plain_table(first, f"{ROWS:,} rows in a new process each time; ram fills itself in the background.",
                           ["what", "best rows/s", "of direct", "first batch after", "CPU per row"],
                           [[name, f"{rates[name]:,.0f}", f"{rates[name] / rates['Stoker, direct']:.0%}", f"{min(run['first_batch_s'] for run in results):.3f} s",
                             f"{min(run['cpu_seconds'] for run in results) / ROWS * 1e6:.1f} us"] for name, results in runs.items()])
