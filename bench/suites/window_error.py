@@ -12,7 +12,7 @@ COUNT, SIZE, LEVEL, WIDTH = 50, 224, -300, 1400
 LOW = LEVEL - WIDTH / 2 + prepare.HU_OFFSET
 
 
-def ours(npy, filter):
+def stokers(npy, filter):
     import numpy
 
     import stoker
@@ -54,8 +54,8 @@ def run(args):
     import PIL
 
     _, npy = prepare.ct_slices(args.work)
-    rows, boxed, smooth = [], ours(npy, "box"), ours(npy, "bilinear")
-    for filter, mine in (("box", boxed), ("bilinear", smooth), ("bicubic", ours(npy, "bicubic"))):
+    rows, boxed, smooth = [], stokers(npy, "box"), stokers(npy, "bilinear")
+    for filter, mine in (("box", boxed), ("bilinear", smooth), ("bicubic", stokers(npy, "bicubic"))):
         rows.append([filter, f"Pillow {PIL.__version__}, mode F, {filter.upper()}", *difference(mine, pillow(npy, filter))])
     try:
         theirs, version = opencv(npy, args.work)
