@@ -98,6 +98,10 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
       only_operands = only_operands || verb_.takes_command;
       continue;
     }
+    if (word == "--" && verb_.command_behind_dashes) {
+      command_.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
     if (word == "--") {
       only_operands = true;
       continue;

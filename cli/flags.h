@@ -41,7 +41,8 @@ struct Verb {
   std::vector<Section> sections;
   std::string (*more)();  // further text of --help, or null
   int (*run)(const Arguments&);
-  bool takes_command = false;  // the operands are a command: what follows its first word is not read as flags
+  bool takes_command = false;          // the operands are a command: what follows its first word is not read as flags
+  bool command_behind_dashes = false;  // what follows `--` is a command, apart from the operands
 };
 
 // What the user typed after the verb, checked against the verb's table. Every reader throws Error(usage) naming the
@@ -56,6 +57,7 @@ class Arguments {
   bool wants_long_help() const noexcept { return long_help_; }
   const std::string& operand(std::size_t number = 0) const;  // throws if it was not given
   const std::vector<std::string>& operands() const noexcept { return operands_; }
+  const std::vector<std::string>& command() const noexcept { return command_; }  // empty: none was given
 
   bool has(std::string_view flag) const;                   // given, in any form
   std::optional<bool> is_on(std::string_view flag) const;  // a switch: none if neither form was given
@@ -71,7 +73,7 @@ class Arguments {
 
   const Verb& verb_;
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
-  std::vector<std::string> operands_;
+  std::vector<std::string> operands_, command_;
   bool short_help_ = false, long_help_ = false;
 };
 

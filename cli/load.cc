@@ -10,6 +10,7 @@
 #include "stoker/base/version.h"
 #include "stoker/os/cpu.h"
 
+#include "bench_steps.h"
 #include "feed.h"
 #include "files.h"
 #include "interrupt.h"
@@ -143,6 +144,21 @@ loader::State read_state(const std::string& path) {
   throw Error(ErrorKind::usage,
               fmt::format("cannot resume from `{}`: it is not a state written by `stoker load --state`", path),
               "name a file that does not exist yet, and it will be written");
+}
+
+nlohmann::ordered_json bench_json(const LoadReport& report, const Benched& benched) {
+  return {{"schema", "stoker.steps/1"},
+          {"stoker_version", kVersion},
+          {"address", report.address},
+          {"steps", benched.steps},
+          {"samples", benched.samples},
+          {"seconds", benched.seconds},
+          {"samples_per_s", benched.samples_per_s}};
+}
+
+std::string bench_text(const Benched& benched) {
+  return fmt::format("{} samples/s over {} steps, {:.2f} s\n", format_rate(benched.samples_per_s),
+                     format_count(benched.steps), benched.seconds);
 }
 
 std::string output_text(const loader::Loader& loader) {
@@ -304,6 +320,13 @@ int run_load(const Arguments& arguments) {
       report.state_file = state_file;
     }
   };
+  if (arguments.has("--bench-steps")) {
+    const Benched benched = bench_steps(loader, {.warmup_steps = arguments.count("--warmup-steps"),
+                                                 .bench_steps = arguments.count("--bench-steps", 1),
+                                                 .step = feeding.step});
+    answer(face.json ? bench_json(report, benched).dump(2) + "\n" : bench_text(benched));
+    return interrupted() ? 130 : 0;
+  }
   if (!report.nothing_left) {
     std::uint64_t total = feeding.steps;
     if (total == 0) total = loader.steps() * (feeding.end_epoch - loader.epoch());
@@ -401,6 +424,10 @@ const Verb& load_verb() {
        {"how long",
         {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
          {"--steps", "N", "", "stop after N steps", true},
+         {"--bench-steps", "N", "",
+          "measure so many steps, or half a second of them, after --warmup-steps, and say only their rate; epochs "
+          "follow one another"},
+         {"--warmup-steps", "N", "5", "of --bench-steps: steps before the clock starts"},
          {"--step-ms", "MS", "0", "emulated step of the accelerator; 0 is full speed", true},
          {"--workload", "NAME", "", "emulated accelerator, such as resnet50-h100; the list is below", true},
          {"--state", "FILE", "", "resume from FILE if it exists; where this run stopped is written to it"}}},

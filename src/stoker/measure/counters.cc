@@ -32,7 +32,7 @@ DepthMeter::Depth DepthMeter::read(std::int64_t at_ns) const noexcept {
   DepthMeter now = *this;
   now.change(at_ns, depth_);
   const double span = static_cast<double>(std::max<std::int64_t>(1, at_ns - started_ns_));
-  return {now.area_ / span, least_, most_, static_cast<double>(now.empty_ns_) / span};
+  return {now.area_ / span, least_, most_, static_cast<double>(now.empty_ns_) / span, depth_};
 }
 
 }  // namespace stoker::measure

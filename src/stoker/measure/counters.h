@@ -51,6 +51,7 @@ class DepthMeter {
     double mean = 0;
     std::uint64_t least = 0, most = 0;
     double empty_share = 0;
+    std::uint64_t now = 0;
   };
   Depth read(std::int64_t at_ns) const noexcept;
 

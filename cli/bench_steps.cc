@@ -1,0 +1,103 @@
+#include "bench_steps.h"
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/measure/counters.h"
+
+#include "interrupt.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kLeastSeconds = 0.5;  // of all blocks: shorter runs are mostly chance
+constexpr double kLeastBlock = 0.04;
+
+class Reporter {
+ public:
+  Reporter() {
+    const char* const number = std::getenv("STOKER_REPORT_FD");
+    if (number != nullptr) fd_ = std::atoi(number);
+  }
+  void say(const ordered_json& json) const {
+    if (fd_ < 0) return;
+    const std::string line = json.dump() + "\n";
+    std::size_t done = 0;
+    while (done < line.size()) {
+      const ssize_t got = ::write(fd_, line.data() + done, line.size() - done);
+      if (got <= 0 && errno != EINTR) return;  // nobody listens
+      if (got > 0) done += static_cast<std::size_t>(got);
+    }
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// One step: the next batch, of the next epoch if need be, and the accelerator's time.
+std::uint64_t step(loader::Loader& loader, std::chrono::nanoseconds takes) {
+  loader::BatchPtr batch = loader.next(interrupted);
+  if (!batch) {
+    loader.start_epoch(loader.epoch() + 1);
+    batch = loader.next(interrupted);
+    if (!batch)
+      throw Error(ErrorKind::usage, "there is no batch to measure", "lower batch_size, or keep the last batch");
+  }
+  const std::uint64_t rows = batch->size();
+  batch.reset();
+  if (takes.count() > 0) std::this_thread::sleep_for(takes);
+  return rows;
+}
+
+}  // namespace
+
+Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
+  const Reporter reporter;
+  reporter.say({{"event", "hello"}});
+  for (std::uint64_t i = 0; i < options.warmup_steps && !interrupted(); ++i) step(loader, options.step);
+  reporter.say({{"event", "block"}, {"steps", options.warmup_steps}, {"samples", 0}, {"seconds", 0}, {"warmup", true}});
+
+  Benched all;
+  double corrected = 0;
+  while ((all.steps < options.bench_steps || all.seconds < kLeastSeconds) && !interrupted()) {
+    const loader::Stats before = loader.stats();
+    const std::int64_t began = measure::now_ns();
+    std::uint64_t steps = 0, samples = 0;
+    double seconds = 0;
+    do {
+      samples += step(loader, options.step);
+      ++steps;
+      seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
+    } while ((steps < 2 || seconds < kLeastBlock) && !interrupted());
+    const loader::Stats after = loader.stats();
+    const auto since = [](std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; };
+    const double ready = static_cast<double>(after.ready.now) - static_cast<double>(before.ready.now);
+    reporter.say({{"event", "block"},
+                  {"steps", steps},
+                  {"samples", samples},
+                  {"seconds", seconds},
+                  {"warmup", false},
+                  {"compute_s", after.compute_s - before.compute_s},
+                  {"fetch_s", since(before.wait.fetch_ns, after.wait.fetch_ns)},
+                  {"prep_s", since(before.wait.prep_ns, after.wait.prep_ns)},
+                  {"handoff_s", since(before.wait.handoff_ns, after.wait.handoff_ns)},
+                  {"ready_change", ready},
+                  {"queue_depth", after.ready.mean}});
+    all.steps += steps;
+    all.samples += samples;
+    all.seconds += seconds;
+    corrected += static_cast<double>(samples) + ready * static_cast<double>(samples) / static_cast<double>(steps);
+  }
+  if (all.seconds > 0) all.samples_per_s = corrected / all.seconds;
+  if (!interrupted()) reporter.say({{"event", "done"}});
+  return all;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,27 @@
+// Measures steps of a loader in blocks, after a warm-up, and reports each block as a JSON line to the descriptor in
+// STOKER_REPORT_FD, where there is one: what a trial of `stoker tune` runs. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "stoker/loader/loader.h"
+
+namespace stoker::cli {
+
+struct BenchSteps {
+  std::uint64_t warmup_steps = 5, bench_steps = 20;  // at least; more where they are over in no time
+  std::chrono::nanoseconds step{0};                  // of the emulated accelerator
+};
+
+struct Benched {
+  std::uint64_t steps = 0, samples = 0;
+  double seconds = 0;
+  double samples_per_s = 0;  // corrected for batches that were ready before, or lie ready now
+};
+
+// The loader stands at the start of an epoch. Epochs follow one another. Throws what next() throws; Ctrl-C ends it
+// early.
+Benched bench_steps(loader::Loader& loader, const BenchSteps& options);
+
+}  // namespace stoker::cli

@@ -1,0 +1,110 @@
+#include "stoker/tune/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/measure/confidence.h"
+#include "stoker/measure/ledger.h"
+
+namespace stoker::tune {
+namespace {
+
+constexpr std::size_t kLongestLine = 4096;
+
+// Sum of a part that every block must know to be known at all.
+std::optional<double> sum_of(const std::vector<Block>& blocks, std::optional<double> Block::*part) {
+  double sum = 0;
+  for (const Block& block : blocks) {
+    if (!(block.*part)) return std::nullopt;
+    sum += *(block.*part);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void fill_row(const std::vector<Block>& blocks, Row& row) {
+  Block sum;
+  std::vector<double> rates;
+  for (const Block& block : blocks) {
+    const double batch = block.steps > 0 ? block.samples / block.steps : 0;
+    const double samples = block.samples + block.ready_change * batch;
+    sum.steps += block.steps;
+    sum.samples += samples;
+    sum.seconds += block.seconds;
+    if (block.seconds > 0) rates.push_back(samples / block.seconds);
+  }
+  if (sum.seconds <= 0 || sum.samples <= 0) return;
+  const double rate = sum.samples / sum.seconds;
+  row.images_per_s = rate;
+  row.steps = static_cast<std::uint64_t>(sum.steps);
+  if (const auto half = measure::half_width(rates)) {
+    row.ci_low = std::max(0.0, rate - *half);
+    row.ci_high = rate + *half;
+  }
+  row.step_ms = sum.seconds / sum.steps * 1e3;
+  const auto per_step = [&](std::optional<double> seconds) {
+    return seconds ? std::optional(*seconds / sum.steps * 1e3) : std::nullopt;
+  };
+  const auto fetch = sum_of(blocks, &Block::fetch_s), prep = sum_of(blocks, &Block::prep_s),
+             handoff = sum_of(blocks, &Block::handoff_s), compute = sum_of(blocks, &Block::compute_s);
+  row.h2d_ms = per_step(sum_of(blocks, &Block::h2d_s));
+  row.compute_ms = per_step(compute);
+  if (const auto depth = sum_of(blocks, &Block::queue_depth))
+    row.queue_depth = *depth / static_cast<double>(blocks.size());
+  if (!fetch || !prep || !handoff || !compute) return;
+  row.data_ms = per_step(*fetch + *prep + *handoff);
+  const auto ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
+  const measure::Verdict verdict = measure::judge(ns(*compute), {ns(*fetch), ns(*prep), ns(*handoff)});
+  row.verdict = measure::name(verdict.bound);
+  row.bound = measure::general_name(verdict.bound);
+}
+
+RateReader::RateReader(const std::string& regex, double batch_size)
+    : has_own_(!regex.empty()), batch_size_(batch_size) {
+  if (!has_own_) return;
+  try {
+    own_ = std::regex(regex, std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorKind::usage, fmt::format("`{}` is no regular expression: {}", regex, error.what()));
+  }
+  if (own_.mark_count() == 0) {
+    throw Error(ErrorKind::usage, fmt::format("rate_regex `{}` has no group that is the rate", regex),
+                "put the number into brackets: 'throughput: ([0-9.]+)'");
+  }
+}
+
+void RateReader::add(std::string_view text) {
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      read_line();
+      line_.clear();
+    } else if (line_.size() < kLongestLine) {
+      line_ += c;
+    }
+  }
+}
+
+void RateReader::read_line() {
+  static const std::regex per_second(R"(([0-9]+(?:\.[0-9]+)?)\s*(?:it|batch|batches|step|steps)/s\b)");
+  static const std::regex per_step(R"(([0-9]+(?:\.[0-9]+)?)\s*s/(?:it|batch|step)\b)");
+  std::smatch match;
+  const auto number = [&] { return std::strtod(match[1].str().c_str(), nullptr); };
+  double rate = 0;
+  if (has_own_) {
+    if (std::regex_search(line_, match, own_)) rate = number();
+  } else if (line_.find("/s") != std::string::npos || line_.find("s/") != std::string::npos) {
+    const double batch = batch_size_ > 0 ? batch_size_ : 1;
+    if (std::regex_search(line_, match, per_second)) {
+      rate = number() * batch;
+    } else if (std::regex_search(line_, match, per_step) && number() > 0) {
+      rate = batch / number();
+    }
+  }
+  if (rate > 0 && std::isfinite(rate)) rates_.push_back(rate);
+}
+
+}  // namespace stoker::tune

@@ -1,0 +1,352 @@
+#include "stoker/tune/trial.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/measure/answer.h"
+#include "stoker/measure/counters.h"
+#include "stoker/measure/hook.h"
+#include "stoker/measure/record_file.h"
+#include "stoker/os/cgroup.h"
+#include "stoker/os/file.h"
+#include "stoker/os/isolated.h"
+#include "stoker/os/process.h"
+#include "stoker/tune/blocks.h"
+
+namespace stoker::tune {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kTail = 64 << 10, kHead = 1 << 20;
+constexpr double kOutputRates = 8;  // rates that must have been printed after the warm-up
+
+// The first and the last of a stream, for the trial's folder and for the classification.
+class Kept {
+ public:
+  void add(std::string_view text) {
+    bytes_ += text.size();
+    const std::size_t room = kHead - head_.size();
+    head_ += text.substr(0, room);
+    if (text.size() > room) tail_ += text.substr(room);
+    if (tail_.size() > 4 * kTail) tail_.erase(0, tail_.size() - kTail);
+  }
+  std::string last() const {
+    const std::string all = tail_.size() >= kTail ? tail_ : head_ + tail_;
+    return all.size() > kTail ? all.substr(all.size() - kTail) : all;
+  }
+  std::string text() const {
+    const std::uint64_t missing = bytes_ - head_.size() - tail_.size();
+    return missing == 0 ? head_ + tail_
+                        : fmt::format("{}\n[stoker: {} left out]\n{}", head_, format_bytes(missing), tail_);
+  }
+
+ private:
+  std::string head_, tail_;
+  std::uint64_t bytes_ = 0;
+};
+
+std::uint64_t oom_kills() {
+  for (const os::Cgroup& group : os::cgroups("/", "memory")) {
+    for (const std::string& folder : group.folders) {
+      const auto events = os::read_small_file(folder + "/memory.events");
+      if (!events) continue;
+      const std::size_t at = events->find("oom_kill ");
+      if (at != std::string::npos) return std::strtoull(events->c_str() + at + 9, nullptr, 10);
+    }
+  }
+  return 0;
+}
+
+class Watch {
+ public:
+  Watch(const TrialOptions& options, const std::function<bool()>& interrupted)
+      : options_(options),
+        interrupted_(interrupted),
+        printed_(options.rate_regex, options.batch_size),
+        oom_kills_(oom_kills()),
+        records_(options.folder + "/records", true) {
+    environment_ = options.environment;
+    if (options_.steps_from == StepsFrom::hook) {
+      const std::string hook = options_.folder + "/hook", records = options_.folder + "/records";
+      os::make_folders(hook);
+      os::make_folders(records);
+      measure::write_hook(hook);
+      const auto own = environment_.find("PYTHONPATH");
+      const char* const before = own != environment_.end() ? own->second.c_str() : std::getenv("PYTHONPATH");
+      environment_["PYTHONPATH"] = before != nullptr && *before != '\0' ? hook + ":" + before : hook;
+      environment_["STOKER_MEASURE_DIR"] = records;
+    }
+  }
+
+  TrialResult run() {
+    const Clock::time_point started = Clock::now();
+    TrialResult result;
+    os::Isolated child(options_.command, environment_);
+    last_sign_ = started;
+    bool stopping = false;
+    Clock::time_point stopped_at;
+    for (bool over = false; !over;) {
+      over = child.wait_status().has_value();
+      child.listen(100ms, [this](os::Stream stream, std::string_view text) { hear(stream, text); });
+      if (over) break;
+      look(child.pid());
+      const Clock::time_point now = Clock::now();
+      if (stopping) {
+        if (now - stopped_at > 10s) child.send(SIGKILL);
+        continue;
+      }
+      const OurKill why = must_end(now - started, now - last_sign_);
+      if (interrupted_ && interrupted_()) result.interrupted = true;
+      if (has_enough() || why != OurKill::none || result.interrupted) {
+        evidence_.our_kill = why;
+        enough_ = why == OurKill::none && !result.interrupted;
+        stopping = true;
+        stopped_at = now;
+        child.send(why == OurKill::heartbeat ? SIGUSR1 : SIGTERM);  // SIGUSR1: faulthandler, where the job has it
+        if (why == OurKill::heartbeat) child.listen(500ms, [this](os::Stream s, std::string_view t) { hear(s, t); });
+        if (why != OurKill::none) child.send(SIGKILL);
+      }
+    }
+    settle(true);
+    evidence_.wait_status = child.wait_status().value_or(0);
+    result.left_behind = child.end();
+    result.seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    finish(result);
+    return result;
+  }
+
+ private:
+  void hear(os::Stream stream, std::string_view text) {
+    if (stream == os::Stream::report) return read_reports(text);
+    (stream == os::Stream::out ? out_ : err_).add(text);
+    if (options_.steps_from != StepsFrom::output) return;
+    const std::size_t before = printed_.rates().size();
+    printed_.add(text);
+    if (printed_.rates().size() != before) last_sign_ = Clock::now();
+  }
+
+  void read_reports(std::string_view text) {
+    for (const char c : text) {
+      if (c != '\n') {
+        if (line_.size() < kHead) line_ += c;
+        continue;
+      }
+      const auto json = nlohmann::json::parse(line_, nullptr, false);
+      if (json.is_object()) report(json);
+      steps_text_ += line_ + '\n';
+      line_.clear();
+    }
+  }
+
+  void report(const nlohmann::json& json) {
+    last_sign_ = Clock::now();
+    const std::string event = json.value("event", "");
+    const auto number = [&](const char* key) -> std::optional<double> {
+      const auto found = json.find(key);
+      return found != json.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+    };
+    const auto bytes = [&](const char* key) -> std::optional<std::uint64_t> {
+      const auto value = number(key);
+      return value && *value >= 0 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
+    };
+    if (event == "block") {
+      const Block block{.steps = number("steps").value_or(0),
+                        .samples = number("samples").value_or(0),
+                        .seconds = number("seconds").value_or(0),
+                        .compute_s = number("compute_s"),
+                        .h2d_s = number("h2d_s"),
+                        .fetch_s = number("fetch_s"),
+                        .prep_s = number("prep_s"),
+                        .handoff_s = number("handoff_s"),
+                        .ready_change = number("ready_change").value_or(0),
+                        .queue_depth = number("queue_depth")};
+      const bool warmup = json.contains("warmup") && json["warmup"].is_boolean() && json["warmup"].get<bool>();
+      if (block.steps > 0 && block.seconds > 0)
+        slowest_step_s_ = std::max(slowest_step_s_, block.seconds / block.steps);
+      warmup ? void(warmup_steps_ += static_cast<std::uint64_t>(block.steps)) : blocks_.push_back(block);
+    } else if (event == "memory") {
+      row_.device_allocated_bytes = bytes("device_allocated_bytes");
+      row_.device_reserved_bytes = bytes("device_reserved_bytes");
+      evidence_.device_free_bytes = bytes("device_free_bytes");
+    } else if (event == "error") {
+      evidence_.exception_type = json.value("type", "");
+      evidence_.exception_text = json.value("text", "");
+    } else if (event == "done") {
+      evidence_.reported_done = true;
+    }
+  }
+
+  // Memory and CPU of all its processes, and what the hook wrote.
+  void look(int pid) {
+    const Clock::time_point now = Clock::now();
+    if (now - looked_ < 500ms) return;
+    looked_ = now;
+    std::uint64_t pss = 0;
+    for (const int process : os::process_tree(pid)) {
+      if (const auto counters = os::process_counters(process)) cpu_[process] = counters->cpu;
+      if (const auto shares = os::process_shares(process)) pss += shares->pss_bytes;
+    }
+    pss_ = pss;
+    if (pss > row_.host_peak_bytes.value_or(0)) row_.host_peak_bytes = pss;
+    settle(false);
+  }
+
+  void settle(bool all) {
+    if (options_.steps_from != StepsFrom::hook) return;
+    const std::uint64_t before = job_.steps();
+    records_.poll([this](int pid, std::string_view line) { job_.add(pid, line); });
+    job_.settle(all);
+    if (job_.steps() != before) last_sign_ = Clock::now();
+  }
+
+  bool has_enough() const {
+    switch (options_.steps_from) {
+      case StepsFrom::reports:
+        return false;  // it knows when to end
+      case StepsFrom::hook:
+        return job_.steps() > options_.warmup_steps + options_.bench_steps;
+      case StepsFrom::output:
+        return static_cast<double>(printed_.rates().size()) >=
+               static_cast<double>(options_.warmup_steps) + kOutputRates;
+    }
+    return false;
+  }
+
+  OurKill must_end(Clock::duration running, Clock::duration silent) const {
+    if (options_.memory_limit != 0 && pss_ > options_.memory_limit) return OurKill::memory;
+    if (options_.deadline.count() > 0 && running > options_.deadline) return OurKill::deadline;
+    const auto patience = std::max<Clock::duration>(
+        options_.heartbeat,
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(10 * slowest_step_s_)));
+    const bool had_a_sign = !blocks_.empty() || warmup_steps_ > 0 || job_.steps() > 0 || !printed_.rates().empty();
+    if (options_.heartbeat.count() > 0 && had_a_sign && silent > patience) return OurKill::heartbeat;
+    return OurKill::none;
+  }
+
+  void finish(TrialResult& result) {
+    for (const auto& [pid, cpu] : cpu_) cpu_s_ += std::chrono::duration<double>(cpu).count();
+    if (cpu_s_ > 0) row_.cpu_seconds = cpu_s_;
+    row_.warmup_steps = options_.warmup_steps;
+    if (options_.steps_from == StepsFrom::hook) take_hook();
+    if (options_.steps_from == StepsFrom::output) take_rates();
+    if (!blocks_.empty()) fill_row(blocks_, row_);
+    if (hook_rate_ > 0) {  // the window was shorter than the queue that had been filled before it
+      row_.images_per_s = hook_rate_;
+      row_.ci_low.reset();
+      row_.ci_high.reset();
+    }
+
+    evidence_.stderr_tail = err_.last();
+    const std::uint64_t kills = oom_kills();
+    evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
+    const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
+    if (!enough_ && !result.interrupted) result.failure = classify(evidence_);
+    if (!result.failure && !row_.images_per_s && !result.interrupted) {
+      result.failure =
+          Failure{Status::user_error, "", ended_well ? "it ended without any measured step" : "no step was measured",
+                  "let it run for more steps than warmup_steps and bench_steps together"};
+    }
+    if (result.failure) {
+      row_.status = result.failure->status;
+      row_.error = result.failure->cause;
+    }
+    result.row = row_;
+    write("stdout", out_.text());
+    write("stderr", err_.text());
+    write("steps.jsonl", steps_text_);
+  }
+
+  void take_hook() {
+    const measure::Answer answer = measure::answer(job_, {});
+    if (!answer.main) return;
+    const measure::LoaderAnswer& loader = answer.loaders[*answer.main];
+    for (const auto& [key, run] : job_.loaders()) {
+      if (key.first != loader.pid || key.second != loader.number) continue;
+      add_blocks(run);
+    }
+    row_.queue_depth = loader.ready_mean;
+    if (loader.steady) {  // the queue was filled before the clock started
+      hook_rate_ = loader.steady->step_ns > 0 && loader.steps.steps > 0
+                       ? static_cast<double>(loader.steps.samples) / static_cast<double>(loader.steps.steps) * 1e9 /
+                             loader.steady->step_ns
+                       : 0;
+    }
+  }
+
+  void add_blocks(const measure::LoaderRun& run) {
+    const auto& steps = run.steps;
+    const std::size_t first = std::min<std::size_t>(options_.warmup_steps, steps.size());
+    if (steps.size() < first + 2) return;
+    const std::size_t count = std::max<std::size_t>(1, std::min<std::size_t>(10, (steps.size() - first) / 4));
+    for (std::size_t b = 0; b < count; ++b) {
+      const std::size_t from = first + (steps.size() - first) * b / count,
+                        to = first + (steps.size() - first) * (b + 1) / count;
+      Block block{.compute_s = 0, .fetch_s = 0, .prep_s = 0, .handoff_s = 0, .queue_depth = 0};
+      for (std::size_t i = from; i < to; ++i) {
+        const measure::WaitSplit wait = steps[i].wait.split();
+        block.steps += 1;
+        block.samples += static_cast<double>(steps[i].samples);
+        block.seconds += static_cast<double>(steps[i].compute_ns + steps[i].wait.total_ns()) * 1e-9;
+        *block.compute_s += static_cast<double>(steps[i].compute_ns) * 1e-9;
+        *block.fetch_s += static_cast<double>(wait.fetch_ns) * 1e-9;
+        *block.prep_s += static_cast<double>(wait.prep_ns) * 1e-9;
+        *block.handoff_s += static_cast<double>(wait.handoff_ns) * 1e-9;
+        *block.queue_depth += static_cast<double>(steps[i].ready) / static_cast<double>(to - from);
+      }
+      if (to > from + 1) {
+        block.ready_change = static_cast<double>(steps[to - 1].ready) - static_cast<double>(steps[from].ready);
+      }
+      blocks_.push_back(block);
+    }
+  }
+
+  void take_rates() {
+    const std::vector<double>& rates = printed_.rates();
+    const std::size_t first = std::min<std::size_t>(options_.warmup_steps, rates.size() / 2);
+    for (std::size_t i = first; i < rates.size(); ++i) {
+      blocks_.push_back({.steps = 1, .samples = rates[i], .seconds = 1});
+    }
+    if (options_.batch_size <= 0) return;
+    for (Block& block : blocks_) block.steps = block.samples / options_.batch_size;
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    if (!options_.folder.empty()) os::write_file(options_.folder + "/" + name, text);
+  }
+
+  const TrialOptions& options_;
+  const std::function<bool()>& interrupted_;
+  std::map<std::string, std::string> environment_;
+  RateReader printed_;
+  Kept out_, err_;
+  std::string line_, steps_text_;
+  std::vector<Block> blocks_;
+  std::uint64_t warmup_steps_ = 0, pss_ = 0, oom_kills_ = 0;
+  double slowest_step_s_ = 0, cpu_s_ = 0, hook_rate_ = 0;
+  std::map<int, std::chrono::nanoseconds> cpu_;
+  measure::Job job_;
+  measure::RecordFolder records_;
+  Row row_;
+  Evidence evidence_;
+  bool enough_ = false;
+  Clock::time_point last_sign_, looked_;
+};
+
+}  // namespace
+
+TrialResult run_trial(const TrialOptions& options, const std::function<bool()>& interrupted) {
+  return Watch(options, interrupted).run();
+}
+
+}  // namespace stoker::tune
