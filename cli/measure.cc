@@ -1,6 +1,7 @@
 // stoker measure: runs a training job unchanged and says why it is slow.
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,8 +13,11 @@
 #include "stoker/measure/counters.h"
 #include "stoker/measure/host.h"
 #include "stoker/measure/launch.h"
+#include "stoker/measure/outside.h"
+#include "stoker/os/process.h"
 
 #include "files.h"
+#include "interrupt.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -100,8 +104,64 @@ class Output {
   std::string folder_;
 };
 
+// A job that runs already: looked at for a while, and left alone.
+int watch(const Arguments& arguments, const Face& face) {
+  const int pid = static_cast<int>(std::min<std::uint64_t>(arguments.count("--pid", 1), INT32_MAX));
+  if (!arguments.operands().empty())
+    throw Error(ErrorKind::usage, "`--pid` and a command exclude each other",
+                "either a job that runs already, or one to start");
+  if (!os::process_counters(pid)) {
+    throw Error(ErrorKind::not_found, fmt::format("there is no process {} that can be seen", pid),
+                "`pgrep -f train.py` lists the processes of a job; it may belong to another user or container");
+  }
+  std::optional<measure::LogFacts> log;
+  const std::string log_file = arguments.text("--log");
+  if (!log_file.empty()) log = measure::read_log(log_file);
+  measure::HostSampler host(true);
+  const std::int64_t started = measure::now_ns(), wanted = arguments.duration("--time").count();
+  Bar bar(face, "watching", static_cast<std::uint64_t>(wanted / 1'000'000'000));
+  while (!interrupted() && os::process_counters(pid) && measure::now_ns() - started < wanted) {
+    host.sample(pid, {}, measure::now_ns());
+    bar.update(static_cast<std::uint64_t>((measure::now_ns() - started) / 1'000'000'000), "s");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  bar.clear();
+  measure::HostFacts facts = host.facts();
+  measure::mark_workers(facts, pid);
+  if (!log_file.empty()) log = measure::read_log(log_file);  // what it says by now
+  const measure::OutsideAnswer found = measure::outside_answer(facts, log);
+  if (face.json) {
+    ordered_json json = {{"schema", "stoker.measure-pid/1"}, {"stoker_version", kVersion}, {"pid", pid}};
+    json["headline"] = found.headline;
+    json["workers"] = {{"count", found.workers},
+                       {"cpu_share", found.worker_cpu},
+                       {"delay_share", found.worker_delay},
+                       {"disk_wait_share", found.worker_disk_wait}};
+    json["log"] = nullptr;
+    if (log)
+      json["log"] = {{"file", log->path},
+                     {"step_s", log->step_s ? ordered_json(*log->step_s) : ordered_json(nullptr)},
+                     {"trouble", log->trouble}};
+    json["why"] = found.why;
+    json["advice"] = found.advice;
+    json["notes"] = found.notes;
+    json["host"] = measure::to_json(facts);
+    answer(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  std::string out = fmt::format("{} {}\n", face.out.paint(Paint::bold, "stoker:"), found.headline);
+  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(face.out, label, 9, text); };
+  row("host", measure::host_line(facts));
+  for (const std::string& why : found.why) row("why", why);
+  for (const std::string& advice : found.advice) row("try", advice);
+  for (const std::string& note : found.notes) row("note", note);
+  answer(printable(out));
+  return 0;
+}
+
 int run_measure(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
+  if (arguments.has("--pid")) return watch(arguments, face);
   measure::LaunchOptions options;
   options.command = arguments.operands();
   if (options.command.empty()) arguments.operand();
@@ -169,11 +229,16 @@ const Verb& measure_verb() {
       {{"stoker measure -- python train.py", "until it ends, then the answer"},
        {"stoker measure --steps 200 --stop -- python train.py", "200 steps are enough: end the job then"},
        {"stoker measure --out runs/monday -- torchrun --nproc-per-node 8 train.py", "every rank; the slowest is named"},
-       {"stoker measure --json -- python train.py --epochs 1", "one JSON object after the job's own output"}},
+       {"stoker measure --json -- python train.py --epochs 1", "one JSON object after the job's own output"},
+       {"stoker measure --pid 4711 --log train.log", "a job that is days into its run"}},
       {{"how long",
         {{"--steps", "N", "", "answer after N steps; the job goes on", true},
          {"--stop", "", "", "with --steps: end the job then", true},
          {"--patience", "TIME", "60s", "say so when no loader was seen for so long"}}},
+       {"a job that runs already",
+        {{"--pid", "PID", "", "look at it from outside, without stopping it: no command then", true},
+         {"--time", "TIME", "30s", "for how long; Ctrl-C ends it earlier"},
+         {"--log", "FILE", "", "its log, for the time per step and lines about memory that ran out"}}},
        {"results",
         {{"--out", "DIR", "", "write measure.json and steps.csv there", true},
          {"--force", "", "", "let --out overwrite them"}}},

@@ -236,3 +236,43 @@ with torch.no_grad():
     assert (ours["settings"]["type"], ours["all_steps"], ours["settings"]["batch_size"]) == ("Loader", 32, 4)
     assert (torchs["settings"]["type"], torchs["all_steps"], torchs["role"]) == ("DataLoader", 4, "val")
     assert answer["verdict"]["bound"] == "compute_bound", answer["stderr"]
+
+
+def test_a_job_that_runs_already_is_seen_from_outside(binary, environment, tmp_path):
+    (tmp_path / "train.py").write_text(LOOP + """
+class Burning(Samples):
+    def __len__(self): return 100000
+    def __getitem__(self, index):
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end: pass
+        return torch.zeros(4)
+for step, batch in enumerate(DataLoader(Burning(), batch_size=4, num_workers=1)):
+    if step == 2: print("running", flush=True)
+""")
+    (tmp_path / "train.log").write_text("12/100 [03:36<26:24, 18.02s/it]\nRuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n")
+    with subprocess.Popen([sys.executable, "train.py"], stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as job:
+        try:
+            assert job.stdout.readline() == "running\n"
+            done = subprocess.run([binary, "measure", "--pid", str(job.pid), "--time", "3s", "--log", "train.log", "--json"], capture_output=True,
+                                  text=True, env=environment, cwd=tmp_path)
+            assert job.poll() is None, "it was left running"
+        finally:
+            job.kill()
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["headline"].startswith("prep_bound (io_bound), most likely"), answer
+    assert answer["workers"]["count"] == 1
+    assert answer["log"]["step_s"] == 18.02 and len(answer["log"]["trouble"]) == 1
+    assert "only a launch under `stoker measure` can tell" in answer["notes"][-1]
+
+
+def test_a_process_that_is_not_there_is_named(binary, environment, tmp_path):
+    def run(*words):
+        return subprocess.run([binary, "measure", *words], capture_output=True, text=True, env=environment, cwd=tmp_path)
+
+    done = run("--pid", "999999999")
+    assert done.returncode == 2 and "there is no process 999999999 that can be seen" in done.stderr
+    done = run("--pid", "1", "--log", "no.log")
+    assert done.returncode == 2 and "no.log" in done.stderr
+    done = run("--pid", "1", "--", "true")
+    assert done.returncode == 2 and "exclude each other" in done.stderr

@@ -50,8 +50,8 @@ std::optional<double> Slope::per_second() const noexcept {
   return spread > 0 ? std::optional((n * sum_ty_ - sum_t_ * sum_y_) / spread) : std::nullopt;
 }
 
-HostSampler::HostSampler(std::string root, const std::string& nvml)
-    : root_(std::move(root)), accelerators_(nvml, root_) {}
+HostSampler::HostSampler(bool attached, std::string root, const std::string& nvml)
+    : attached_(attached), root_(std::move(root)), accelerators_(nvml, root_) {}
 
 void HostSampler::sample(int child, const std::vector<int>& workers, std::int64_t now_ns) {
   if (started_ns_ == 0) {
@@ -77,7 +77,7 @@ void HostSampler::sample(int child, const std::vector<int>& workers, std::int64_
   }
   if (now_ns - counters_ns_ >= kSecond / 2) {
     counters_ns_ = now_ns;
-    sample_counters();
+    sample_counters(now_ns);
   }
   if (now_ns - files_ns_ >= kSecond / 4) {
     files_ns_ = now_ns;
@@ -86,12 +86,28 @@ void HostSampler::sample(int child, const std::vector<int>& workers, std::int64_
   if (now_ns >= memory_ns_) sample_memory(now_ns);
 }
 
-void HostSampler::sample_counters() {
+void HostSampler::sample_counters(std::int64_t now_ns) {
   for (const int pid : alive_) {
     const auto counters = os::process_counters(pid, root_);
     if (!counters) continue;
     Process& process = processes_[pid];
     process.cpu = std::max(process.cpu, counters->cpu);
+    process.delay = os::process_run_delay(pid, root_);
+    process.last_ns = now_ns;
+    ++process.readings;
+    if (counters->state == 'D') ++process.in_disk_wait;
+    if (!process.known) {
+      process.known = true;
+      process.first_ns = now_ns;
+      process.delay_base = process.delay;
+      process.name = os::process_name(pid, root_).value_or("");
+      if (attached_ && now_ns - started_ns_ < kSecond) {
+        process.cpu_base = process.cpu;
+        process.read_base = counters->read_bytes.value_or(0);
+        process.chars_base = counters->read_chars.value_or(0);
+        process.written_base = counters->written_bytes.value_or(0);
+      }
+    }
     if (counters->read_bytes && counters->read_chars) {
       process.has_io = true;
       process.read = *counters->read_bytes;
@@ -166,13 +182,28 @@ HostFacts HostSampler::facts() const {
   std::uint64_t read = 0, chars = 0, written = 0;
   bool has_io = false;
   for (const auto& [pid, process] : processes_) {
-    facts.cores_used += static_cast<double>(process.cpu.count()) * 1e-9 / seconds;
-    read += process.read;
-    chars += process.chars;
-    written += process.written;
+    const double cpu_s = static_cast<double>((process.cpu - process.cpu_base).count()) * 1e-9;
+    facts.cores_used += cpu_s / seconds;
+    read += process.read - std::min(process.read, process.read_base);
+    chars += process.chars - std::min(process.chars, process.chars_base);
+    written += process.written - std::min(process.written, process.written_base);
     has_io = has_io || process.has_io;
-    facts.processes.push_back({pid, process.is_worker, static_cast<double>(process.cpu.count()) * 1e-9, process.pss,
-                               process.uss, process.pss_peak, process.growth.per_second(), process.descriptors});
+    ProcessFacts one;
+    one.pid = pid;
+    one.name = process.name;
+    one.is_worker = process.is_worker;
+    one.cpu_s = cpu_s;
+    one.seconds = static_cast<double>(process.last_ns - process.first_ns) * 1e-9;
+    if (process.delay && process.delay_base)
+      one.delay_s = static_cast<double>((*process.delay - *process.delay_base).count()) * 1e-9;
+    one.disk_wait_share =
+        static_cast<double>(process.in_disk_wait) / static_cast<double>(std::max<std::uint64_t>(1, process.readings));
+    one.pss_bytes = process.pss;
+    one.uss_bytes = process.uss;
+    one.pss_peak_bytes = process.pss_peak;
+    one.uss_bytes_per_s = process.growth.per_second();
+    one.open_descriptors = process.descriptors;
+    facts.processes.push_back(std::move(one));
   }
   std::stable_sort(facts.processes.begin(), facts.processes.end(), [](const ProcessFacts& a, const ProcessFacts& b) {
     return std::pair(!a.is_worker, -a.cpu_s) < std::pair(!b.is_worker, -b.cpu_s);

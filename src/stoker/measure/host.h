@@ -32,8 +32,11 @@ class Slope {
 
 struct ProcessFacts {
   int pid = 0;
+  std::string name;
   bool is_worker = false;
-  double cpu_s = 0;
+  double cpu_s = 0, seconds = 0;  // since it was first seen
+  std::optional<double> delay_s;  // ready, without a core (its main thread)
+  double disk_wait_share = 0;     // of the readings: uninterruptible, as in a read from the disk
   std::uint64_t pss_bytes = 0, uss_bytes = 0, pss_peak_bytes = 0;  // 0: not known
   std::optional<double> uss_bytes_per_s;
   std::uint64_t open_descriptors = 0;
@@ -60,7 +63,8 @@ struct HostFacts {
 
 class HostSampler {
  public:
-  explicit HostSampler(std::string root = "/", const std::string& nvml = "libnvidia-ml.so.1");
+  // `attached`: the job was running before; only what it does from now on counts.
+  explicit HostSampler(bool attached = false, std::string root = "/", const std::string& nvml = "libnvidia-ml.so.1");
 
   // `child` is the job; `workers` those of its processes that load data.
   void sample(int child, const std::vector<int>& workers, std::int64_t now_ns);
@@ -68,16 +72,21 @@ class HostSampler {
 
  private:
   struct Process {
-    bool is_worker = false;
-    std::chrono::nanoseconds cpu{0};
+    std::string name;
+    bool is_worker = false, known = false;
+    std::chrono::nanoseconds cpu{0}, cpu_base{0};
+    std::optional<std::chrono::nanoseconds> delay, delay_base;
+    std::int64_t first_ns = 0, last_ns = 0;
+    std::uint64_t readings = 0, in_disk_wait = 0, read_base = 0, chars_base = 0, written_base = 0;
     std::uint64_t read = 0, chars = 0, written = 0, descriptors = 0, pss = 0, uss = 0, pss_peak = 0;
     bool has_io = false;
     Slope growth;
   };
-  void sample_counters();
+  void sample_counters(std::int64_t now_ns);
   void sample_memory(std::int64_t now_ns);
   void sample_files(int child);
 
+  bool attached_;
   std::string root_;
   Accelerators accelerators_;
   std::map<int, Process> processes_;

@@ -75,7 +75,7 @@ struct Machine {
 
 TEST(HostSampler, SumsTheJobsProcesses) {
   Machine machine;
-  HostSampler sampler(machine.root.path(), kNoLibrary);
+  HostSampler sampler(false, machine.root.path(), kNoLibrary);
   for (int second = 0; second <= 20; ++second) {
     machine.at(second);
     sampler.sample(10, {11}, kSecond * (100 + second));
@@ -99,9 +99,22 @@ TEST(HostSampler, SumsTheJobsProcesses) {
       << host_line(facts);
 }
 
+TEST(HostSampler, CountsOnlyWhatHappensAfterItWasAttached) {
+  Machine machine;
+  HostSampler sampler(true, machine.root.path(), kNoLibrary);
+  for (int second = 1000; second <= 1020; ++second) {
+    machine.at(second);
+    sampler.sample(10, {}, kSecond * second);
+  }
+  const HostFacts facts = sampler.facts();
+  EXPECT_NEAR(facts.cores_used, 2 * 0.5, 0.05);
+  EXPECT_NEAR(*facts.disk_read_bytes_per_s, 2 * 250000, 1);
+  EXPECT_NEAR(facts.processes.at(0).seconds, 20, 0.1);
+}
+
 TEST(HostSampler, WhatIsNotThereIsUnknown) {
   const os::TempFolder root;
-  HostSampler sampler(root.path(), kNoLibrary);
+  HostSampler sampler(false, root.path(), kNoLibrary);
   sampler.sample(10, {}, kSecond);
   sampler.sample(10, {}, 2 * kSecond);
   const auto json = to_json(sampler.facts());

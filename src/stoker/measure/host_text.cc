@@ -67,8 +67,11 @@ ordered_json to_json(const HostFacts& facts) {
   json["processes"] = ordered_json::array();
   for (const ProcessFacts& process : facts.processes) {
     json["processes"].push_back({{"pid", process.pid},
+                                 {"name", process.name},
                                  {"role", process.is_worker ? "worker" : "other"},
                                  {"cpu_s", process.cpu_s},
+                                 {"delay_s", known(process.delay_s)},
+                                 {"disk_wait_share", process.disk_wait_share},
                                  {"pss_bytes", known_bytes(process.pss_bytes)},
                                  {"uss_bytes", known_bytes(process.uss_bytes)},
                                  {"pss_peak_bytes", known_bytes(process.pss_peak_bytes)},

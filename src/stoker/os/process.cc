@@ -88,6 +88,10 @@ std::optional<ProcessCounters> process_counters(int pid, const std::string& root
   return counters;
 }
 
+std::optional<std::string> process_name(int pid, const std::string& root) {
+  return read_small_file(proc(root, pid, "comm"));
+}
+
 std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::string& root) {
   const auto text = read_small_file(proc(root, pid, "schedstat"));
   if (!text) return std::nullopt;

@@ -24,6 +24,8 @@ struct ProcessCounters {
 };
 std::optional<ProcessCounters> process_counters(int pid, const std::string& root = "/");
 
+std::optional<std::string> process_name(int pid, const std::string& root = "/");  // as `ps` shows it, 15 characters
+
 std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::string& root = "/");  // main thread
 
 struct SharedMemory {

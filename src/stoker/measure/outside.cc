@@ -1,0 +1,159 @@
+#include "stoker/measure/outside.h"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/os/fd.h"
+
+namespace stoker::measure {
+namespace {
+
+constexpr std::uint64_t kLogTail = 256 * kKiB;
+constexpr std::size_t kTroubleKept = 5;
+constexpr double kBusy = 0.8, kCrowded = 0.2, kDiskWait = 0.2;
+
+// What memory that ran out and workers that died leave in a log.
+constexpr const char* kTrouble[] = {"out of memory",
+                                    "OutOfMemoryError",
+                                    "DefaultCPUAllocator: can't allocate memory",
+                                    "Cannot allocate memory",
+                                    "MemoryError",
+                                    "is killed by signal",
+                                    "exited unexpectedly",
+                                    "insufficient shared memory",
+                                    "received 0 items of ancdata",
+                                    "Too many open files"};
+
+std::string percent(double share) {
+  return fmt::format("{:.0f} %", 100 * share);
+}
+
+// The number that ends right before `end`.
+std::optional<double> number_before(std::string_view text, std::size_t end) {
+  while (end > 0 && text[end - 1] == ' ') --end;
+  std::size_t begin = end;
+  while (begin > 0 && ((text[begin - 1] >= '0' && text[begin - 1] <= '9') || text[begin - 1] == '.')) --begin;
+  double number = 0;
+  const auto [after, code] = std::from_chars(text.data() + begin, text.data() + end, number);
+  return code == std::errc{} && after == text.data() + end && number > 0 ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+LogFacts parse_log(std::string_view text) {
+  LogFacts facts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (const std::size_t slow = line.rfind("s/it"); slow != std::string_view::npos) {
+      if (const auto number = number_before(line, slow)) facts.step_s = *number, ++facts.seen_steps;
+    } else if (const std::size_t fast = line.rfind("it/s"); fast != std::string_view::npos) {
+      if (const auto number = number_before(line, fast)) facts.step_s = 1 / *number, ++facts.seen_steps;
+    }
+    for (const char* words : kTrouble) {
+      if (line.find(words) == std::string_view::npos) continue;
+      facts.trouble.emplace_back(line.substr(0, 200));
+      if (facts.trouble.size() > kTroubleKept) facts.trouble.erase(facts.trouble.begin());
+      break;
+    }
+  }
+  return facts;
+}
+
+LogFacts read_log(const std::string& path) {
+  const os::Fd fd = os::open_file(path, O_RDONLY);
+  const std::uint64_t size = os::file_size(fd.get(), path);
+  const std::uint64_t from = size > kLogTail ? size - kLogTail : 0;
+  std::string text(size - from, '\0');
+  text.resize(os::read_up_to(fd.get(), std::as_writable_bytes(std::span(text)), from, path));
+  LogFacts facts = parse_log(text);
+  facts.path = path;
+  return facts;
+}
+
+void mark_workers(HostFacts& facts, int pid) {
+  const auto named = [](const ProcessFacts& process) { return process.name.starts_with("pt_data_worker"); };
+  const bool any = std::any_of(facts.processes.begin(), facts.processes.end(), named);
+  std::string name;
+  for (const ProcessFacts& process : facts.processes) {
+    if (process.pid == pid) name = process.name;
+  }
+  for (ProcessFacts& process : facts.processes) {
+    process.is_worker = any ? named(process) : process.pid != pid && !name.empty() && process.name == name;
+  }
+}
+
+OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFacts>& log) {
+  OutsideAnswer answer;
+  double cpu = 0, delay = 0, disk = 0, time = 0, growth = 0;
+  for (const ProcessFacts& process : facts.processes) {
+    if (!process.is_worker || process.seconds <= 0) continue;
+    ++answer.workers;
+    time += process.seconds;
+    cpu += process.cpu_s;
+    delay += process.delay_s.value_or(0);
+    disk += process.disk_wait_share * process.seconds;
+    growth = std::max(growth, process.uss_bytes_per_s.value_or(0));
+  }
+  if (time > 0) {
+    answer.worker_cpu = std::min(1.0, cpu / time);
+    answer.worker_delay = std::min(1.0, delay / time);
+    answer.worker_disk_wait = disk / time;
+  }
+  const std::string spent =
+      fmt::format("{} worker{}: {} of their time computing, {} ready without a core, {} in reads from a disk",
+                  answer.workers, answer.workers == 1 ? "" : "s", percent(answer.worker_cpu),
+                  percent(answer.worker_delay), percent(answer.worker_disk_wait));
+  const double busy = answer.worker_cpu + answer.worker_delay;
+  const bool device_full = !facts.accelerators.empty() && facts.accelerators[0].busy.value_or(0) > 0.9;
+  if (answer.workers == 0) {
+    answer.headline =
+        "no worker processes: the loader runs inside the training process (num_workers=0), or the job is between "
+        "epochs";
+  } else if (busy >= kBusy) {
+    answer.headline = "prep_bound (io_bound), most likely: the workers hardly ever rest";
+    answer.why.push_back(spent);
+    if (answer.worker_delay > kCrowded && static_cast<double>(answer.workers) > facts.cores) {
+      answer.advice.push_back(fmt::format("fewer workers: {} share {:.3g} cores", answer.workers, facts.cores));
+    } else if (static_cast<double>(answer.workers) < facts.cores) {
+      answer.advice.push_back(fmt::format("more workers: num_workers={} on {:.3g} cores", answer.workers, facts.cores));
+    } else {
+      answer.advice.push_back(
+          "a cheaper transform, smaller files, or stoker.Loader, which decodes in threads of one process");
+    }
+    answer.notes.push_back("a larger batch_size would not help while the workers are the limit");
+  } else if (answer.worker_disk_wait > kDiskWait) {
+    answer.headline = "fetch_bound (io_bound), most likely: the workers wait for the disk";
+    answer.why.push_back(spent);
+    answer.advice.push_back("data nearer or in fewer, larger files: a local copy, or `stoker pack`");
+  } else if (device_full) {
+    answer.headline = "compute_bound, most likely: the accelerator is busy and the workers rest";
+    answer.why.push_back(spent);
+  } else {
+    answer.headline =
+        "the workers rest most of the time: the step is the limit, or they wait for a network; from outside these look "
+        "the same";
+    answer.why.push_back(spent);
+  }
+  if (growth > 100e6 / 3600)
+    answer.notes.push_back(fmt::format("a worker's own memory grows by {} an hour",
+                                       format_bytes(static_cast<std::uint64_t>(growth * 3600))));
+  if (log) {
+    if (log->step_s) answer.why.push_back(fmt::format("the log says {:.3g} s per step", *log->step_s));
+    for (const std::string& line : log->trouble) answer.notes.push_back("in the log: " + line);
+    if (!log->step_s)
+      answer.notes.push_back(fmt::format("`{}` names no time per step (as 1.4s/it or 2.1it/s)", log->path));
+  }
+  answer.notes.push_back(fmt::format(
+      "seen from outside for {}: how long each step waits, and for what, only a launch under `stoker measure` can tell",
+      format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(facts.seconds * 1e9)))));
+  return answer;
+}
+
+}  // namespace stoker::measure

@@ -1,0 +1,69 @@
+#include "stoker/measure/outside.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::measure {
+namespace {
+
+// A job (pid 10) with workers that each spent `cpu` of 10 s computing.
+HostFacts job(int workers, double cpu, double delay = 0, double disk_wait = 0) {
+  HostFacts facts;
+  facts.seconds = 10;
+  facts.cores = 12;
+  ProcessFacts main;
+  main.pid = 10;
+  main.name = "python";
+  main.seconds = 10;
+  facts.processes.push_back(main);
+  for (int i = 0; i < workers; ++i) {
+    ProcessFacts worker = main;
+    worker.pid = 11 + i;
+    worker.name = "pt_data_worker";
+    worker.cpu_s = 10 * cpu;
+    worker.delay_s = 10 * delay;
+    worker.disk_wait_share = disk_wait;
+    facts.processes.push_back(worker);
+  }
+  mark_workers(facts, 10);
+  return facts;
+}
+
+TEST(Outside, BusyWorkersAreTheLimitAndMoreOfThemHelp) {
+  const OutsideAnswer answer = outside_answer(job(1, 0.95), std::nullopt);
+  EXPECT_EQ(answer.headline.find("prep_bound (io_bound), most likely"), 0u);
+  EXPECT_EQ(answer.advice.at(0), "more workers: num_workers=1 on 12 cores");
+  EXPECT_EQ(answer.notes.at(0).find("a larger batch_size would not help"), 0u);
+  EXPECT_NE(answer.notes.back().find("only a launch under `stoker measure` can tell"), std::string::npos);
+}
+
+TEST(Outside, SaysWhatItCannotTell) {
+  EXPECT_EQ(outside_answer(job(4, 0.1), std::nullopt).headline.find("the workers rest most of the time"), 0u);
+  EXPECT_EQ(outside_answer(job(0, 0), std::nullopt).headline.find("no worker processes"), 0u);
+  EXPECT_EQ(outside_answer(job(4, 0.1, 0, 0.6), std::nullopt).headline.find("fetch_bound"), 0u);
+  EXPECT_NE(outside_answer(job(24, 0.5, 0.4), std::nullopt).advice.at(0).find("fewer workers: 24 share 12 cores"),
+            std::string::npos);
+}
+
+TEST(Outside, WorkersWithoutTorchsNameAreTheChildrenNamedAsTheJob) {
+  HostFacts facts = job(2, 0.5);
+  for (ProcessFacts& process : facts.processes) process.name = "python";
+  mark_workers(facts, 10);
+  EXPECT_FALSE(facts.processes[0].is_worker);
+  EXPECT_TRUE(facts.processes[1].is_worker);
+}
+
+TEST(Outside, ReadsStepTimesAndTroubleFromTheLog) {
+  const LogFacts log = parse_log(
+      "epoch 0:  10%|#  | 12/100 [03:36<26:24, 18.02s/it]\repoch 0:  11%|#  | 13/100 [03:54<26:06, 18.01s/it]\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\nfine\n");
+  EXPECT_NEAR(*log.step_s, 18.01, 1e-9);
+  EXPECT_EQ(log.seen_steps, 2u);
+  ASSERT_EQ(log.trouble.size(), 1u);
+  EXPECT_NEAR(*parse_log("100%|##| 5/5 [00:01<00:00,  4.00it/s]").step_s, 0.25, 1e-9);
+  EXPECT_FALSE(parse_log("nothing it/s here").step_s);
+  const OutsideAnswer answer = outside_answer(job(1, 0.9), log);
+  EXPECT_EQ(answer.why.at(1), "the log says 18 s per step");
+}
+
+}  // namespace
+}  // namespace stoker::measure
