@@ -51,6 +51,20 @@ LoaderFacts loader_facts(const json& line) {
   return facts;
 }
 
+BatchTimes batch_times(const json& line) {
+  BatchTimes times;
+  times.started_ns = whole(line, "s");
+  times.received_ns = whole(line, "r", times.started_ns);
+  times.collating_ns = whole(line, "c");
+  times.ended_ns = whole(line, "e");
+  times.put_ns = whole(line, "d", times.ended_ns);
+  times.cpu_ns = whole(line, "cpu");
+  times.delay_ns = whole(line, "delay");
+  times.helpers_ns = whole(line, "helpers");
+  times.samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")));
+  return times;
+}
+
 BatchFacts batch_facts(const json& line) {
   BatchFacts facts;
   facts.bytes = static_cast<std::uint64_t>(whole(line, "bytes"));
@@ -209,22 +223,9 @@ void Job::add(int pid, std::string_view line_text) {
   saw_torch_ = true;
   const std::string kind = text(line, "k");
   if (kind == "batch") {
-    BatchTimes times{.received_ns = whole(line, "r"),
-                     .started_ns = whole(line, "s"),
-                     .collating_ns = whole(line, "c"),
-                     .ended_ns = whole(line, "e"),
-                     .put_ns = whole(line, "d"),
-                     .cpu_ns = whole(line, "cpu"),
-                     .delay_ns = whole(line, "delay"),
-                     .helpers_ns = whole(line, "helpers"),
-                     .samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")))};
+    BatchTimes times = batch_times(line);
     const std::int64_t batch = whole(line, "b");
-    const int number = static_cast<int>(whole(line, "n", -1)), thread = static_cast<int>(whole(line, "w"));
-    if (number >= 0) {  // made by the training thread
-      times.received_ns = times.started_ns;
-      if (find_iteration(pid, number) != nullptr) keep_batch({pid, number}, batch, times);
-      return;
-    }
+    const int thread = static_cast<int>(whole(line, "w"));
     if (const auto worker = workers_.find({pid, thread}); worker != workers_.end())
       times.born_ns = worker->second.born_ns;
     if (!place_batch(pid, thread, batch, times) && homeless_.size() < kHomeless)
@@ -254,6 +255,8 @@ void Job::add(int pid, std::string_view line_text) {
     }
     run.steps.push_back(step);
     steps_ = std::max<std::uint64_t>(steps_, place + 1);
+    if (line.contains("s"))
+      keep_batch({pid, number}, whole(line, "b"), batch_times(line));  // made by the asking thread
     if (!is_split) waiting_.push_back({pid, number, whole(line, "b"), age_, place});
     consumers_[pid] = {.last = std::pair(iteration->loader, place), .ended = {}, .since_ns = step.got_ns};
   } else if (kind == "iter") {

@@ -1,6 +1,7 @@
 #include "stoker/measure/job.h"
 
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -40,18 +41,23 @@ struct Teller {
   void worker(int pid, std::int64_t at) {
     job.add(pid, fmt::format(R"({{"k":"worker","id":0,"seed":1,"thread":{},"t":{}}})", pid, at * kMs));
   }
-  // Samples from `start` to `collate`, `cpu` of it computing; collated by `end`.
+  std::string own;  // what the training thread made itself, for the next `next`
+  // Samples from `start` to `collate`, `cpu` of it computing; collated by `end`. A `number` from 0 on: by the training
+  // thread, in that iteration.
   void batch(int pid, int number, int batch, std::int64_t start, std::int64_t collate, std::int64_t end,
              std::int64_t cpu, std::int64_t delay = 0) {
-    job.add(
-        pid,
-        fmt::format(
-            R"({{"k":"batch","n":{},"w":{},"b":{},"r":{},"s":{},"c":{},"e":{},"d":{},"samples":4,"cpu":{},"delay":{}}})",
-            number, pid, batch, start * kMs, start * kMs, collate * kMs, end * kMs, end * kMs, cpu * kMs, delay * kMs));
+    const std::string times = fmt::format(R"("s":{},"c":{},"e":{},"samples":4,"cpu":{},"delay":{})", start * kMs,
+                                          collate * kMs, end * kMs, cpu * kMs, delay * kMs);
+    if (number >= 0) {
+      own = "," + times;
+      return;
+    }
+    job.add(pid, fmt::format(R"({{"k":"batch","w":{},"b":{},"r":{},"d":{},{}}})", pid, batch, start * kMs, end * kMs,
+                             times));
   }
   void next(int number, int batch, std::int64_t from, std::int64_t to, bool grad = true, int pid = 1) {
-    job.add(pid, fmt::format(R"({{"k":"next","n":{},"b":{},"t0":{},"t1":{},"g":{}}})", number, batch, from * kMs,
-                             to * kMs, grad ? 1 : 0));
+    job.add(pid, fmt::format(R"({{"k":"next","n":{},"b":{},"t0":{},"t1":{},"g":{}{}}})", number, batch, from * kMs,
+                             to * kMs, grad ? 1 : 0, std::exchange(own, "")));
   }
   void end(int number, std::int64_t from, std::int64_t to, int pid = 1) {
     job.add(pid, fmt::format(R"({{"k":"end","n":{},"t0":{},"t1":{}}})", number, from * kMs, to * kMs));

@@ -1,12 +1,13 @@
 """Times what one thread does to make batches: getting the samples, then collating them.
 
-Samples are timed one by one only while that is cheap beside what they take, and one batch in 16 otherwise. Reading the
-run-queue delay costs about 10 us; for batches that take less than 2 ms it is done for one in 16, and its share is kept.
+Samples are timed one by one only while that is cheap beside what they take, and one batch in 64 otherwise. Reading the
+run-queue delay costs about 10 us; for batches that take less than 2 ms it is done for one in 64, and its share is kept.
 """
 
 from . import clocks
 from .quiet import quiet
 
+ONE_IN = 64
 CHEAP_SAMPLE_NS = 200000
 CHEAP_BATCH_NS = 2000000
 SLOW_SAMPLE_NS = 1000000
@@ -17,9 +18,8 @@ SLOW_KEPT = 50
 class Lane:
     """One per worker, or per iterator that loads in the training thread. Belongs to that thread."""
 
-    def __init__(self, recorder, iteration=None):
+    def __init__(self, recorder):
         self._recorder = recorder
-        self.iteration = iteration  # number of the iterator, where it is of this thread
         self.thread = 0             # of a worker
         self.batch = 0              # index of the batch in work
         self.received = 0           # when its task came
@@ -50,7 +50,7 @@ class Lane:
         place = "dataset_iter" if is_iterable else "dataset"
 
         def timed_fetch(index):
-            each = self._mean_sample >= CHEAP_SAMPLE_NS or self._made % 16 == 0
+            each = self._mean_sample >= CHEAP_SAMPLE_NS or self._made % ONE_IN == 0
             setattr(fetcher, place, timed if each else plain)
             self._begin(index, each)
             data = fetch(index)
@@ -63,8 +63,6 @@ class Lane:
     @quiet
     def sample(self, key, started, cpu_started):
         took = clocks.wall() - started
-        self._samples += 1
-        self._longest = max(self._longest, took)
         if took > SLOW_SAMPLE_NS and self._made > 0 and took > SLOW_TIMES * self._mean_sample and self._slow_left > 0:
             self._slow_left -= 1
             self._recorder.write('{"k":"slow","b":%d,"sample":"%s","ns":%d,"cpu":%d,"mean":%d}' % (
@@ -73,11 +71,10 @@ class Lane:
     @quiet
     def _begin(self, index, each):
         self._each = each
-        self._samples = self._longest = 0
         self._asked = len(index) if isinstance(index, (list, tuple)) else 1
         self._collating = None
         self.done = None
-        self._with_delay = self._mean_batch >= CHEAP_BATCH_NS or self._made % 16 == 0
+        self._with_delay = self._mean_batch >= CHEAP_BATCH_NS or self._made % ONE_IN == 0
         self._delay = clocks.delay() if self._with_delay else 0
         self._helpers = self._helper_cpu()
         self._cpu = clocks.cpu()
@@ -100,8 +97,7 @@ class Lane:
     @quiet
     def _end(self, auto_collation):
         ended = clocks.wall()
-        cpu_ended = clocks.cpu()
-        collating, cpu, delay, helpers = self._collating or (ended, cpu_ended, self._delay, self._helpers)
+        collating, cpu, delay, helpers = self._collating or (ended, clocks.cpu(), self._delay, self._helpers)
         count = self._count if auto_collation else self._asked
         took = max(1, collating - self._started)
         cpu -= self._cpu
@@ -114,19 +110,17 @@ class Lane:
             self._mean_sample = took / max(1, count)
         self._mean_batch = took
         self._made += 1
-        self.done = (self._started, collating, ended, count, cpu, delay, max(0, helpers - self._helpers),
-                     cpu_ended - cpu - self._cpu, self._longest)
+        self.done = (self._started, collating, ended, count, cpu, delay, max(0, helpers - self._helpers))
 
     @quiet
     def write_batch(self, delivered):
-        """The record of the batch that was just made; `delivered`: when it was given on."""
+        """The record of the batch that a worker just made; `delivered`: when it was given on."""
         if self.done is None:
             return
         done, self.done = self.done, None
         self._recorder.write(
-            '{"k":"batch","n":%d,"w":%d,"b":%d,"r":%d,"s":%d,"c":%d,"e":%d,"d":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d,"ccpu":%d,"longest":%d}' % (
-                (-1 if self.iteration is None else self.iteration, self.thread, self.batch, self.received) + done[:3] +
-                (delivered,) + done[3:]))
+            '{"k":"batch","w":%d,"b":%d,"r":%d,"d":%d,"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d}' % (
+                (self.thread, self.batch, self.received, delivered) + done))
 
 
 class _TimedDataset:

@@ -105,7 +105,7 @@ class Hook:
             state.batch = 0
         lane = getattr(getattr(iterator, "_dataset_fetcher", None), "_stoker_lane", None)
         if lane is not None:
-            lane.iteration = state.number
+            lane.batch = 0
         state.lane = lane
         workers = [getattr(worker, "pid", None) or 0 for worker in getattr(iterator, "_workers", ())]
         self.recorder.write(json.dumps(
@@ -172,11 +172,16 @@ class Hook:
 
     @quiet
     def _note_next(self, iterator, state, started, ended, torch):
-        if state.lane is not None:
-            index = state.lane.batch
-            state.lane.write_batch(ended)
-            state.lane.batch += 1
-        elif getattr(iterator, "_in_order", True):
+        lane = state.lane
+        if lane is not None and lane.done is not None:  # made by this thread: one line for both
+            state.batch = lane.batch
+            lane.batch += 1
+            done, lane.done = lane.done, None
+            self.recorder.write(
+                '{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d,"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d}' % (
+                    (state.number, state.batch, started, ended, torch.is_grad_enabled()) + done))
+            return
+        if getattr(iterator, "_in_order", True):
             index = iterator._rcvd_idx - 1
         else:
             index = state.got

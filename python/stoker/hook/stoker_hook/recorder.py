@@ -15,6 +15,7 @@ import time
 FIRST_BYTES = 1 << 16
 SEGMENT_BYTES = 1 << 20
 SEGMENTS_KEPT = 16
+_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)  # pages are there beforehand, and not faulted in by a step
 
 
 class _Mapping:
@@ -28,7 +29,7 @@ class _Mapping:
 
     def __init__(self, fd, size):
         self._size = size
-        self._address = self._c.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        self._address = self._c.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _POPULATE, fd, 0)
         if self._address in (None, ctypes.c_void_p(-1).value):
             self._address = None
             raise OSError(ctypes.get_errno(), "mmap")
