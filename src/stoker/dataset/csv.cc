@@ -18,7 +18,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
-#include "stoker/dataset/csv_text.h"
+#include "stoker/base/csv_text.h"
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stoker::dataset {
+namespace stoker {
 
 // A field as it stands in the text: without its outer quotes, but with doubled quotes inside still doubled.
 struct CsvField {
@@ -34,4 +34,4 @@ CsvRow read_row(std::string_view text, std::size_t begin, std::vector<CsvField>&
 // One field of a sound row; nothing where the row has fewer.
 std::optional<CsvField> field_of_row(std::string_view text, std::size_t begin, std::size_t column) noexcept;
 
-}  // namespace stoker::dataset
+}  // namespace stoker

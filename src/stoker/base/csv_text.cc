@@ -1,8 +1,8 @@
-#include "stoker/dataset/csv_text.h"
+#include "stoker/base/csv_text.h"
 
 #include <cstring>
 
-namespace stoker::dataset {
+namespace stoker {
 namespace {
 
 enum class Ended : std::uint8_t { field, row, unclosed_quote, text_after_quote };
@@ -80,4 +80,4 @@ std::optional<CsvField> field_of_row(std::string_view text, std::size_t begin, s
   }
 }
 
-}  // namespace stoker::dataset
+}  // namespace stoker
