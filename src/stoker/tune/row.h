@@ -31,14 +31,14 @@ std::optional<Status> parse_status(std::string_view text) noexcept;  // none: no
 struct Row {
   std::uint64_t trial = 0;  // from 1
   Status status = Status::ok;
-  Point knobs;
-  std::optional<double> images_per_s, ci_low, ci_high;  // of the steady rate, queue-corrected; 95 %
-  std::optional<std::uint64_t> steps, warmup_steps;
-  std::optional<double> step_ms, data_ms, h2d_ms, compute_ms;  // per step
-  std::string bound = {};                                      // "io_bound" or "compute_bound", as case A's column
+  Point knobs = {};
+  std::optional<double> images_per_s = {}, ci_low = {}, ci_high = {};  // of the steady rate, queue-corrected; 95 %
+  std::optional<std::uint64_t> steps = {}, warmup_steps = {};
+  std::optional<double> step_ms = {}, data_ms = {}, h2d_ms = {}, compute_ms = {};  // per step
+  std::string bound = {};    // "io_bound" or "compute_bound", as case A's column
   std::string verdict = {};  // "fetch_bound", "prep_bound", "handoff_bound", "compute_bound"
   std::optional<double> queue_depth = {};
-  std::optional<std::uint64_t> host_peak_bytes, device_allocated_bytes, device_reserved_bytes;
+  std::optional<std::uint64_t> host_peak_bytes = {}, device_allocated_bytes = {}, device_reserved_bytes = {};
   std::optional<double> cpu_seconds = {};
   std::string error = {};  // one line; empty when ok
 
