@@ -13,21 +13,24 @@
 
 namespace stoker::tune {
 
-// Kneedle (Satopaa et al. 2011, S = 1, increasing and concave): the index of the knee, or none. `x` ascending.
+// Kneedle (Satopaa et al. 2011, S = 1, increasing and concave): the index of the knee, or none. `x` ascending; fewer
+// than three points have none.
 std::optional<std::size_t> knee(std::span<const double> x, std::span<const double> y);
 
 struct Choice {
-  std::size_t points = 0, ok = 0;
+  std::size_t points = 0, ok = 0;          // different points; repeated ones count once
   std::optional<std::size_t> best = {};    // index of the row with the highest rate
-  std::optional<std::size_t> chosen = {};  // the cheapest whose interval reaches within `tolerance` of the best
+  std::optional<std::size_t> chosen = {};  // the cheapest within `tolerance` of the best
   std::string reason = {};                 // one sentence
-  std::map<Status, std::size_t> failures;
+  std::map<Status, std::size_t> failures = {};
   // The knee of the rate over num_workers at the chosen batch size and the other chosen knobs; in workers.
   std::optional<double> knee = {};
 };
 
-// Cheaper: less host memory where both know it and it differs by more than 10 %, then fewer workers, a smaller batch,
-// less prefetch. One measurement without interval is taken to be uncertain by `noise`.
+// Several rows of one point are one measurement: their mean, and of them the row nearest to it stands for the point. A
+// point that also failed is chosen only if nothing else ran. Cheaper: less host memory where all know it and it differs
+// by more than 10 %, then fewer workers, a smaller batch, less prefetch; among equals the faster. A measurement without
+// interval is taken to be uncertain by `noise`.
 Choice choose(std::span<const Row> rows, double tolerance = 0.02, double noise = 0.02);
 
 }  // namespace stoker::tune

@@ -1,0 +1,171 @@
+#include "stoker/tune/choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+
+namespace stoker::tune {
+namespace {
+
+constexpr double kSameMemory = 1.1;
+
+// All rows of one point.
+struct Measured {
+  const Point* point = nullptr;
+  std::vector<std::size_t> ok = {};
+  bool has_failed = false;
+  Status last = Status::ok;
+  double rate = 0, half_width = 0;
+  std::size_t row = 0;  // that stands for it
+  std::optional<double> host_bytes = {};
+};
+
+double half_width_of(const Row& row, double noise) {
+  if (row.ci_low && row.ci_high && *row.ci_high >= *row.ci_low) return (*row.ci_high - *row.ci_low) / 2;
+  return noise * *row.images_per_s;
+}
+
+std::vector<Measured> measured(std::span<const Row> rows, double noise) {
+  std::map<Point, std::size_t> numbers;
+  std::vector<Measured> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto [at, is_new] = numbers.emplace(rows[i].knobs, all.size());
+    if (is_new) all.push_back({.point = &rows[i].knobs});
+    Measured& one = all[at->second];
+    one.last = rows[i].status;
+    if (rows[i].ok()) {
+      one.ok.push_back(i);
+    } else {
+      one.has_failed = true;
+    }
+  }
+  for (Measured& one : all) {
+    if (one.ok.empty()) continue;
+    double squares = 0;
+    for (const std::size_t i : one.ok) {
+      one.rate += *rows[i].images_per_s / static_cast<double>(one.ok.size());
+      squares += std::pow(half_width_of(rows[i], noise), 2);
+      if (rows[i].host_peak_bytes)
+        one.host_bytes = std::max(one.host_bytes.value_or(0), static_cast<double>(*rows[i].host_peak_bytes));
+    }
+    one.half_width = std::sqrt(squares) / static_cast<double>(one.ok.size());
+    one.row = *std::min_element(one.ok.begin(), one.ok.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(*rows[a].images_per_s - one.rate) < std::abs(*rows[b].images_per_s - one.rate);
+    });
+  }
+  return all;
+}
+
+double knob_or_most(const Point& point, std::string_view knob) {
+  return number_of(point, knob).value_or(std::numeric_limits<double>::max());
+}
+
+const Measured* cheapest(std::vector<const Measured*> candidates) {
+  const bool all_know =
+      std::all_of(candidates.begin(), candidates.end(), [](const Measured* m) { return m->host_bytes.has_value(); });
+  if (all_know) {
+    double least = std::numeric_limits<double>::max();
+    for (const Measured* one : candidates) least = std::min(least, *one->host_bytes);
+    std::erase_if(candidates, [&](const Measured* one) { return *one->host_bytes > kSameMemory * least; });
+  }
+  const auto cost = [](const Measured* one) {
+    return std::tuple(knob_or_most(*one->point, "num_workers"), knob_or_most(*one->point, "batch_size"),
+                      knob_or_most(*one->point, "prefetch_factor"), -one->rate);
+  };
+  return *std::min_element(candidates.begin(), candidates.end(),
+                           [&](const Measured* a, const Measured* b) { return cost(a) < cost(b); });
+}
+
+bool differs_only_in_workers(const Point& a, const Point& b) {
+  Point without_a = a, without_b = b;
+  without_a.erase("num_workers");
+  without_b.erase("num_workers");
+  return without_a == without_b;
+}
+
+std::optional<double> knee_at(const Point& chosen, const std::vector<Measured>& all) {
+  std::map<double, double> curve;
+  for (const Measured& one : all) {
+    const std::optional<double> workers = number_of(*one.point, "num_workers");
+    if (workers && !one.ok.empty() && differs_only_in_workers(chosen, *one.point)) curve[*workers] = one.rate;
+  }
+  std::vector<double> x, y;
+  for (const auto& [workers, rate] : curve) {
+    x.push_back(workers);
+    y.push_back(rate);
+  }
+  const std::optional<std::size_t> at = knee(x, y);
+  return at ? std::optional(x[*at]) : std::nullopt;
+}
+
+std::string reason_of(const Measured& chosen, const Measured& best, double tolerance) {
+  if (&chosen == &best) {
+    return fmt::format("the fastest that ran, {} images/s, and nothing cheaper comes within {:g} %",
+                       format_rate(best.rate), 100 * tolerance);
+  }
+  const bool told_apart = chosen.rate + chosen.half_width < best.rate - best.half_width;
+  return fmt::format("the cheapest within {:g} % of the fastest: {} against {} images/s, {}", 100 * tolerance,
+                     format_rate(chosen.rate), format_rate(best.rate),
+                     told_apart ? "a small but sure difference" : "a difference that these runs cannot tell from none");
+}
+
+}  // namespace
+
+std::optional<std::size_t> knee(std::span<const double> x, std::span<const double> y) {
+  const std::size_t n = std::min(x.size(), y.size());
+  if (n < 3) return std::nullopt;
+  const auto [low, high] = std::minmax_element(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(n));
+  const double width = x[n - 1] - x[0], height = *high - *low;
+  if (!(width > 0) || !(height > 0)) return std::nullopt;
+  const auto difference = [&](std::size_t i) { return (y[i] - *low) / height - (x[i] - x[0]) / width; };
+  const double step = 1.0 / static_cast<double>(n - 1);  // the mean distance of the normalised x
+  for (std::size_t i = 1; i + 1 < n; ++i) {
+    const double here = difference(i);
+    if (here <= difference(i - 1) || here < difference(i + 1)) continue;
+    const double threshold = here - step;
+    for (std::size_t j = i + 1; j < n; ++j) {
+      if (difference(j) < threshold) return i;
+      if (difference(j) > here) break;  // a higher maximum follows: that one counts
+    }
+  }
+  return std::nullopt;
+}
+
+Choice choose(std::span<const Row> rows, double tolerance, double noise) {
+  const std::vector<Measured> all = measured(rows, noise);
+  Choice choice{.points = all.size()};
+  std::vector<const Measured*> ran, steady;
+  for (const Measured& one : all) {
+    if (one.ok.empty()) {
+      ++choice.failures[one.last];
+      continue;
+    }
+    ++choice.ok;
+    ran.push_back(&one);
+    if (!one.has_failed) steady.push_back(&one);
+  }
+  if (ran.empty()) {
+    choice.reason = all.empty() ? "nothing was tried" : fmt::format("none of {} points ran", all.size());
+    return choice;
+  }
+  const std::vector<const Measured*>& candidates = steady.empty() ? ran : steady;
+  const Measured* const best = *std::max_element(
+      candidates.begin(), candidates.end(), [](const Measured* a, const Measured* b) { return a->rate < b->rate; });
+  std::vector<const Measured*> good;
+  for (const Measured* one : candidates) {
+    if (one->rate >= (1 - tolerance) * best->rate) good.push_back(one);
+  }
+  const Measured* const chosen = cheapest(good);
+  choice.best = best->row;
+  choice.chosen = chosen->row;
+  choice.reason = reason_of(*chosen, *best, tolerance);
+  choice.knee = knee_at(*chosen->point, all);
+  return choice;
+}
+
+}  // namespace stoker::tune

@@ -1,0 +1,145 @@
+#include "stoker/tune/choose.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "stoker/tune/results_csv.h"
+
+namespace stoker::tune {
+namespace {
+
+Row ran(Point knobs, double rate) {
+  return {.knobs = std::move(knobs), .images_per_s = rate};
+}
+
+Row at(int batch, int workers, double rate) {
+  return ran({{"batch_size", std::to_string(batch)}, {"num_workers", std::to_string(workers)}}, rate);
+}
+
+Row failed(Row row, Status status) {
+  row.images_per_s.reset();
+  row.status = status;
+  return row;
+}
+
+std::vector<Row> case_a() {
+  std::ifstream file(STOKER_TEST_DATA "/case_a.csv");
+  std::stringstream text;
+  text << file.rdbuf();
+  return read_results(text.str(), "case_a.csv").rows;
+}
+
+using Doubles = std::vector<double>;
+
+TEST(Knee, StandsWhereMoreWorkersStopHelping) {
+  EXPECT_EQ(knee(Doubles{0, 4, 8, 16, 24, 32}, Doubles{78, 337, 495, 482, 503, 485}), 2u);
+  EXPECT_EQ(knee(Doubles{1, 2, 3, 4, 5, 6, 7, 8}, Doubles{1, 2, 3, 4, 4, 4, 4, 4}), 3u);
+}
+
+// The example of the paper: y = -1 / (x + 0.1) + 5 at ten points from 0 to 1; its knee is at 0.22.
+TEST(Knee, AgreesWithThePapersExample) {
+  Doubles x, y;
+  for (int i = 0; i < 10; ++i) {
+    x.push_back(i / 9.0);
+    y.push_back(-1 / (x.back() + 0.1) + 5);
+  }
+  const auto at = knee(x, y);
+  ASSERT_TRUE(at.has_value());
+  EXPECT_NEAR(x[*at], 0.22, 0.005);
+}
+
+TEST(Knee, IsNotInALineNorInNothing) {
+  EXPECT_EQ(knee(Doubles{}, Doubles{}), std::nullopt);
+  EXPECT_EQ(knee(Doubles{1, 2}, Doubles{1, 9}), std::nullopt);
+  EXPECT_EQ(knee(Doubles{1, 2, 3, 4}, Doubles{5, 5, 5, 5}), std::nullopt);
+  EXPECT_EQ(knee(Doubles{1, 2, 3, 4}, Doubles{1, 2, 3, 4}), std::nullopt);
+  EXPECT_EQ(knee(Doubles{2, 2, 2}, Doubles{1, 2, 3}), std::nullopt);
+}
+
+TEST(Choose, ReplaysCaseA) {
+  const std::vector<Row> rows = case_a();
+  ASSERT_EQ(rows.size(), 72u);
+  const Choice choice = choose(rows);
+  EXPECT_EQ(choice.points, 72u);
+  EXPECT_EQ(choice.ok, 50u);
+  EXPECT_EQ(choice.failures, (std::map<Status, std::size_t>{{Status::runtime_fault, 22}}));
+  ASSERT_TRUE(choice.best && choice.chosen && choice.knee);
+  EXPECT_EQ(text(rows[*choice.best].knobs), "batch_size=32 num_workers=24 pin_memory=True");
+  EXPECT_EQ(rows[*choice.best].images_per_s, 502.84);
+  EXPECT_EQ(text(rows[*choice.chosen].knobs), "batch_size=32 num_workers=8 pin_memory=True");
+  EXPECT_EQ(*choice.knee, 8);
+  EXPECT_EQ(choice.reason,
+            "the cheapest within 2 % of the fastest: 495 against 503 images/s, a difference that these runs cannot "
+            "tell from none");
+}
+
+TEST(Choose, TakesTheFastestWhereNothingCheaperComesNear) {
+  const std::vector<Row> rows = {at(32, 1, 100), at(32, 2, 200), at(32, 4, 400)};
+  const Choice choice = choose(rows);
+  EXPECT_EQ(choice.best, 2u);
+  EXPECT_EQ(choice.chosen, 2u);
+  EXPECT_EQ(choice.reason, "the fastest that ran, 400 images/s, and nothing cheaper comes within 2 %");
+}
+
+TEST(Choose, PrefersFewerWorkersThenASmallerBatchThenLessPrefetch) {
+  std::vector<Row> rows = {at(64, 8, 100), at(32, 8, 99), at(32, 16, 100.5)};
+  EXPECT_EQ(choose(rows).chosen, 1u);
+  rows.push_back(at(128, 4, 99));
+  EXPECT_EQ(choose(rows).chosen, 3u);
+  rows = {ran({{"prefetch_factor", "4"}}, 100), ran({{"prefetch_factor", "2"}}, 99),
+          ran({{"prefetch_factor", "8"}}, 99)};
+  EXPECT_EQ(choose(rows).chosen, 1u);
+  rows = {ran({{"pin_memory", "false"}}, 99), ran({{"pin_memory", "true"}}, 100)};
+  EXPECT_EQ(choose(rows).chosen, 1u);  // equal cost: the faster
+}
+
+TEST(Choose, PrefersLessHostMemoryWhereAllKnowIt) {
+  std::vector<Row> rows = {at(32, 4, 99), at(32, 8, 100)};
+  rows[0].host_peak_bytes = 4000;
+  EXPECT_EQ(choose(rows).chosen, 0u);
+  rows[1].host_peak_bytes = 3000;
+  EXPECT_EQ(choose(rows).chosen, 1u);
+  rows[1].host_peak_bytes = 3800;  // within 10 %: the workers decide
+  EXPECT_EQ(choose(rows).chosen, 0u);
+}
+
+TEST(Choose, CountsRepeatedPointsOnceAndByTheirMean) {
+  // 16 workers were lucky once; together they are no better than 8.
+  const std::vector<Row> rows = {at(32, 8, 100), at(32, 16, 112), at(32, 16, 96), at(32, 8, 102), at(32, 16, 98)};
+  const Choice choice = choose(rows);
+  EXPECT_EQ(choice.points, 2u);
+  EXPECT_EQ(choice.ok, 2u);
+  EXPECT_EQ(rows[*choice.best].knobs.at("num_workers"), "16");  // mean 102
+  EXPECT_EQ(rows[*choice.chosen].knobs.at("num_workers"), "8");
+}
+
+TEST(Choose, AvoidsAPointThatAlsoFailed) {
+  std::vector<Row> rows = {at(32, 8, 90), at(64, 8, 120), failed(at(64, 8, 0), Status::runtime_fault)};
+  EXPECT_EQ(choose(rows).chosen, 0u);
+  EXPECT_EQ(choose(rows).best, 0u);
+  rows.erase(rows.begin());
+  EXPECT_EQ(choose(rows).chosen, 0u);  // nothing else ran
+}
+
+TEST(Choose, SaysThatNothingRan) {
+  const std::vector<Row> rows = {failed(at(32, 8, 0), Status::oom_device), failed(at(64, 8, 0), Status::pruned)};
+  const Choice choice = choose(rows);
+  EXPECT_FALSE(choice.best || choice.chosen || choice.knee);
+  EXPECT_EQ(choice.reason, "none of 2 points ran");
+  EXPECT_EQ(choice.failures, (std::map<Status, std::size_t>{{Status::oom_device, 1}, {Status::pruned, 1}}));
+  EXPECT_EQ(choose({}).reason, "nothing was tried");
+}
+
+TEST(Choose, SaysWhetherTheDifferenceIsSure) {
+  std::vector<Row> rows = {at(32, 8, 985), at(32, 16, 1000)};
+  for (Row& row : rows) {
+    row.ci_low = *row.images_per_s - 2;
+    row.ci_high = *row.images_per_s + 2;
+  }
+  EXPECT_NE(choose(rows).reason.find("a small but sure difference"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::tune
