@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
@@ -15,8 +13,8 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
-#include "stoker/dataset/files.h"
 #include "stoker/os/file.h"
+#include "stoker/prepare/built.h"
 #include "stoker/prepare/finish.h"
 
 namespace stoker::prepare {
@@ -24,40 +22,6 @@ namespace {
 
 using dataset::LabelKind;
 using dataset::PackRow;
-
-// Names and facts of what was built, for write_index.
-class Built final : public dataset::Dataset {
- public:
-  Built(const dataset::PackManifest& pack, const dataset::Packed* base, std::vector<std::string> names)
-      : base_(base), names_(std::move(names)) {
-    facts_.label_kind = pack.label_kind;
-    facts_.classes = pack.classes;
-    if (base_ != nullptr) facts_.columns = base_->facts().columns;
-  }
-
-  const dataset::Facts& facts() const noexcept override { return facts_; }
-  std::uint64_t size() const noexcept override { return before() + names_.size(); }
-  std::string name(std::uint64_t index) const override {
-    return index < before() ? base_->name(index) : names_[index - before()];
-  }
-  std::string column_text(std::size_t column, std::uint64_t index) const override {
-    return index < before() ? base_->column_text(column, index) : std::string();
-  }
-  std::uint64_t id(std::uint64_t) const noexcept override { return 0; }
-  dataset::Extent extent(std::uint64_t) const noexcept override { return {}; }
-  dataset::Label label(std::uint64_t) const noexcept override { return {}; }
-  codec::Media media(std::uint64_t) const noexcept override { return codec::Media::npy; }
-  double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
-
- private:
-  std::uint64_t before() const noexcept { return base_ != nullptr ? base_->size() : 0; }
-
-  dataset::Facts facts_;
-  const dataset::Packed* base_;
-  std::vector<std::string> names_;
-};
 
 std::string_view word_of(LabelKind kind) {
   return kind == LabelKind::none ? "none" : kind == LabelKind::integer ? "integer" : "real";
