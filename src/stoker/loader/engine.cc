@@ -10,6 +10,7 @@
 
 #include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/fd.h"
 #include "stoker/os/fork.h"
 #include "stoker/os/memory.h"
 #include "stoker/os/thread.h"
@@ -133,6 +134,14 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   }
   choose_blocks();
   divide_memory(sweeps);
+  for (const storage::Source* const source : dataset_->sources()) {
+    if (source->descriptor() < 0 || source->is_direct()) continue;
+    using How = dataset::Shuffle::How;
+    const How how = options_.shuffle.how;
+    os::advise(source->descriptor(), how == How::full  ? os::Access::at_random
+                                     : how == How::off ? os::Access::in_order
+                                                       : os::Access::normal);
+  }
   order_.emplace(make_order(0, 0));
 }
 

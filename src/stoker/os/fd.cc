@@ -104,4 +104,11 @@ void read_exactly(int fd, std::span<std::byte> into, std::uint64_t offset, std::
               "the file is shorter than it was or should be: fetch or write it again");
 }
 
+void advise(int fd, Access access) noexcept {
+  const int kernel_word = access == Access::at_random  ? POSIX_FADV_RANDOM
+                          : access == Access::in_order ? POSIX_FADV_SEQUENTIAL
+                                                       : POSIX_FADV_NORMAL;
+  (void)::posix_fadvise(fd, 0, 0, kernel_word);
+}
+
 }  // namespace stoker::os

@@ -40,6 +40,9 @@ std::int64_t file_size(int fd) noexcept;  // of a regular file; -EISDIR for a fo
 
 // These throw Error, naming `name`.
 Fd open_file(const std::string& path, int flags);
+// How the file will be read, so that the kernel reads ahead or does not. Only advice.
+enum class Access : std::uint8_t { normal, in_order, at_random };
+void advise(int fd, Access access) noexcept;
 std::uint64_t file_size(int fd, std::string_view name);
 // Reads until `into` is full or the file ends; returns how many bytes.
 std::size_t read_up_to(int fd, std::span<std::byte> into, std::uint64_t offset, std::string_view name);
