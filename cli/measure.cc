@@ -1,9 +1,12 @@
 // stoker measure: runs a training job unchanged and says why it is slow.
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 #include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
@@ -53,6 +56,12 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
     }
   }
   row("host", measure::host_line(finding.host));
+  if (answer.main && answer.loaders[*answer.main].batch && !answer.loaders[*answer.main].batch->device.empty()) {
+    const measure::BatchFacts& batch = *answer.loaders[*answer.main].batch;
+    row("device",
+        fmt::format("{}: TF32 {}, float32_matmul_precision {}, batches {}channels_last", batch.device,
+                    batch.tf32.value_or(false) ? "on" : "off", batch.precision, batch.channels_last ? "" : "not "));
+  }
   for (const std::string& why : answer.why) row("why", why);
   for (const std::string& advice : answer.advice) row("try", advice);
   for (const std::string& note : answer.notes) row("note", note);
@@ -72,12 +81,23 @@ ordered_json to_json(const Finding& finding) {
   return json;
 }
 
+std::string gzipped(const std::string& text) {
+  const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
+      libdeflate_alloc_compressor(6), libdeflate_free_compressor);
+  if (!compressor) throw std::bad_alloc();
+  std::string out(libdeflate_gzip_compress_bound(compressor.get(), text.size()), '\0');
+  out.resize(libdeflate_gzip_compress(compressor.get(), text.data(), text.size(), out.data(), out.size()));
+  return out;
+}
+
 class Output {
  public:
-  Output(const Arguments& arguments, const Face& face) : face_(face), folder_(arguments.text("--out")) {
+  Output(const Arguments& arguments, const Face& face)
+      : face_(face), folder_(arguments.text("--out")), trace_(arguments.text("--trace")) {
+    const bool force = arguments.is_on("--force").value_or(false);
+    if (!trace_.empty()) require_free(trace_, force, "--trace");
     if (folder_.empty()) return;
-    for (const char* name : kFiles)
-      require_free(folder_ + "/" + name, arguments.is_on("--force").value_or(false), "--out");
+    for (const char* name : kFiles) require_free(folder_ + "/" + name, force, "--out");
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) throw system_error(error.value(), "make the folder", folder_);
@@ -89,11 +109,16 @@ class Output {
       write_whole(folder_ + "/measure.json", json);
       write_whole(folder_ + "/steps.csv", measure::steps_csv(job));
     }
+    if (!trace_.empty()) {
+      const std::string trace = measure::trace_json(job);
+      write_whole(trace_, trace_.ends_with(".gz") ? gzipped(trace) : trace);
+    }
     if (face_.json) {
       cli::answer(json);
       return;
     }
     say(to_text(finding, face_.err));
+    if (!trace_.empty()) say(labelled(face_.err, "written", 9, trace_));
     if (!folder_.empty())
       say(labelled(face_.err, "written", 9, fmt::format("{0}/measure.json, {0}/steps.csv", folder_)));
   }
@@ -101,7 +126,7 @@ class Output {
  private:
   static constexpr const char* kFiles[] = {"measure.json", "steps.csv"};
   const Face& face_;
-  std::string folder_;
+  std::string folder_, trace_;
 };
 
 // A job that runs already: looked at for a while, and left alone.
@@ -241,7 +266,9 @@ const Verb& measure_verb() {
          {"--log", "FILE", "", "its log, for the time per step and lines about memory that ran out"}}},
        {"results",
         {{"--out", "DIR", "", "write measure.json and steps.csv there", true},
-         {"--force", "", "", "let --out overwrite them"}}},
+         {"--trace", "FILE", "",
+          "write the steps and what the workers did as a trace for Perfetto; x.json, or x.json.gz"},
+         {"--force", "", "", "let --out and --trace overwrite"}}},
        common_flags()},
       more_help,
       run_measure,

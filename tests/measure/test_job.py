@@ -1,5 +1,7 @@
 """What a measured job sees (nothing), and what is said when it goes wrong."""
 
+import collections
+import gzip
 import json
 import pathlib
 import signal
@@ -86,7 +88,7 @@ os.wait()
     assert len({loader["pid"] for loader in answer["loaders"]}) == 2
 
 
-def test_training_and_validation_are_told_apart(script):
+def test_training_and_validation_are_told_apart_also_in_the_trace(script, tmp_path):
     answer = script(LOOP + """
 train_loader = DataLoader(Samples(), batch_size=8, num_workers=1)
 evaluation = DataLoader(
@@ -95,12 +97,17 @@ for epoch in range(2):
     for batch in train_loader: time.sleep(0.001)
     with torch.no_grad():
         for batch in evaluation: time.sleep(0.05)
-""")
+""", flags=["--trace", "trace.json.gz"])
     train, val = answer["loaders"]
     assert (train["role"], train["name"], train["line"], train["settings"]["batch_size"]) == ("train", "train_loader", 11, 8)
     assert (val["role"], val["name"], val["line"], val["settings"]["num_workers"]) == ("val", "evaluation", 12, 0)
     assert train["total"]["compute"]["ms_per_step"] < 10  # validation is not its compute
     assert answer["main_loader"] == 0
+    events = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["traceEvents"]
+    spans = collections.Counter(event["name"] for event in events if event["ph"] == "X")
+    assert spans["wait"] == spans["samples"] == spans["collate"] == 20 and spans["compute (val)"] == 10
+    ends = {phase: [event["ts"] for event in events if event["ph"] == phase] for phase in "sf"}
+    assert len(ends["s"]) == 20 and all(start <= end for start, end in zip(ends["s"], ends["f"]))
 
 
 def test_a_job_without_a_loader_is_told_so(script):

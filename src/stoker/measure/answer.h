@@ -79,5 +79,8 @@ std::string step_line(const Steps& steps);              // "41.2 ms = compute 16
 std::string settings_line(const LoaderAnswer& loader);  // "train_loader at train.py:41: num_workers=1, ..."
 nlohmann::ordered_json to_json(const Answer& answer);
 std::string steps_csv(const Job& job);
+// The steps as a trace for Perfetto or chrome://tracing: a track per training process and per worker, the ready batches
+// as a counter, an arrow from each batch to its step. Of each loader the last `most_steps`.
+std::string trace_json(const Job& job, std::size_t most_steps = 20'000);
 
 }  // namespace stoker::measure

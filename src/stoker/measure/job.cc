@@ -228,6 +228,7 @@ void Job::add(int pid, std::string_view line_text) {
     const int thread = static_cast<int>(whole(line, "w"));
     if (const auto worker = workers_.find({pid, thread}); worker != workers_.end())
       times.born_ns = worker->second.born_ns;
+    times.worker = thread;
     if (!place_batch(pid, thread, batch, times) && homeless_.size() < kHomeless)
       homeless_.push_back({pid, thread, batch, times});
   } else if (kind == "next") {
@@ -357,6 +358,7 @@ bool Job::settle_one(const Waiting& waiting, bool all) {
   if (batch != iteration->batches.end()) {
     wait = split_wait(step->asked_ns, step->got_ns, batch->second);
     step->samples = batch->second.samples;
+    step->made = batch->second;
     iteration->batches.erase(batch);
   }
   if (step->first) wait.start_ns += iteration->made_ns - iteration->begun_ns;

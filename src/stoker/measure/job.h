@@ -33,6 +33,7 @@ struct BatchTimes {
   std::int64_t received_ns = 0, started_ns = 0, collating_ns = 0, ended_ns = 0, put_ns = 0;
   std::int64_t cpu_ns = 0, delay_ns = 0, helpers_ns = 0;  // of the samples; helpers: other threads of the worker
   std::int64_t born_ns = 0;                               // when the worker began; 0: the training thread itself
+  int worker = 0;                                         // its thread's number; 0: the training thread itself
   std::uint64_t samples = 0;
 
   std::int64_t prep_ns() const noexcept;  // of the samples: CPU and run-queue delay, at most what they took
@@ -50,6 +51,7 @@ struct Step {
   bool first = false;       // of its epoch
   Waited wait;
   std::optional<std::int64_t> device_wait_ns, device_work_ns;
+  BatchTimes made;  // zeros: not known
 };
 
 // Sums over what the workers made.

@@ -1,10 +1,12 @@
 #include "stoker/measure/job.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "stoker/measure/advice.h"
 #include "stoker/measure/answer.h"
@@ -325,6 +327,26 @@ TEST(Answer, WithoutALoaderSaysWhy) {
   EXPECT_EQ(headline(answer(job, {})), "no loader was seen");
   job.add(1, R"({"k":"process","rank":-1})");
   EXPECT_EQ(answer(job, {}).why.at(0), "torch was imported, but no DataLoader was iterated");
+}
+
+TEST(Trace, HasATrackPerWorkerAndAnArrowPerBatch) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  tell.worker(7, 0);
+  for (int i = 0; i < 5; ++i) {
+    tell.batch(7, -1, i, 10 * i, 10 * i + 8, 10 * i + 9, 8);
+    tell.next(0, i, 10 * i + 2, 10 * i + 10);
+  }
+  tell.job.settle(true);
+  const auto trace = nlohmann::json::parse(trace_json(tell.job, 3));
+  std::map<std::string, int> kinds;
+  for (const auto& event : trace["traceEvents"]) ++kinds[event["ph"].get<std::string>()];
+  EXPECT_EQ(kinds["s"], 3);  // the last three steps
+  EXPECT_EQ(kinds["f"], 3);
+  EXPECT_EQ(kinds["C"], 3);
+  EXPECT_EQ(kinds["M"], 3);  // process, training, worker
+  EXPECT_EQ(nlohmann::json::parse(trace_json(Job()))["traceEvents"].size(), 0u);
 }
 
 TEST(Confidence, NeedsFourBlocksAndWidensWithSpread) {
