@@ -81,6 +81,14 @@ ordered_json to_json(const Finding& finding) {
   return json;
 }
 
+// One line while the job runs.
+std::string so_far(const Answer& answer) {
+  if (!answer.main || answer.steps.steps == 0) return "stoker: no step so far\n";
+  const measure::LoaderAnswer& main = answer.loaders[*answer.main];
+  return fmt::format("stoker: step {}: {}; {}; ready {:.1f}\n", format_count(main.all_steps), measure::headline(answer),
+                     measure::step_line(answer.steps), main.ready_mean);
+}
+
 std::string gzipped(const std::string& text) {
   const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
       libdeflate_alloc_compressor(6), libdeflate_free_compressor);
@@ -206,7 +214,16 @@ int run_measure(const Arguments& arguments) {
     return finding;
   };
   bool said = false;
-  options.tick = [&](int child) { host.sample(child, job.workers(), measure::now_ns()); };
+  const std::int64_t every =
+      arguments.has("--every") ? std::max<std::int64_t>(1'000'000'000, arguments.duration("--every").count()) : 0;
+  std::int64_t next_line = measure::now_ns() + every;
+  options.tick = [&](int child) {
+    const std::int64_t now = measure::now_ns();
+    host.sample(child, job.workers(), now);
+    if (every == 0 || now < next_line) return;
+    next_line = now + every;
+    say(so_far(measure::answer(job, measure::offer_of(host.facts()))));
+  };
   options.after_steps = [&] {
     said = true;
     output.give(find({}), job);
@@ -259,6 +276,7 @@ const Verb& measure_verb() {
       {{"how long",
         {{"--steps", "N", "", "answer after N steps; the job goes on", true},
          {"--stop", "", "", "with --steps: end the job then", true},
+         {"--every", "TIME", "", "say where the time went so far, a line on stderr every TIME"},
          {"--patience", "TIME", "60s", "say so when no loader was seen for so long"}}},
        {"a job that runs already",
         {{"--pid", "PID", "", "look at it from outside, without stopping it: no command then", true},

@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -149,8 +150,9 @@ loader = DataLoader(Samples(), batch_size=4)
 for epoch in range(12):
     for batch in loader: pass
 print("finished")
-""", flags=["--steps", "25"])
+""", flags=["--steps", "25", "--every", "1s"])
     assert answer["stdout"] == "finished\n"
+    assert re.search(r"^stoker: step \d+: fetch_bound .* = compute .* ready 0.0$", answer["stderr"], re.M), answer["stderr"]
     assert 25 <= answer["loaders"][0]["all_steps"] < 240
 
 
