@@ -192,7 +192,7 @@ JOBS = {
     "slow-first-epoch": lambda: train(loader(SlowAtFirst(48, sleep=40, cpu=8), 1, "fork", persistent_workers=True), step=5, epochs=3),
     "train-and-val": lambda: train_and_validate(train_loader=(loader(Samples(48, sleep=10))), val_loader=loader(Samples(24))),
     "two-at-once": lambda: train_on_both(loader(Samples(64, sleep=10)), loader(Samples(64)), step=5),
-    "growing-memory": lambda: train(loader(Growing(2600, sleep=15), 1, "fork"), step=1),
+    "growing-memory": lambda: train(loader(Growing(2000, sleep=15), 1, "fork"), step=1),
     # a burst that hides a slow loader
     "burst": lambda: burst(),
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::size_t kBusyKept = 6000;  // 10 minutes at 10 Hz
+constexpr std::size_t kGrowthPoints = 512;
 constexpr std::size_t kFilesAtOnce = 4;  // processes whose open files are looked at in one sample
 
 // Programs, libraries and our own records are no data.
@@ -33,21 +34,22 @@ bool is_data(const std::string& path) {
 
 }  // namespace
 
-void Slope::add(double seconds, double amount) noexcept {
-  if (n_++ == 0) first_ = seconds;
-  latest_ = seconds;
-  last_ = amount;
-  const double t = seconds - first_;
-  sum_t_ += t;
-  sum_y_ += amount;
-  sum_tt_ += t * t;
-  sum_ty_ += t * amount;
+void Growth::add(double seconds, double bytes) {
+  points_.emplace_back(seconds, bytes);
+  if (points_.size() < kGrowthPoints) return;
+  for (std::size_t i = 0; i < points_.size() / 2; ++i) points_[i] = points_[2 * i];
+  points_.resize(points_.size() / 2);
 }
 
-std::optional<double> Slope::per_second() const noexcept {
-  if (n_ < 3 || latest_ - first_ < 2) return std::nullopt;
-  const double n = static_cast<double>(n_), spread = n * sum_tt_ - sum_t_ * sum_t_;
-  return spread > 0 ? std::optional((n * sum_ty_ - sum_t_ * sum_y_) / spread) : std::nullopt;
+std::optional<double> Growth::per_second() const noexcept {
+  if (points_.size() < 3 || points_.back().first - points_.front().first < 16) return std::nullopt;
+  const double middle = (points_.front().first + points_.back().first) / 2;
+  std::size_t first = points_.size() - 2;
+  while (first > 0 && points_[first - 1].first >= middle) --first;
+  // The last reading may be of a process that is already giving its memory back.
+  const double increase = std::max(points_.back().second, points_[points_.size() - 2].second) - points_[first].second;
+  if (increase < static_cast<double>(8 * kMiB)) return 0;
+  return increase / (points_.back().first - points_[first].first);
 }
 
 HostSampler::HostSampler(bool attached, std::string root, const std::string& nvml)
@@ -94,6 +96,8 @@ void HostSampler::sample_counters(std::int64_t now_ns) {
     process.cpu = std::max(process.cpu, counters->cpu);
     process.delay = os::process_run_delay(pid, root_);
     process.last_ns = now_ns;
+    if (const auto bytes = os::process_anonymous_bytes(pid, root_); bytes && *bytes > 0)  // 0: it has ended
+      process.anonymous.add(static_cast<double>(now_ns - started_ns_) * 1e-9, static_cast<double>(*bytes));
     ++process.readings;
     if (counters->state == 'D') ++process.in_disk_wait;
     if (!process.known) {
@@ -139,7 +143,7 @@ void HostSampler::sample_memory(std::int64_t now_ns) {
     process.pss = shares->pss_bytes;
     process.uss = shares->uss_bytes;
     process.pss_peak = std::max(process.pss_peak, process.pss);
-    process.growth.add(static_cast<double>(now_ns - started_ns_) * 1e-9, static_cast<double>(process.uss));
+    process.own.add(static_cast<double>(now_ns - started_ns_) * 1e-9, static_cast<double>(process.uss));
     together += process.pss;
     process.descriptors = std::max(process.descriptors, os::open_descriptors(pid, root_).value_or(0));
     descriptors_peak_ = std::max(descriptors_peak_, process.descriptors);
@@ -201,7 +205,9 @@ HostFacts HostSampler::facts() const {
     one.pss_bytes = process.pss;
     one.uss_bytes = process.uss;
     one.pss_peak_bytes = process.pss_peak;
-    one.uss_bytes_per_s = process.growth.per_second();
+    // Copies of pages that were shared show in USS alone, what was allocated since in both; the latter is read more
+    // often.
+    one.growth_bytes_per_s = std::max(process.own.per_second(), process.anonymous.per_second());
     one.open_descriptors = process.descriptors;
     facts.processes.push_back(std::move(one));
   }

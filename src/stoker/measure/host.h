@@ -17,17 +17,15 @@
 
 namespace stoker::measure {
 
-// A straight line through (time, amount): how fast an amount grows.
-class Slope {
+// Whether an amount of memory grows: the slope of the later half, so that filling up at the start is no growth.
+class Growth {
  public:
-  void add(double seconds, double amount) noexcept;
-  std::optional<double> per_second() const noexcept;  // none before 3 points over 2 s
-  double last() const noexcept { return last_; }
-  std::size_t points() const noexcept { return n_; }
+  void add(double seconds, double bytes);
+  // None before 3 points over 16 s. 0 where the later half brought less than 8 MiB.
+  std::optional<double> per_second() const noexcept;
 
  private:
-  std::size_t n_ = 0;
-  double first_ = 0, latest_ = 0, last_ = 0, sum_t_ = 0, sum_y_ = 0, sum_tt_ = 0, sum_ty_ = 0;
+  std::vector<std::pair<double, double>> points_;  // thinned out when there are many
 };
 
 struct ProcessFacts {
@@ -38,7 +36,7 @@ struct ProcessFacts {
   std::optional<double> delay_s;  // ready, without a core (its main thread)
   double disk_wait_share = 0;     // of the readings: uninterruptible, as in a read from the disk
   std::uint64_t pss_bytes = 0, uss_bytes = 0, pss_peak_bytes = 0;  // 0: not known
-  std::optional<double> uss_bytes_per_s;
+  std::optional<double> growth_bytes_per_s;                        // of its own memory
   std::uint64_t open_descriptors = 0;
 };
 
@@ -80,7 +78,7 @@ class HostSampler {
     std::uint64_t readings = 0, in_disk_wait = 0, read_base = 0, chars_base = 0, written_base = 0;
     std::uint64_t read = 0, chars = 0, written = 0, descriptors = 0, pss = 0, uss = 0, pss_peak = 0;
     bool has_io = false;
-    Slope growth;
+    Growth own, anonymous;
   };
   void sample_counters(std::int64_t now_ns);
   void sample_memory(std::int64_t now_ns);

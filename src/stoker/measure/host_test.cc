@@ -42,11 +42,19 @@ TEST(Accelerators, SeeTheSwingFromFullToIdle) {
   EXPECT_EQ(swings({0.5, 0.6, 0.95, 0.5, 0.95}), 0u);
 }
 
-TEST(Slope, IsThatOfTheLine) {
-  Slope slope;
-  for (int i = 0; i < 5; ++i) slope.add(5 * i, 1000 + 300 * i);
-  EXPECT_NEAR(*slope.per_second(), 60, 1e-9);
-  EXPECT_FALSE(Slope().per_second());
+TEST(Growth, IsThatOfTheLaterHalf) {
+  Growth growing, filled;
+  for (int second = 0; second <= 100; ++second) {
+    growing.add(second, 1e9 + 3e6 * second);
+    filled.add(second, second < 20 ? 1e7 * second : 2e8);
+  }
+  growing.add(100.5, 1e6);  // it ends
+  EXPECT_NEAR(*growing.per_second(), 3e6, 1e5);
+  EXPECT_EQ(filled.per_second(), 0);
+  EXPECT_FALSE(Growth().per_second());
+  Growth days;
+  for (int second = 0; second < 100'000; ++second) days.add(second, 1e9 + 1e4 * second);
+  EXPECT_NEAR(*days.per_second(), 1e4, 100);
 }
 
 // A job (pid 10) with one worker (pid 11) in a made-up /proc.
@@ -87,7 +95,7 @@ TEST(HostSampler, SumsTheJobsProcesses) {
   EXPECT_NEAR(facts.pressure.at("io"), 0.25, 0.01);
   EXPECT_EQ(facts.pss_peak_bytes, 2u * 900 * 1024);
   EXPECT_EQ(facts.processes.at(0).pid, 11);
-  EXPECT_NEAR(*facts.processes.at(0).uss_bytes_per_s, 2000 * 1024, 1);
+  EXPECT_NEAR(*facts.processes.at(0).growth_bytes_per_s, 2000 * 1024, 1);
   EXPECT_EQ(facts.data_file_systems.begin()->first, "fuse.mountpoint-s3 (/mnt/s3)");
   EXPECT_EQ(facts.data_file_systems.size(), 1u);
 

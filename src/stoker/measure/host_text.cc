@@ -75,7 +75,7 @@ ordered_json to_json(const HostFacts& facts) {
                                  {"pss_bytes", known_bytes(process.pss_bytes)},
                                  {"uss_bytes", known_bytes(process.uss_bytes)},
                                  {"pss_peak_bytes", known_bytes(process.pss_peak_bytes)},
-                                 {"uss_bytes_per_s", known(process.uss_bytes_per_s)},
+                                 {"growth_bytes_per_s", known(process.growth_bytes_per_s)},
                                  {"open_descriptors", known_bytes(process.open_descriptors)}});
   }
   return json;
@@ -110,7 +110,7 @@ Offer offer_of(const HostFacts& facts) {
   for (const ProcessFacts& process : facts.processes) {
     if (!process.is_worker) continue;
     if (process.uss_bytes > 0) ++workers, bytes += process.uss_bytes;
-    if (process.uss_bytes_per_s) growth.push_back(*process.uss_bytes_per_s);
+    if (process.growth_bytes_per_s) growth.push_back(*process.growth_bytes_per_s);
   }
   if (workers > 0) offer.worker_bytes = bytes / workers;
   if (!growth.empty()) {

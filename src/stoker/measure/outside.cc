@@ -99,7 +99,7 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
     cpu += process.cpu_s;
     delay += process.delay_s.value_or(0);
     disk += process.disk_wait_share * process.seconds;
-    growth = std::max(growth, process.uss_bytes_per_s.value_or(0));
+    growth = std::max(growth, process.growth_bytes_per_s.value_or(0));
   }
   if (time > 0) {
     answer.worker_cpu = std::min(1.0, cpu / time);

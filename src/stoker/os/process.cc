@@ -101,6 +101,13 @@ std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::st
   return std::chrono::nanoseconds(delay);
 }
 
+std::optional<std::uint64_t> process_anonymous_bytes(int pid, const std::string& root) {
+  std::istringstream fields(read_small_file(proc(root, pid, "statm")).value_or(""));
+  std::uint64_t size = 0, resident = 0, shared = 0;
+  if (!(fields >> size >> resident >> shared)) return std::nullopt;
+  return (resident - std::min(resident, shared)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::optional<SharedMemory> process_shares(int pid, const std::string& root) {
   const auto text = read_small_file(proc(root, pid, "smaps_rollup"));
   if (!text) return std::nullopt;

@@ -28,6 +28,9 @@ std::optional<std::string> process_name(int pid, const std::string& root = "/");
 
 std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::string& root = "/");  // main thread
 
+// Resident memory that belongs to no file: cheap to ask, but pages shared after a fork count in full.
+std::optional<std::uint64_t> process_anonymous_bytes(int pid, const std::string& root = "/");
+
 struct SharedMemory {
   std::uint64_t pss_bytes = 0;  // its part of shared pages counted once
   std::uint64_t uss_bytes = 0;  // what nobody shares
