@@ -1,12 +1,9 @@
 // stoker measure: runs a training job unchanged and says why it is slow.
 #include <filesystem>
-#include <memory>
-#include <new>
 #include <optional>
 #include <thread>
 
 #include <fmt/format.h>
-#include <libdeflate.h>
 #include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
@@ -89,15 +86,6 @@ std::string so_far(const Answer& answer) {
                      measure::step_line(answer.steps), main.ready_mean);
 }
 
-std::string gzipped(const std::string& text) {
-  const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
-      libdeflate_alloc_compressor(6), libdeflate_free_compressor);
-  if (!compressor) throw std::bad_alloc();
-  std::string out(libdeflate_gzip_compress_bound(compressor.get(), text.size()), '\0');
-  out.resize(libdeflate_gzip_compress(compressor.get(), text.data(), text.size(), out.data(), out.size()));
-  return out;
-}
-
 class Output {
  public:
   Output(const Arguments& arguments, const Face& face)
@@ -119,7 +107,7 @@ class Output {
     }
     if (!trace_.empty()) {
       const std::string trace = measure::trace_json(job);
-      write_whole(trace_, trace_.ends_with(".gz") ? gzipped(trace) : trace);
+      write_whole(trace_, trace_.ends_with(".gz") ? measure::gzipped(trace) : trace);
     }
     if (face_.json) {
       cli::answer(json);

@@ -82,5 +82,6 @@ std::string steps_csv(const Job& job);
 // The steps as a trace for Perfetto or chrome://tracing: a track per training process and per worker, the ready batches
 // as a counter, an arrow from each batch to its step. Of each loader the last `most_steps`.
 std::string trace_json(const Job& job, std::size_t most_steps = 20'000);
+std::string gzipped(std::string_view text);
 
 }  // namespace stoker::measure

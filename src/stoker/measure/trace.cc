@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <set>
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 
 #include "stoker/measure/answer.h"
 
@@ -81,6 +84,15 @@ std::string trace_json(const Job& job, std::size_t most_steps) {
     }
   }
   return std::move(trace).whole();
+}
+
+std::string gzipped(std::string_view text) {
+  const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
+      libdeflate_alloc_compressor(6), libdeflate_free_compressor);
+  if (!compressor) throw std::bad_alloc();
+  std::string out(libdeflate_gzip_compress_bound(compressor.get(), text.size()), '\0');
+  out.resize(libdeflate_gzip_compress(compressor.get(), text.data(), text.size(), out.data(), out.size()));
+  return out;
 }
 
 }  // namespace stoker::measure
