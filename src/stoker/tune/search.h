@@ -21,8 +21,8 @@ struct Limits {
 };
 
 struct SearchOptions {
-  Grid grid;
-  Limits limits;
+  Grid grid = {};
+  Limits limits = {};
   std::optional<double> effective_batch = {};  // batch_size x accumulate_steps must be this
   std::uint64_t seed = 0;
   double tolerance = 0.02;

@@ -1,0 +1,445 @@
+// The search is written down as a plan that reads results as if all were known. Where one is missing the plan ends and
+// asks for it; told the result, it is followed from the start again. So there is no state but the results, a resumed
+// run goes on where it was, and the plan reads in its order:
+//   1. start with the smallest batch and about as many workers as cores
+//   2. workers: while the step waits for data, so many more that they should suffice; else leave them
+//   3. batch: two sizes give a line for the time of a step, and it the sizes worth trying; not while data is the limit
+//   4. other knobs, along their values while that helps; then again from 2 until nothing changes
+//   5. race: those within 4 % of the best, interleaved in random order, until they can be told apart or are as good
+//   6. fewer workers than the best has, while that is within the tolerance
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/random.h"
+#include "stoker/tune/search.h"
+#include "stoker/tune/search_space.h"
+
+namespace stoker::tune {
+namespace {
+
+constexpr double kWaits = 0.02;      // share of the step spent waiting from which on data is the limit
+constexpr double kWaitsMuch = 0.15;  // from which on neither batch nor pinning can matter
+constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
+constexpr double kRaced = 0.06;      // behind the best
+constexpr std::size_t kRacers = 4, kRounds = 4;
+constexpr double kPriorNoise = 0.015;  // of a trial's rate, until repeats tell; counts like
+constexpr double kPriorDegrees = 3;    // so many repeats
+
+struct Wanted {  // what the plan ends with; does not leave this file
+  Ask ask;
+};
+
+bool is_fault(Status status) {
+  return status == Status::runtime_fault || status == Status::worker_died || status == Status::hang ||
+         status == Status::killed_unknown || status == Status::oom_suspect;
+}
+
+// 95 % of Student's t lies below.
+double t95(double degrees) {
+  constexpr std::array<double, 10> kT = {6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};
+  const auto at = static_cast<std::size_t>(std::max(1.0, degrees));
+  return at <= kT.size() ? kT[at - 1] : 1.645 + 1.7 / static_cast<double>(at);
+}
+
+class AutoSearch final : public Search {
+ public:
+  explicit AutoSearch(const SearchOptions& options) : options_(options), space_(options) {
+    batch_ = space_.axis("batch_size");
+    workers_ = space_.axis("num_workers");
+  }
+
+  std::optional<Ask> next() override {
+    is_done_ = false;
+    if (!space_.has_user_error()) {
+      try {
+        follow_plan();
+      } catch (const Wanted& wanted) {
+        return wanted.ask;
+      }
+    }
+    is_done_ = true;
+    return std::nullopt;
+  }
+
+  void tell(const Row& row) override { space_.add(row); }
+
+  std::vector<Row> left_out() const override {
+    std::vector<Row> rows;
+    for (const Point& point : space_.points()) {
+      if (std::optional<Row> row = space_.excluded(point)) {
+        rows.push_back(std::move(*row));
+      } else if (is_done_ && space_.rows_of(point).empty()) {
+        rows.push_back({.status = Status::pruned, .knobs = point, .error = "no gain was to be expected"});
+      }
+    }
+    return rows;
+  }
+
+  std::uint64_t at_most() const override {
+    if (is_done_) return 0;
+    std::uint64_t untried = 0;
+    for (const Point& point : space_.points()) untried += space_.rows_of(point).empty() && !space_.excluded(point);
+    return untried + kRacers * (kRounds - 1);
+  }
+
+ private:
+  struct Known {
+    bool is_ok = false;
+    double rate = 0;                     // of its first run
+    std::optional<double> waits = {};    // share of the step spent waiting for data
+    std::optional<double> seconds = {};  // of compute and copy, per step
+  };
+
+  static Known known(const std::vector<Row>& rows) {
+    Known known;
+    for (const Row& row : rows) {
+      if (!row.ok()) return {};  // also one that ran at another time: unstable
+      if (known.is_ok) continue;
+      known.is_ok = true;
+      known.rate = *row.images_per_s;
+      if (row.data_ms && row.step_ms && *row.step_ms > 0) known.waits = *row.data_ms / *row.step_ms;
+      if (row.compute_ms) known.seconds = (*row.compute_ms + row.h2d_ms.value_or(0)) / 1000;
+    }
+    return known;
+  }
+
+  Known measure(const Place& place, std::string_view why) {
+    const Point point = space_.point(place);
+    const std::vector<Row>& rows = space_.rows_of(point);
+    if (rows.empty()) {
+      if (space_.excluded(point)) return {};
+      throw Wanted{{.point = point, .why = std::string(why)}};
+    }
+    if (rows.size() == 1 && is_fault(rows[0].status)) {
+      throw Wanted{{.point = point, .why = "again after a fault", .repeat = true}};
+    }
+    seen_.insert(place);
+    return known(rows);
+  }
+
+  // Measures, and goes there if it is faster.
+  Known visit(const Place& place, std::string_view why) {
+    const Known here = measure(place, why);
+    if (here.is_ok && (!is_found_ || here.rate > best_.rate)) {
+      is_found_ = true;
+      best_ = here;
+      at_ = place;
+    }
+    return here;
+  }
+
+  double number(std::size_t axis, std::size_t index) const {
+    return space_.axes()[axis].numbers[index].value_or(static_cast<double>(index));
+  }
+  std::size_t count(std::size_t axis) const { return space_.axes()[axis].settings.size(); }
+  static Place moved(Place place, std::size_t axis, std::size_t index) {
+    place[axis] = index;
+    return place;
+  }
+
+  // The least index on the axis with at least this number, else the last.
+  std::size_t index_of(std::size_t axis, double wanted) const {
+    std::size_t index = 0;
+    while (index + 1 < count(axis) && number(axis, index) < wanted) ++index;
+    return index;
+  }
+
+  bool loads_in_the_step(std::size_t index) const { return workers_ && number(*workers_, index) == 0; }
+
+  Place start() const {
+    Place place(space_.axes().size(), 0);
+    for (std::size_t axis = 0; axis < place.size(); ++axis) {
+      const std::string& name = space_.axes()[axis].name;
+      if (workers_ == axis) {
+        const double wanted = options_.limits.cores > 0 ? options_.limits.cores : number(axis, count(axis) / 2);
+        while (place[axis] + 1 < count(axis) && number(axis, place[axis] + 1) <= wanted) ++place[axis];
+        if (loads_in_the_step(place[axis]) && count(axis) > 1) place[axis] = 1;
+      } else if (name == "pin_memory" || name == "persistent_workers") {
+        place[axis] = count(axis) - 1;  // true
+      } else if (name == "prefetch_factor") {
+        place[axis] = index_of(axis, 2);
+      }
+    }
+    return place;
+  }
+
+  // The start, or what lies nearest to it and runs.
+  void find_one_that_runs() {
+    const Place first = start();
+    visit(first, "start");
+    if (is_found_) return;
+    std::vector<std::pair<std::size_t, Place>> others;
+    Place place(first.size(), 0);
+    for (bool more = true; more;) {
+      std::size_t distance = 0;
+      for (std::size_t i = 0; i < place.size(); ++i) {
+        distance += place[i] > first[i] ? place[i] - first[i] : first[i] - place[i];
+        if (workers_ == i && loads_in_the_step(place[i])) distance += 100;
+      }
+      others.emplace_back(distance, place);
+      more = false;
+      for (std::size_t i = place.size(); i-- > 0 && !more;) {
+        more = ++place[i] < count(i);
+        if (!more) place[i] = 0;
+      }
+    }
+    std::sort(others.begin(), others.end());
+    for (const auto& [distance, other] : others) {
+      if (is_found_) return;
+      visit(other, "looking for one that runs");
+    }
+  }
+
+  // From a place where the step waits: so many workers that it should not, and their neighbours.
+  void search_workers(Place place) {
+    if (!workers_) return;
+    const std::size_t axis = *workers_;
+    Known here = measure(place, "workers");
+    for (int tries = 0; tries < 4 && here.is_ok && here.waits.value_or(1) >= kWaits; ++tries) {
+      const std::size_t now = place[axis];
+      if (now + 1 >= count(axis)) break;
+      double wanted = number(axis, now) * kSpare / (1 - std::min(here.waits.value_or(0.5), 0.95));
+      if (options_.limits.cores > 0) wanted = std::min(wanted, std::max(options_.limits.cores, number(axis, now) + 1));
+      const std::size_t to = std::max(now + 1, index_of(axis, wanted));
+      Place next = moved(place, axis, to);
+      Known there = visit(next, "more workers");
+      if (!there.is_ok && to + 1 < count(axis)) {
+        next = moved(place, axis, to + 1);
+        there = visit(next, "beyond a fault");
+      }
+      if (!there.is_ok || there.rate < here.rate * (1 + options_.tolerance / 2)) break;
+      place = next;
+      here = there;
+    }
+    if (!here.is_ok || here.waits.value_or(1) < kWaits) return;
+    // Data is the limit whatever the number: the best one lies near, not always upwards.
+    place = moved(place, axis, at_[axis]);
+    for (const bool up : {true, false}) {
+      for (std::size_t index = place[axis]; up ? index + 1 < count(axis) : index > 0;) {
+        index = up ? index + 1 : index - 1;
+        if (loads_in_the_step(index)) break;
+        const double before = best_.rate;
+        const Known there = visit(moved(place, axis, index), up ? "workers up" : "workers down");
+        if (!there.is_ok || best_.rate < before * (1 + options_.tolerance / 4)) break;
+      }
+    }
+  }
+
+  // Seconds of a step over the batch size, by all that ran with these settings and any number of workers.
+  struct Line {
+    double center = 0, at_center = 0, slope = 0, error = 0;  // of the slope
+    double rate(double size, double errors) const {
+      // A step costs something of itself: it never gets slower per image with its size.
+      const double steepest = at_center / center;
+      return size / (at_center + (std::min(slope, steepest) - errors * error) * (size - center));
+    }
+  };
+  std::optional<Line> line_of_steps(const Place& place) const {
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (std::size_t b = 0; b < count(*batch_); ++b) {
+      for (std::size_t w = 0; w < (workers_ ? count(*workers_) : 1); ++w) {
+        Place other = moved(place, *batch_, b);
+        if (workers_) other[*workers_] = w;
+        if (!seen_.contains(other)) continue;
+        const Known one = known(space_.rows_of(space_.point(other)));
+        if (!one.is_ok || !one.seconds) continue;
+        // Relative errors are alike: weigh by 1 / seconds squared.
+        const double size = number(*batch_, b), weight = 1 / (*one.seconds * *one.seconds);
+        n += weight, x += weight * size, y += weight * *one.seconds, xx += weight * size * size,
+            xy += weight * size * *one.seconds;
+      }
+    }
+    const double determinant = n * xx - x * x;
+    if (!(determinant > 1e-9 * n * xx)) return std::nullopt;
+    return Line{x / n, y / n, (n * xy - x * y) / determinant, kPriorNoise * std::sqrt(n / determinant)};
+  }
+
+  void search_batch() {
+    if (!batch_ || count(*batch_) < 2) return;
+    const std::size_t axis = *batch_;
+    if (!best_.seconds) return climb(axis);
+    for (std::size_t tries = 0; tries < count(axis); ++tries) {
+      if (best_.waits.value_or(0) >= kWaitsMuch) return;
+      const auto line = line_of_steps(at_);
+      std::optional<std::size_t> to;
+      if (!line) {  // a second size
+        to = index_of(axis, 4 * number(axis, at_[axis]));
+        if (*to == at_[axis]) to = 0;
+        for (std::size_t i = 0; i < count(axis) && is_tried(moved(at_, axis, *to)); ++i) to = (*to + 1) % count(axis);
+      } else {
+        // Worth it: what may be faster than the best is by the same line.
+        double most = std::min(best_.rate, line->rate(number(axis, at_[axis]), 0)) * (1 + options_.tolerance / 2);
+        for (std::size_t b = 0; b < count(axis); ++b) {
+          const double predicted = line->rate(number(axis, b), 1);
+          if (predicted < most || is_tried(moved(at_, axis, b))) continue;
+          most = predicted;
+          to = b;
+        }
+      }
+      if (!to || is_tried(moved(at_, axis, *to))) return;
+      const Place next = moved(at_, axis, *to);
+      const Known there = visit(next, line ? "batch by the line" : "a second batch size");
+      // It could be faster, were it fed.
+      if (there.is_ok && there.waits.value_or(0) >= kWaits && there.seconds &&
+          number(axis, *to) / *there.seconds > best_.rate * (1 + options_.tolerance)) {
+        search_workers(next);
+      }
+    }
+  }
+
+  bool is_tried(const Place& place) const { return seen_.contains(place) || space_.excluded(space_.point(place)); }
+
+  // Along the values of a knob while that helps; over one that fails or does not help to the next, not over two.
+  void climb(std::size_t axis) {
+    for (const bool up : {true, false}) {
+      int misses = 0;
+      for (std::size_t index = at_[axis]; up ? index + 1 < count(axis) : index > 0;) {
+        index = up ? index + 1 : index - 1;
+        if (workers_ == axis && loads_in_the_step(index)) break;
+        const double before = best_.rate;
+        visit(moved(at_, axis, index), fmt::format("{} {}", space_.axes()[axis].name, up ? "up" : "down"));
+        misses = best_.rate >= before * (1 + options_.tolerance / 2) ? 0 : misses + 1;
+        if (misses == 2) break;
+      }
+    }
+  }
+
+  void follow_plan() {
+    is_found_ = false;
+    best_ = {};
+    seen_.clear();
+    find_one_that_runs();
+    if (!is_found_) return;
+    for (int pass = 0; pass < 4; ++pass) {
+      const Place before = at_;
+      search_workers(at_);
+      search_batch();
+      for (std::size_t axis = 0; axis < space_.axes().size(); ++axis) {
+        if (batch_ == axis || workers_ == axis) continue;
+        if (space_.axes()[axis].name == "pin_memory" && best_.waits.value_or(0) >= kWaitsMuch) continue;
+        climb(axis);
+      }
+      if (at_ == before) break;
+    }
+    race();
+    economise();
+  }
+
+  struct Racer {
+    Point point;
+    double log_rate = 0;
+    double runs = 0;
+  };
+
+  // Means of the first `runs` results of each; the spread of repeats, pooled over all points.
+  std::vector<Racer> racers(std::size_t runs, double& spread, double& degrees) const {
+    std::vector<Racer> all;
+    double squares = kPriorNoise * kPriorNoise * kPriorDegrees;
+    degrees = kPriorDegrees;
+    for (const Point& point : space_.points()) {
+      const std::vector<Row>& rows = space_.rows_of(point);
+      if (!seen_.contains(place_of(point)) || !known(rows).is_ok) continue;
+      Racer racer{.point = point};
+      racer.runs = static_cast<double>(std::min(runs, rows.size()));
+      for (std::size_t i = 0; i < racer.runs; ++i) racer.log_rate += std::log(*rows[i].images_per_s) / racer.runs;
+      for (std::size_t i = 0; i < racer.runs; ++i)
+        squares += std::pow(std::log(*rows[i].images_per_s) - racer.log_rate, 2);
+      degrees += racer.runs - 1;
+      all.push_back(std::move(racer));
+    }
+    spread = std::sqrt(squares / degrees);
+    std::stable_sort(all.begin(), all.end(), [](const Racer& a, const Racer& b) { return a.log_rate > b.log_rate; });
+    return all;
+  }
+
+  void race() {
+    double spread = 0, degrees = 0;
+    std::vector<Racer> field = racers(1, spread, degrees);
+    std::erase_if(field, [&](const Racer& one) { return one.log_rate < field.front().log_rate - kRaced; });
+    if (field.size() > kRacers) field.resize(kRacers);
+    for (std::size_t round = 2; round <= kRounds; ++round) {
+      // Who is still in the race, by the rounds before.
+      std::vector<Racer> now = racers(round - 1, spread, degrees);
+      std::erase_if(now, [&](const Racer& one) {
+        return std::none_of(field.begin(), field.end(), [&](const Racer& other) { return other.point == one.point; });
+      });
+      if (now.empty()) return;
+      const Racer first = now.front();
+      bool is_open = false;
+      std::vector<Racer> left;
+      for (const Racer& one : now) {
+        const double behind = first.log_rate - one.log_rate;
+        const double error = t95(degrees) * spread * std::sqrt(1 / first.runs + 1 / one.runs);
+        if (behind > error) continue;
+        left.push_back(one);
+        is_open |= behind + error > options_.tolerance && one.point != first.point;
+      }
+      if (left.size() < 2 || !is_open) return;
+      for (std::uint32_t i = static_cast<std::uint32_t>(left.size()); i > 1; --i) {
+        std::swap(left[i - 1], left[Random(options_.seed, round, i).below(i)]);
+      }
+      for (const Racer& one : left) {
+        if (space_.rows_of(one.point).size() < round) {
+          throw Wanted{{.point = one.point, .why = fmt::format("race, round {}", round), .repeat = true}};
+        }
+      }
+      field = std::move(left);
+    }
+  }
+
+  void economise() {
+    if (!workers_) return;
+    double spread = 0, degrees = 0;
+    const std::vector<Racer> all = racers(kRounds, spread, degrees);
+    if (all.empty()) return;
+    Place place = place_of(all.front().point);
+    const double enough = all.front().log_rate + std::log(1 - options_.tolerance);
+    if (known(space_.rows_of(all.front().point)).waits.value_or(0) >= kWaits) return;
+    while (place[*workers_] > 0) {
+      const double half = number(*workers_, place[*workers_]) / 2;
+      std::size_t index = place[*workers_] - 1;
+      while (index > 0 && number(*workers_, index) > half) --index;
+      if (loads_in_the_step(index)) return;
+      place[*workers_] = index;
+      const Known there = measure(place, "fewer workers");
+      if (!there.is_ok || std::log(there.rate) < enough) return;
+      const Point point = space_.point(place);
+      const std::vector<Row>& rows = space_.rows_of(point);
+      if (rows.size() < 2) throw Wanted{{.point = point, .why = "fewer workers, again", .repeat = true}};
+      if ((std::log(there.rate) + std::log(rows[1].images_per_s.value_or(1e-9))) / 2 < enough) return;
+    }
+  }
+
+  Place place_of(const Point& point) const {
+    Place place(space_.axes().size(), 0);
+    for (std::size_t axis = 0; axis < place.size(); ++axis) {
+      const Axis& one = space_.axes()[axis];
+      while (one.settings[place[axis]].at(one.name) != point.at(one.name)) ++place[axis];
+    }
+    return place;
+  }
+
+  SearchOptions options_;
+  SearchSpace space_;
+  std::optional<std::size_t> batch_, workers_;  // axes
+  bool is_done_ = false;
+
+  // While the plan is followed:
+  bool is_found_ = false;
+  Place at_;
+  Known best_;
+  std::set<Place> seen_;  // only what this plan came by: a result that it has not asked for must not change its course
+};
+
+}  // namespace
+
+std::unique_ptr<Search> auto_search(SearchOptions options) {
+  return std::make_unique<AutoSearch>(options);
+}
+
+}  // namespace stoker::tune
