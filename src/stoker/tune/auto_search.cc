@@ -27,8 +27,8 @@ constexpr double kWaitsMuch = 0.15;  // from which on neither batch nor pinning 
 constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
 constexpr double kRaced = 0.06;      // behind the best
 constexpr std::size_t kRacers = 4, kRounds = 4;
-constexpr double kPriorNoise = 0.015;  // of a trial's rate, until repeats tell; counts like
-constexpr double kPriorDegrees = 3;    // so many repeats
+constexpr double kPriorNoise = 0.02;  // of a trial's rate, until repeats tell; counts like
+constexpr double kPriorDegrees = 3;   // so many repeats
 
 struct Wanted {  // what the plan ends with; does not leave this file
   Ask ask;
@@ -264,7 +264,7 @@ class AutoSearch final : public Search {
     const std::size_t axis = *batch_;
     if (!best_.seconds) return climb(axis);
     for (std::size_t tries = 0; tries < count(axis); ++tries) {
-      if (best_.waits.value_or(0) >= kWaitsMuch) return;
+      if (best_.waits.value_or(0) >= kWaitsMuch) return feed_another_size();
       const auto line = line_of_steps(at_);
       std::optional<std::size_t> to;
       if (!line) {  // a second size
@@ -276,12 +276,13 @@ class AutoSearch final : public Search {
         double most = std::min(best_.rate, line->rate(number(axis, at_[axis]), 0)) * (1 + options_.tolerance / 2);
         for (std::size_t b = 0; b < count(axis); ++b) {
           const double predicted = line->rate(number(axis, b), 1);
-          if (predicted < most || is_tried(moved(at_, axis, b))) continue;
+          if (predicted < most || is_tried(moved(at_, axis, b)) || is_unstable_size(b)) continue;
           most = predicted;
           to = b;
         }
       }
-      if (!to || is_tried(moved(at_, axis, *to))) return;
+      if (!to) return look_around_faults(line);
+      if (is_tried(moved(at_, axis, *to))) return;
       const Place next = moved(at_, axis, *to);
       const Known there = visit(next, line ? "batch by the line" : "a second batch size");
       // It could be faster, were it fed.
@@ -292,7 +293,56 @@ class AutoSearch final : public Search {
     }
   }
 
+  // Data is the limit, but at this size a number of workers faulted: at the next one it may run.
+  void feed_another_size() {
+    if (!workers_) return;
+    for (std::size_t w = at_[*workers_] + 1; w < count(*workers_); ++w) {
+      const Place faulty = moved(at_, *workers_, w);
+      const std::size_t size = at_[*batch_] + 1 < count(*batch_) ? at_[*batch_] + 1 : at_[*batch_] - 1;
+      if (!seen_.contains(faulty) || known(space_.rows_of(space_.point(faulty))).is_ok ||
+          is_tried(moved(faulty, *batch_, size)))
+        continue;
+      const Place next = moved(faulty, *batch_, size);
+      if (visit(next, "another batch around a fault").is_ok) search_workers(next);
+      return;
+    }
+  }
+
+  // A single size that faulted but would be clearly faster may run with another number of workers.
+  void look_around_faults(const std::optional<Line>& line) {
+    if (!workers_ || !line) return;
+    const double enough =
+        std::min(best_.rate, line->rate(number(*batch_, at_[*batch_]), 0)) * (1 + 2 * options_.tolerance);
+    for (std::size_t b = count(*batch_); b-- > 0;) {
+      if (line->rate(number(*batch_, b), 0) < enough || !is_faulty_size(b) || is_unstable_size(b)) continue;
+      for (const std::size_t w : {at_[*workers_] - 1, at_[*workers_] + 1}) {  // below 0 is beyond the last
+        if (w >= count(*workers_) || loads_in_the_step(w) || !is_faulty_size(b)) continue;
+        Place place = moved(at_, *batch_, b);
+        place[*workers_] = w;
+        if (!is_tried(place)) visit(place, "around a fault");
+      }
+    }
+  }
+
   bool is_tried(const Place& place) const { return seen_.contains(place) || space_.excluded(space_.point(place)); }
+
+  // Somewhere this size faulted, twice, and nowhere did it run.
+  bool is_faulty_size(std::size_t index) const {
+    bool has_faulted = false;
+    for (const Place& place : seen_) {
+      if (place[*batch_] != index) continue;
+      const std::vector<Row>& rows = space_.rows_of(space_.point(place));
+      if (known(rows).is_ok) return false;
+      has_faulted |= !rows.empty() && is_fault(rows.back().status);
+    }
+    return has_faulted;
+  }
+
+  // Two sizes in a row that fault are a region: what worked around one of them would not do there.
+  bool is_unstable_size(std::size_t index) const {
+    if (!is_faulty_size(index)) return false;
+    return (index > 0 && is_faulty_size(index - 1)) || (index + 1 < count(*batch_) && is_faulty_size(index + 1));
+  }
 
   // Along the values of a knob while that helps; over one that fails or does not help to the next, not over two.
   void climb(std::size_t axis) {
