@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 PICTURES = pathlib.Path(__file__).parent.parent / "formats"
-VERBS = ["demo", "inspect", "load", "measure", "pack", "check"]
+VERBS = ["demo", "inspect", "load", "measure", "tune", "pack", "check"]
 
 
 def test_stoker_alone_prints_help_on_stderr_and_exits_2(stoker):
@@ -84,9 +84,9 @@ def test_an_unknown_verb_offers_the_nearest(stoker):
 
 
 def test_a_verb_that_is_not_there_yet_is_refused(stoker):
-    done = stoker("tune", "data")
+    done = stoker("plan", "data")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: there is no verb `tune`\n")
+    assert done.stderr.startswith("error: there is no verb `plan`\n")
 
 
 @pytest.mark.parametrize("words, message, hint", [

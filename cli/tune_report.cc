@@ -1,0 +1,189 @@
+#include "tune_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/base/version.h"
+#include "stoker/tune/run_folder.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using tune::Row;
+using tune::Status;
+
+std::string rate_text(const Row& row) {
+  if (!row.images_per_s) return "-";
+  std::string text = format_rate(*row.images_per_s) + "/s";
+  if (row.ci_low && row.ci_high && *row.images_per_s > 0) {
+    text += fmt::format(" +-{:.1f} %", 50 * (*row.ci_high - *row.ci_low) / *row.images_per_s);
+  }
+  return text;
+}
+
+// Best rate of each pair of values of two knobs, with a letter for how the others ended.
+std::string heat_map(const TuneReport& report, std::string_view down, std::string_view across) {
+  std::vector<std::string> rows_of, columns;
+  std::map<std::pair<std::string, std::string>, const Row*> cells;
+  const auto note = [](std::vector<std::string>& list, const std::string& word) {
+    if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
+  };
+  for (const Row& row : report.rows) {
+    const auto d = row.knobs.find(down), a = row.knobs.find(across);
+    if (d == row.knobs.end() || a == row.knobs.end()) return "";
+    note(rows_of, d->second);
+    note(columns, a->second);
+    const Row*& cell = cells[{d->second, a->second}];
+    if (cell == nullptr || (row.ok() && (!cell->ok() || *row.images_per_s > *cell->images_per_s))) cell = &row;
+  }
+  if (rows_of.size() < 2 || columns.size() < 2) return "";
+  const auto by_number = [](const std::string& a, const std::string& b) {
+    const auto x = tune::number_of(a), y = tune::number_of(b);
+    return x && y ? *x < *y : a < b;
+  };
+  std::sort(rows_of.begin(), rows_of.end(), by_number);
+  std::sort(columns.begin(), columns.end(), by_number);
+  std::vector<std::vector<std::string>> lines = {{fmt::format("{} \\ {}", down, across)}};
+  for (const std::string& column : columns) lines[0].push_back(column);
+  for (const std::string& word : rows_of) {
+    lines.push_back({word});
+    for (const std::string& column : columns) {
+      const auto cell = cells.find({word, column});
+      lines.back().push_back(cell == cells.end()                      ? "."
+                             : cell->second->ok()                     ? format_rate(*cell->second->images_per_s)
+                             : cell->second->status == Status::pruned ? "."
+                                                                      : std::string(name(cell->second->status)));
+    }
+  }
+  return table(lines, "  ");
+}
+
+std::string failures_text(const tune::Choice& choice) {
+  std::string text;
+  for (const auto& [status, count] : choice.failures) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(status));
+  }
+  return text;
+}
+
+std::string quoted(const std::string& word) {
+  return tune::number_of(word) && word != "true" && word != "false" ? word : "\"" + word + "\"";
+}
+
+}  // namespace
+
+std::string one_line(const tune::Ask& ask, const Row& row) {
+  std::string text = fmt::format("  {:>3}  {:<44} {:>22}", row.trial, tune::text(row.knobs), rate_text(row));
+  if (!row.verdict.empty()) text += "  " + row.verdict;
+  if (row.status != Status::ok) text += fmt::format("  {}: {}", name(row.status), row.error.substr(0, 100));
+  if (!ask.why.empty()) text += fmt::format("  ({})", ask.why);
+  return text + "\n";
+}
+
+std::string to_text(const TuneReport& report, const Terminal& terminal) {
+  const tune::Choice& choice = report.choice;
+  std::string out;
+  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 9, text); };
+  if (choice.chosen) {
+    const Row& chosen = report.rows[*choice.chosen];
+    out +=
+        fmt::format("{} {}: {}\n", terminal.paint(Paint::bold, "stoker:"), tune::text(chosen.knobs), rate_text(chosen));
+    row("why", choice.reason);
+  } else {
+    out += fmt::format("{} no point ran\n", terminal.paint(Paint::bold, "stoker:"));
+  }
+  row("target", report.target);
+  row("points", fmt::format("{} tried of {}, {} ok{}{}", choice.points,
+                            std::max<std::uint64_t>(report.grid_points, choice.points), choice.ok,
+                            choice.failures.empty() ? "" : "; ", failures_text(choice)));
+  if (choice.best && choice.best != choice.chosen) {
+    const Row& best = report.rows[*choice.best];
+    row("best", fmt::format("{}: {}, not told apart from the choice, or not worth its cost", tune::text(best.knobs),
+                            rate_text(best)));
+  }
+  if (choice.knee) row("knee", fmt::format("{:g} workers", *choice.knee));
+  if (!report.unfinished.empty()) row("note", report.unfinished);
+  for (const std::string& note : report.notes) row("note", note);
+  const std::string map = heat_map(report, "num_workers", "batch_size");
+  if (!map.empty()) out += "\n" + map;
+  if (!report.folder.empty()) out += "\n" + labelled(terminal, "files", 9, report.folder);
+  return printable(out);
+}
+
+std::string to_markdown(const TuneReport& report) {
+  const tune::Choice& choice = report.choice;
+  std::string out =
+      fmt::format("# Tuning {}\n\n## Outcomes\n\n- points: {}\n- ok: {}\n", report.target, choice.points, choice.ok);
+  if (!choice.failures.empty()) out += fmt::format("- failures: {}\n", failures_text(choice));
+  if (!report.unfinished.empty()) out += fmt::format("- {}\n", report.unfinished);
+  out += "\n## Choice\n\n";
+  if (choice.chosen) {
+    out += fmt::format("`{}`: {}\n\n{}\n", tune::text(report.rows[*choice.chosen].knobs),
+                       rate_text(report.rows[*choice.chosen]), choice.reason);
+    if (choice.best) {
+      out += fmt::format("\nBest row: `{}`, {}\n", tune::text(report.rows[*choice.best].knobs),
+                         rate_text(report.rows[*choice.best]));
+    }
+    if (choice.knee) out += fmt::format("\nKnee of the workers' curve: {:g}\n", *choice.knee);
+  } else {
+    out += "No point ran: nothing is chosen.\n";
+  }
+  if (const std::string map = heat_map(report, "num_workers", "batch_size"); !map.empty()) {
+    out += "\n## Rates, workers by batch size\n\n```\n" + map + "```\n";
+  }
+  out +=
+      "\n## Trials\n\n| trial | knobs | status | samples/s | verdict | host memory | error "
+      "|\n|---:|---|---|---:|---|---:|---|\n";
+  for (const Row& row : report.rows) {
+    std::string error = row.error;
+    std::replace(error.begin(), error.end(), '|', '/');
+    out +=
+        fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", row.trial, tune::text(row.knobs), name(row.status),
+                    rate_text(row), row.verdict, row.host_peak_bytes ? format_bytes(*row.host_peak_bytes) : "", error);
+  }
+  return out;
+}
+
+ordered_json to_json(const TuneReport& report) {
+  ordered_json json = {{"schema", "stoker.tune/1"}, {"stoker_version", kVersion}, {"target", report.target}};
+  json["folder"] = report.folder.empty() ? ordered_json(nullptr) : ordered_json(report.folder);
+  json["grid_points"] = report.grid_points;
+  json["seconds"] = report.seconds;
+  json["unfinished"] = report.unfinished.empty() ? ordered_json(nullptr) : ordered_json(report.unfinished);
+  json["notes"] = report.notes;
+  json.update(tune::to_json(report.choice, report.rows));
+  return json;
+}
+
+std::string as_settings(const tune::Point& point, std::string_view format) {
+  std::string out;
+  if (format == "json") {
+    ordered_json json = ordered_json::object();
+    for (const auto& [knob, word] : point) {
+      const auto value = ordered_json::parse(word, nullptr, false);
+      json[knob] = value.is_discarded() ? ordered_json(word) : value;
+    }
+    return json.dump(2) + "\n";
+  }
+  if (format == "yaml") {
+    for (const auto& [knob, word] : point) out += fmt::format("{}: {}\n", knob, word);
+    return out;
+  }
+  if (format == "python") {
+    for (const auto& [knob, word] : point) {
+      const std::string value = word == "true" ? "True" : word == "false" ? "False" : quoted(word);
+      out += fmt::format("{}{}={}", out.empty() ? "" : ", ", knob, value);
+    }
+    return out + "\n";
+  }
+  throw Error(ErrorKind::usage, fmt::format("settings are written as json, yaml or python, not `{}`", format));
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,185 @@
+#include "stoker/tune/run_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/file.h"
+#include "stoker/tune/results_csv.h"
+
+namespace stoker::tune {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in && !in.eof()) throw Error(ErrorKind::unavailable, fmt::format("cannot read `{}`", path));
+  return text;
+}
+
+// What makes two runs the same experiment: not the machine it ran on, nor how long it may take.
+ordered_json experiment_of(const ordered_json& config) {
+  ordered_json same = config;
+  for (const char* key : {"environment", "stoker_version", "time_limit_s", "started"}) same.erase(key);
+  return same;
+}
+
+template <typename T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+RunFolder::RunFolder(std::string path, const ordered_json& config) : path_(std::move(path)) {
+  for (const auto& [knob, values] : config.at("grid").items()) knobs_.push_back(knob);
+}
+
+void RunFolder::lock() {
+  const std::string file = path_ + "/.lock";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) os::write_file(file, "");
+  lock_ = os::open_file(file, O_RDWR);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(ErrorKind::unavailable, fmt::format("another tuner works in `{}`", path_),
+                "wait for it, or give another folder with --out");
+  }
+}
+
+RunFolder RunFolder::make(const std::string& path, const ordered_json& config) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_empty(path, ignored)) {
+    throw Error(ErrorKind::usage, fmt::format("`{}` is not empty", path),
+                "continue it with --resume, or give another folder with --out");
+  }
+  os::make_folders(path + "/trials");
+  RunFolder folder(path, config);
+  folder.lock();
+  os::write_file(path + "/config.json", config.dump(2) + "\n");
+  os::write_file(path + "/results.csv", results_header(folder.knobs_));
+  folder.csv_ = os::open_file(path + "/results.csv", O_WRONLY | O_APPEND);
+  return folder;
+}
+
+RunFolder RunFolder::resume(const std::string& path, const ordered_json& config) {
+  RunFolder folder(path, config);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path + "/config.json", ignored)) {
+    throw Error(ErrorKind::not_found, fmt::format("cannot resume `{}`: it has no config.json", path),
+                "give the folder that an earlier `stoker tune` named");
+  }
+  folder.lock();
+  const auto before = ordered_json::parse(read_text(path + "/config.json"), nullptr, false);
+  if (before.is_discarded()) throw Error(ErrorKind::corrupt, fmt::format("`{}/config.json` is no JSON", path));
+  const ordered_json now = experiment_of(config), then = experiment_of(before);
+  if (now != then) {
+    std::string key = "its settings";
+    for (const auto& [name, value] : now.items()) {
+      if (!then.contains(name) || then.at(name) != value) {
+        key = fmt::format("`{}`", name);
+        break;
+      }
+    }
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot resume `{}`: it belongs to another experiment ({} differ)", path, key),
+                "give the same target, grid and steps, or start a new run");
+  }
+  std::string text = read_text(path + "/results.csv");
+  // A crash may have cut the last row short.
+  if (const std::size_t end = text.rfind('\n'); end + 1 != text.size()) {
+    text.resize(end == std::string::npos ? 0 : end + 1);
+    os::write_file(path + "/results.csv", text.empty() ? results_header(folder.knobs_) : text);
+  }
+  folder.rows_ = read_results(text, path + "/results.csv").rows;
+  folder.csv_ = os::open_file(path + "/results.csv", O_WRONLY | O_APPEND);
+  return folder;
+}
+
+std::uint64_t RunFolder::next_trial() const noexcept {
+  std::uint64_t last = 0;
+  for (const Row& row : rows_) last = std::max(last, row.trial);
+  return last + 1;
+}
+
+std::string RunFolder::trial_folder(std::uint64_t trial, const Point& knobs) {
+  const std::string path = fmt::format("{}/trials/{:04d}", path_, trial);
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);  // of a trial that did not come to a row
+  os::make_folders(path);
+  ordered_json config = ordered_json::object();
+  for (const auto& [knob, value] : knobs) config[knob] = value;
+  os::write_file(path + "/config.json", config.dump(2) + "\n");
+  return path;
+}
+
+void RunFolder::add(const Row& row) {
+  const std::string line = results_line(row, knobs_);
+  // One write, so that a crash leaves whole rows or one that is seen to be cut.
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t got = ::write(csv_.get(), line.data() + done, line.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw system_error(errno, "write", path_ + "/results.csv");
+    done += static_cast<std::size_t>(got);
+  }
+  if (::fsync(csv_.get()) != 0) throw system_error(errno, "write", path_ + "/results.csv");
+  rows_.push_back(row);
+}
+
+void RunFolder::write_results(const Choice& choice, const std::string& report) const {
+  os::write_file(path_ + "/results.json", to_json(choice, rows_).dump(2) + "\n");
+  os::write_file(path_ + "/report.md", report);
+}
+
+ordered_json to_json(const Row& row) {
+  ordered_json json = {{"trial", row.trial}, {"status", name(row.status)}};
+  ordered_json knobs = ordered_json::object();
+  for (const auto& [knob, value] : row.knobs) knobs[knob] = value;
+  json["knobs"] = knobs;
+  json["images_per_s"] = or_null(row.images_per_s);
+  json["ci_low"] = or_null(row.ci_low);
+  json["ci_high"] = or_null(row.ci_high);
+  json["steps"] = or_null(row.steps);
+  json["warmup_steps"] = or_null(row.warmup_steps);
+  json["step_ms"] = or_null(row.step_ms);
+  json["data_ms"] = or_null(row.data_ms);
+  json["h2d_ms"] = or_null(row.h2d_ms);
+  json["compute_ms"] = or_null(row.compute_ms);
+  json["bound"] = row.bound.empty() ? ordered_json(nullptr) : ordered_json(row.bound);
+  json["verdict"] = row.verdict.empty() ? ordered_json(nullptr) : ordered_json(row.verdict);
+  json["queue_depth"] = or_null(row.queue_depth);
+  json["host_peak_bytes"] = or_null(row.host_peak_bytes);
+  json["device_allocated_bytes"] = or_null(row.device_allocated_bytes);
+  json["device_reserved_bytes"] = or_null(row.device_reserved_bytes);
+  json["cpu_seconds"] = or_null(row.cpu_seconds);
+  json["error"] = row.error.empty() ? ordered_json(nullptr) : ordered_json(row.error);
+  return json;
+}
+
+ordered_json to_json(const Choice& choice, const std::vector<Row>& rows) {
+  ordered_json json = {{"points", choice.points}, {"ok", choice.ok}};
+  json["knee"] = or_null(choice.knee);
+  json["best"] = choice.best ? to_json(rows[*choice.best]) : ordered_json(nullptr);
+  json["chosen"] = choice.chosen ? to_json(rows[*choice.chosen]) : ordered_json(nullptr);
+  json["reason"] = choice.reason;
+  ordered_json failures = ordered_json::object();
+  for (const auto& [status, count] : choice.failures) failures[std::string(name(status))] = count;
+  json["failures"] = failures;
+  ordered_json list = ordered_json::array();
+  for (const Row& row : rows) list.push_back(to_json(row));
+  json["rows"] = list;
+  return json;
+}
+
+}  // namespace stoker::tune

@@ -1,0 +1,48 @@
+// The folder of one search: config.json, results.csv (each row on disk before the next trial starts), results.json,
+// report.md and trials/. One process at a time holds it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stoker/os/fd.h"
+#include "stoker/tune/choose.h"
+#include "stoker/tune/row.h"
+
+namespace stoker::tune {
+
+class RunFolder {
+ public:
+  // A new folder `path`, which must not exist or be empty. `config` is what the search is: a resumed one must have the
+  // same. Throws Error.
+  static RunFolder make(const std::string& path, const nlohmann::ordered_json& config);
+  // One that was made before. Another experiment's is refused. A row that was cut short by a crash is dropped.
+  static RunFolder resume(const std::string& path, const nlohmann::ordered_json& config);
+
+  const std::string& path() const noexcept { return path_; }
+  const std::vector<Row>& rows() const noexcept { return rows_; }  // in the order of their trials
+  std::uint64_t next_trial() const noexcept;
+  std::string trial_folder(std::uint64_t trial, const Point& knobs);  // made, with its config.json
+
+  void add(const Row& row);  // durable when this returns
+  // results.json and report.md, from all rows.
+  void write_results(const Choice& choice, const std::string& report) const;
+
+ private:
+  RunFolder(std::string path, const nlohmann::ordered_json& config);
+  void lock();
+
+  std::string path_;
+  std::vector<std::string> knobs_;
+  std::vector<Row> rows_;
+  os::Fd lock_, csv_;
+};
+
+// A row as JSON, with null for what is not known.
+nlohmann::ordered_json to_json(const Row& row);
+nlohmann::ordered_json to_json(const Choice& choice, const std::vector<Row>& rows);
+
+}  // namespace stoker::tune

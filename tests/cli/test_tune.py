@@ -1,0 +1,166 @@
+"""stoker tune: what it runs, what it keeps, what it survives, what it chooses."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+CASE_A = pathlib.Path(__file__).resolve().parents[1] / "data" / "case_a.csv"
+
+# A job that knows of Stoker: its rate is that of its knobs, its faults are those asked for.
+JOB = r"""
+import json, os, sys, time
+batch, workers, fail = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
+def say(**line): os.write(int(os.environ["STOKER_REPORT_FD"]), (json.dumps(line) + "\n").encode())
+say(event="hello")
+if fail and batch >= 128:
+    if fail == "segv": os.kill(os.getpid(), 11)
+    if fail == "oom": sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.")
+    if fail == "hip": sys.exit("torch.AcceleratorError: HIP error: an illegal memory access was encountered\nSearch for `hipErrorIllegalAddress' in the docs")
+    if fail == "python": raise NameError("name 'lodaer' is not defined")
+rate = 100 * min(workers + 1, 4) * batch / (batch + 8)
+for block in range(6):
+    time.sleep(0.002)
+    say(event="block", steps=5, samples=5 * batch, seconds=5 * batch / rate * (1 + 0.002 * (block % 3 - 1)), warmup=block == 0)
+say(event="done")
+"""
+GRID = ["--grid", "batch_size=32,64,128", "--grid", "num_workers=0,1,2,3,4"]
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    return ["--steps-from", "reports", "--", sys.executable, "job.py", "{batch_size}", "{num_workers}"]
+
+
+def answer(done):
+    assert done.returncode in (0, 1, 130), done.stderr
+    return json.loads(done.stdout)
+
+
+def rows_of(folder):
+    with open(folder / "results.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_grid_is_run_point_by_point_and_the_cheapest_that_is_as_good_is_chosen(stoker, job, tmp_path):
+    found = answer(stoker("tune", "--search", "grid", *GRID, "--out", "run", "--json", *job))
+    assert (found["points"], found["ok"], found["failures"]) == (15, 15, {})
+    assert found["chosen"]["knobs"]["num_workers"] == "3" and found["best"]["knobs"]["batch_size"] == "128"
+    rows = rows_of(tmp_path / "run")
+    assert [row["trial"] for row in rows] == [str(number) for number in range(1, 16)]
+    assert list(rows[0])[:4] == ["trial", "status", "batch_size", "num_workers"]
+    assert all(row["status"] == "ok" and float(row["ci_low"]) <= float(row["images_per_s"]) <= float(row["ci_high"]) for row in rows)
+    for name in ("config.json", "results.json", "report.md", "trials/0001/config.json", "trials/0001/steps.jsonl", "trials/0015/stderr"):
+        assert (tmp_path / "run" / name).exists(), name
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["grid"]["batch_size"] == ["32", "64", "128"]
+
+
+def test_auto_comes_to_as_good_a_choice_with_fewer_trials(stoker, job, tmp_path):
+    found = answer(stoker("tune", *GRID, "--out", "run", "--json", *job))
+    ran = [row for row in rows_of(tmp_path / "run") if row["status"] == "ok"]
+    best = 100 * 4 * 128 / 136
+    assert found["chosen"]["images_per_s"] >= 0.95 * best
+    assert len({(row["batch_size"], row["num_workers"]) for row in ran}) < 15
+
+
+@pytest.mark.parametrize("fail, status", [("segv", "runtime_fault"), ("oom", "oom_device"), ("hip", "runtime_fault")])
+def test_points_that_fail_are_named_and_do_not_end_the_search(stoker, job, tmp_path, fail, status):
+    found = answer(stoker("tune", "--search", "grid", *GRID, "--out", "run", "--json", *job, fail))
+    assert found["failures"].keys() <= {status, "pruned"} and found["failures"][status] >= 1
+    assert found["ok"] == 10 and found["chosen"]["knobs"]["batch_size"] in ("32", "64")
+
+
+def test_a_mistake_in_the_job_ends_the_search_at_once_and_is_shown(stoker, job, tmp_path):
+    done = stoker("tune", "--search", "grid", "--grid", "batch_size=128,256", "--grid", "num_workers=1", "--out", "run", *job, "python")
+    assert done.returncode == 2 and "name 'lodaer' is not defined" in done.stderr and "run/trials/0001" in done.stderr
+    assert len(rows_of(tmp_path / "run")) == 1
+
+
+def test_a_killed_tuner_goes_on_where_it_was(binary, environment, stoker, job, tmp_path):
+    words = ["tune", "--search", "grid", *GRID, "--json"]
+    process = subprocess.Popen([binary, *words, "--out", "run", *job], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 60
+    while not (tmp_path / "run" / "results.csv").exists() or len(rows_of(tmp_path / "run")) < 3:
+        assert time.time() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    before = rows_of(tmp_path / "run")
+    with open(tmp_path / "run" / "results.csv", "a") as file:
+        file.write("99,ok,3")  # a row that was cut short
+    found = answer(stoker(*words, "--resume", "run", *job))
+    after = rows_of(tmp_path / "run")
+    assert after[:len(before)] == before and len(after) == 15 == found["ok"]
+    assert len({(row["batch_size"], row["num_workers"]) for row in after}) == 15
+
+
+def test_ctrl_c_leaves_a_valid_partial_report(binary, environment, job, tmp_path):
+    process = subprocess.Popen([binary, "tune", "--search", "grid", *GRID, "--json", "--out", "run", *job], cwd=tmp_path, env=environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    deadline = time.time() + 60
+    while not (tmp_path / "run" / "results.csv").exists() or len(rows_of(tmp_path / "run")) < 2:
+        assert time.time() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=60)[0]
+    assert process.returncode == 130 and "--resume run" in json.loads(out)["unfinished"]
+    assert (tmp_path / "run" / "report.md").exists()
+
+
+def test_another_experiments_folder_is_refused(stoker, job, tmp_path):
+    assert stoker("tune", "--search", "grid", "--grid", "batch_size=32", "--grid", "num_workers=1", "--out", "run", *job).returncode == 0
+    done = stoker("tune", "--search", "grid", "--grid", "batch_size=64", "--grid", "num_workers=1", "--resume", "run", *job)
+    assert done.returncode == 2 and "another experiment (`grid` differ)" in done.stderr
+    done = stoker("tune", "--search", "grid", "--grid", "batch_size=32", "--grid", "num_workers=1", "--out", "run", *job)
+    assert done.returncode == 2 and "is not empty" in done.stderr
+
+
+def test_our_own_loader_is_tuned_in_processes_of_its_own(stoker, sounds, tmp_path):
+    found = answer(stoker("tune", "data", "--transform", "pad:800", "--grid", "num_workers=0,1", "--grid", "batch_size=4,8", "--search", "grid",
+                          "--bench-steps", "4", "--out", "run", "--json", "--apply", "best.json"))
+    assert found["ok"] == 4 and found["chosen"]["images_per_s"] > 0 and found["chosen"]["verdict"]
+    assert json.loads((tmp_path / "best.json").read_text()).keys() == {"batch_size", "num_workers"}
+
+
+def test_templates_get_the_knobs_of_each_trial(stoker, tmp_path):
+    (tmp_path / "train.yaml").write_text("training:\n  workers: {num_workers}\n  other: {kept}\n")
+    (tmp_path / "job.py").write_text("import os,sys\ntext = open(sys.argv[1]).read()\nassert '{kept}' in text\nn = int(text.split('workers: ')[1].split()[0])\n"
+                                     "for i in range(20): print(f'rate {100 * n}', flush=True)\n")
+    found = answer(stoker("tune", "--search", "grid", "--grid", "num_workers=1,2", "--template", "train.yaml", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1",
+                          "--out", "run", "--json", "--", sys.executable, "job.py", "{template}"))
+    assert found["ok"] == 2 and found["best"]["images_per_s"] == 200
+
+
+def test_case_a_comes_out_as_its_team_found_it(stoker):
+    found = answer(stoker("tune", "--replay", CASE_A, "--json"))
+    assert (found["points"], found["ok"], found["knee"]) == (72, 50, 8)
+    assert found["best"]["knobs"]["num_workers"] == "24" and found["best"]["images_per_s"] == 502.84
+    chosen = found["chosen"]["knobs"]
+    assert (chosen["num_workers"], chosen["batch_size"], chosen["pin_memory"].lower()) == ("8", "32", "true")
+    assert found["failures"] == {"runtime_fault": 22}
+
+
+@pytest.mark.parametrize("words, says", [
+    (["data", "--grid", "num_wokers=1,2"], "did you mean `num_workers`?"),
+    (["--", "true"], "there is no knob to tune"),
+    (["--grid", "lr=1,2", "--", "true"], "nothing in the command takes `lr`"),
+    (["--grid", "lr=", "--", "true", "{lr}"], "lr"),
+    (["--grid", "lr=1", "--search", "best", "--", "true", "{lr}"], "`--search` is auto or grid"),
+    (["--grid", "lr=1", "--", "/no/such/program", "{lr}"], "/no/such/program"),
+    (["--replay", "nothing.csv"], "nothing.csv"),
+])
+def test_wrong_use_is_one_sentence(stoker, sounds, words, says):
+    done = stoker("tune", *words)
+    assert done.returncode == 2 and done.stderr.count("error: ") == 1 and says in done.stderr, done.stderr
+
+
+def test_dry_run_prints_the_points_and_runs_nothing(stoker, job, tmp_path):
+    done = stoker("tune", *GRID, "--dry-run", *job)
+    assert done.returncode == 0 and done.stdout.count("num_workers=") == 15 and not (tmp_path / "runs").exists()
