@@ -5,8 +5,8 @@
 //   2. workers: while the step waits for data, so many more that they should suffice; else leave them
 //   3. batch: two sizes give a line for the time of a step, and it the sizes worth trying; not while data is the limit
 //   4. other knobs, along their values while that helps; then again from 2 until nothing changes
-//   5. race: those within 4 % of the best, interleaved in random order, until they can be told apart or are as good
-//   6. fewer workers than the best has, while that is within the tolerance
+//   5. race: those within 5 % of the best, interleaved in random order, until they can be told apart or are as good
+//   6. half as many workers, and again, while that is within the tolerance
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,8 +25,8 @@ namespace {
 constexpr double kWaits = 0.02;      // share of the step spent waiting from which on data is the limit
 constexpr double kWaitsMuch = 0.15;  // from which on neither batch nor pinning can matter
 constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
-constexpr double kRaced = 0.06;      // behind the best
-constexpr std::size_t kRacers = 4, kRounds = 4;
+constexpr double kRaced = 0.05;      // behind the best
+constexpr std::size_t kRacers = 4, kRounds = 5;
 constexpr double kPriorNoise = 0.02;  // of a trial's rate, until repeats tell; counts like
 constexpr double kPriorDegrees = 3;   // so many repeats
 
@@ -108,14 +108,15 @@ class AutoSearch final : public Search {
     return known;
   }
 
-  Known measure(const Place& place, std::string_view why) {
+  // A fault is repeated once, unless `repeats` is false: then it counts as it stands until somebody asks again.
+  Known measure(const Place& place, std::string_view why, bool repeats = true) {
     const Point point = space_.point(place);
     const std::vector<Row>& rows = space_.rows_of(point);
     if (rows.empty()) {
       if (space_.excluded(point)) return {};
       throw Wanted{{.point = point, .why = std::string(why)}};
     }
-    if (rows.size() == 1 && is_fault(rows[0].status)) {
+    if (repeats && rows.size() == 1 && is_fault(rows[0].status)) {
       throw Wanted{{.point = point, .why = "again after a fault", .repeat = true}};
     }
     seen_.insert(place);
@@ -123,8 +124,8 @@ class AutoSearch final : public Search {
   }
 
   // Measures, and goes there if it is faster.
-  Known visit(const Place& place, std::string_view why) {
-    const Known here = measure(place, why);
+  Known visit(const Place& place, std::string_view why, bool repeats = true) {
+    const Known here = measure(place, why, repeats);
     if (here.is_ok && (!is_found_ || here.rate > best_.rate)) {
       is_found_ = true;
       best_ = here;
@@ -284,7 +285,7 @@ class AutoSearch final : public Search {
       if (!to) return look_around_faults(line);
       if (is_tried(moved(at_, axis, *to))) return;
       const Place next = moved(at_, axis, *to);
-      const Known there = visit(next, line ? "batch by the line" : "a second batch size");
+      const Known there = visit(next, line ? "batch by the line" : "a second batch size", false);
       // It could be faster, were it fed.
       if (there.is_ok && there.waits.value_or(0) >= kWaits && there.seconds &&
           number(axis, *to) / *there.seconds > best_.rate * (1 + options_.tolerance)) {
@@ -315,6 +316,7 @@ class AutoSearch final : public Search {
         std::min(best_.rate, line->rate(number(*batch_, at_[*batch_]), 0)) * (1 + 2 * options_.tolerance);
     for (std::size_t b = count(*batch_); b-- > 0;) {
       if (line->rate(number(*batch_, b), 0) < enough || !is_faulty_size(b) || is_unstable_size(b)) continue;
+      if (seen_.contains(moved(at_, *batch_, b))) visit(moved(at_, *batch_, b), "again");
       for (const std::size_t w : {at_[*workers_] - 1, at_[*workers_] + 1}) {  // below 0 is beyond the last
         if (w >= count(*workers_) || loads_in_the_step(w) || !is_faulty_size(b)) continue;
         Place place = moved(at_, *batch_, b);
@@ -450,18 +452,19 @@ class AutoSearch final : public Search {
     Place place = place_of(all.front().point);
     const double enough = all.front().log_rate + std::log(1 - options_.tolerance);
     if (known(space_.rows_of(all.front().point)).waits.value_or(0) >= kWaits) return;
+    std::optional<Point> fewest;
     while (place[*workers_] > 0) {
       const double half = number(*workers_, place[*workers_]) / 2;
       std::size_t index = place[*workers_] - 1;
       while (index > 0 && number(*workers_, index) > half) --index;
-      if (loads_in_the_step(index)) return;
+      if (loads_in_the_step(index)) break;
       place[*workers_] = index;
       const Known there = measure(place, "fewer workers");
-      if (!there.is_ok || std::log(there.rate) < enough) return;
-      const Point point = space_.point(place);
-      const std::vector<Row>& rows = space_.rows_of(point);
-      if (rows.size() < 2) throw Wanted{{.point = point, .why = "fewer workers, again", .repeat = true}};
-      if ((std::log(there.rate) + std::log(rows[1].images_per_s.value_or(1e-9))) / 2 < enough) return;
+      if (!there.is_ok || std::log(there.rate) < enough) break;
+      fewest = space_.point(place);
+    }
+    if (fewest && space_.rows_of(*fewest).size() < 2) {
+      throw Wanted{{.point = *fewest, .why = "fewer workers, again", .repeat = true}};
     }
   }
 
