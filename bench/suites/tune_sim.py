@@ -8,6 +8,7 @@ from contest import ROOT, plain_table
 
 GRIDS = 1500
 NAMES = {"exhaustive": "every point once, the highest rate", "auto": "--search auto, its fastest", "auto_cheapest": "--search auto, what it chooses",
+         "auto_tried": "--search auto, the truly best of what it tried",
          "random": "random points for the same time, the highest rate"}
 TITLES = {"worker_side": "tune-sim, the workers' own rates are known", "consumer_side": "tune-sim, only the consumer's clock is known"}
 
