@@ -159,6 +159,12 @@ void Loader::Engine::refuse_after_fork() const {
               "make the loader in the process that uses it (after fork, or with the `spawn` start method)");
 }
 
+// storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
+bool Loader::Engine::reads_direct() const noexcept {
+  const storage::Source* const source = dataset_->size() > 0 ? dataset_->extent(0).source : nullptr;
+  return source != nullptr ? source->is_direct() : options_.storage == storage::Storage::direct;
+}
+
 std::uint64_t Loader::Engine::slab_bytes_for(std::uint64_t length) const noexcept {
   return os::Arena::rounded(lay_out(recipe_, options_.batch_size, length).total);
 }
@@ -206,7 +212,7 @@ void Loader::Engine::divide_memory(bool sweeps) {
   const std::uint64_t batch = std::min<std::uint64_t>(options_.batch_size, count);
   const std::uint64_t workers = static_cast<std::uint64_t>(max_workers_);
   // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
-  const bool direct = options_.storage == storage::Storage::direct;
+  const bool direct = reads_direct();
   const auto on_ring = [&](std::uint64_t bytes) {
     return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
   };
@@ -433,7 +439,9 @@ void Loader::Engine::start_threads() {
   started_ = true;
 
   std::string reason;
-  storage::FetcherOptions fetcher{.storage = ram_ ? storage::Storage::buffered : options_.storage,
+  storage::FetcherOptions fetcher{.storage = reads_direct() ? storage::Storage::direct
+                                             : ram_         ? storage::Storage::buffered
+                                                            : options_.storage,
                                   .depth = options_.io_depth,
                                   .io_batch = options_.io_batch};
   auto first = storage::make_fetcher(fetcher, &reason);

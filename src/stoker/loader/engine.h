@@ -88,6 +88,7 @@ class Loader::Engine {
   void choose_blocks();
   void divide_memory(bool sweeps);
   std::uint64_t usual_bytes() const noexcept;
+  bool reads_direct() const noexcept;
   std::uint64_t wanted_sweep(std::uint64_t row) const noexcept;
   void share_among_sweeps(std::uint64_t wanted, std::uint64_t batch_bytes);
   std::uint64_t choose_seek_step(std::uint64_t room);

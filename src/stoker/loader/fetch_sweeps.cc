@@ -34,8 +34,10 @@ bool Loader::Engine::extend(Sweep& sweep) {
       if (window != sweep.window || (pending.epoch != sweep.epoch && window_rows_ != 0)) return true;
       const std::uint64_t index = plan_order_->sample(position);
       const dataset::Extent extent = dataset_->extent(index);
-      const bool too_large = !sweep.could_hold(extent);
-      if (!too_large && !sweep.has_room(extent, sweep_most_)) return true;
+      const codec::Bytes held = resident(index, extent);
+      const bool too_large = held.empty() && !sweep.could_hold(extent);
+      const bool fits = too_large || (!held.empty() && sweep.is_empty()) || sweep.has_room(extent, sweep_most_);
+      if (!fits) return true;
       if (unit == nullptr || unit->rows == unit_rows_) {
         unit = take_unit(pending);
         if (unit == nullptr) return false;
@@ -46,9 +48,11 @@ bool Loader::Engine::extend(Sweep& sweep) {
       pending.rows[plan_row_].index = index;
       pending.rows[plan_row_].valid = plan_row_ < pending.range.valid;
       const std::uint32_t row = unit->rows++;
-      unit->bytes[row] = {};
+      unit->bytes[row] = held;
       unit->faults[row] = {};
-      if (too_large) {
+      if (!held.empty()) {
+        sweep.skip(extent);
+      } else if (too_large) {
         unit->faults[row].too_large = true;
         unit->faults[row].actual_bytes = extent.bytes;
         unit->has_fault = true;
@@ -98,6 +102,11 @@ bool Loader::Engine::submit_sweeps(IoThread& self) {
       self.sweep = claim_sweep();
       if (self.sweep == nullptr) return false;
       for (Unit* const unit : self.sweep->units) {
+        for (std::uint32_t row = 0; row < unit->rows; ++row) {
+          if (unit->bytes[row].empty()) continue;  // not in memory before
+          self.counters.items.add(1);
+          self.counters.bytes.add(static_cast<std::int64_t>(unit->bytes[row].size()));
+        }
         if (unit->reads_left == 0) read_finished(*unit, measure::now_ns());
       }
     }

@@ -31,7 +31,7 @@ void Sweep::clear() noexcept {
 }
 
 bool Sweep::has_room(const dataset::Extent& extent, std::uint64_t most) const noexcept {
-  if (pieces.empty()) return could_hold(extent);
+  if (used_ == 0) return could_hold(extent);
   const std::uint64_t need = used_ + blocks_of(extent.offset, extent.bytes);
   return need <= std::min<std::uint64_t>(most, arena_.size());
 }
@@ -45,11 +45,15 @@ void Sweep::add(Unit& unit, std::uint32_t row, const dataset::Extent& extent) {
   used_ += blocks_of(extent.offset, extent.bytes);
 }
 
+void Sweep::skip(const dataset::Extent& extent) noexcept {
+  used_ += blocks_of(extent.offset, extent.bytes);
+}
+
 void Sweep::arrange() {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::tie(a.extent.source, a.extent.offset) < std::tie(b.extent.source, b.extent.offset);
   });
-  std::uint64_t spare = arena_.size() - used_;  // what gaps may take
+  std::uint64_t spare = arena_.size() - std::min<std::uint64_t>(used_, arena_.size());  // what gaps may take
   for (std::uint32_t i = 0; i < pieces.size(); ++i) {
     const dataset::Extent& extent = pieces[i].extent;
     const std::uint64_t end = extent.offset + extent.bytes;

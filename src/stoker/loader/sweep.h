@@ -38,7 +38,8 @@ struct Sweep {
   bool has_room(const dataset::Extent& extent, std::uint64_t most) const noexcept;
   bool could_hold(const dataset::Extent& extent) const noexcept;
   void add(Unit& unit, std::uint32_t row, const dataset::Extent& extent);
-  void arrange();  // sorts the pieces and makes the reads
+  void skip(const dataset::Extent& extent) noexcept;  // in memory already: counts, so that sweeps stay of one size
+  void arrange();                                     // sorts the pieces and makes the reads
 
   // Rows that are mixed with each other only belong to one window; a sweep ends with it.
   std::uint64_t epoch = 0, window = 0;

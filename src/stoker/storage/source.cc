@@ -123,12 +123,12 @@ std::unique_ptr<Source> open_source(std::string_view address, Storage storage) {
   const std::string path(address);
   switch (storage) {
     case Storage::direct:
+    case Storage::ram:
       if (std::unique_ptr<Source> source = open_direct_source(path)) return source;
       break;
     case Storage::mmap:
       return std::make_unique<MmapSource>(path);
     case Storage::buffered:
-    case Storage::ram:
     case Storage::automatic:
       break;
   }

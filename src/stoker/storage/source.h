@@ -16,7 +16,7 @@ enum class Storage : std::uint8_t {
   buffered,   // through the page cache
   direct,     // O_DIRECT + io_uring, past the page cache
   mmap,       // mapped
-  ram,        // read once and kept in memory, as far as it fits: see ram_store.h; sources and files open buffered
+  ram,        // read once and kept in memory, as far as it fits: see ram_store.h; sources open direct, files buffered
   automatic,  // "auto": chosen by size and memory
 };
 
