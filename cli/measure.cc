@@ -36,8 +36,11 @@ struct Finding {
 
 std::string to_text(const Finding& finding, const Terminal& terminal) {
   const Answer& answer = finding.answer;
-  std::string out = fmt::format("{} {}\n", terminal.paint(Paint::bold, "stoker:"), measure::headline(answer));
-  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 9, text); };
+  std::string out =
+      fmt::format("{} {}\n", terminal.paint(Paint::bold, "stoker:"), printable(measure::headline(answer)));
+  const auto row = [&](std::string_view label, std::string_view text) {
+    out += labelled(terminal, label, 9, printable(text));
+  };
   if (answer.main) {
     const measure::LoaderAnswer& main = answer.loaders[*answer.main];
     if (answer.steps.steps > 0)
@@ -62,7 +65,7 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
   for (const std::string& why : answer.why) row("why", why);
   for (const std::string& advice : answer.advice) row("try", advice);
   for (const std::string& note : answer.notes) row("note", note);
-  return printable(out);
+  return out;
 }
 
 ordered_json to_json(const Finding& finding) {
@@ -170,13 +173,15 @@ int watch(const Arguments& arguments, const Face& face) {
     answer(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
     return 0;
   }
-  std::string out = fmt::format("{} {}\n", face.out.paint(Paint::bold, "stoker:"), found.headline);
-  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(face.out, label, 9, text); };
+  std::string out = fmt::format("{} {}\n", face.out.paint(Paint::bold, "stoker:"), printable(found.headline));
+  const auto row = [&](std::string_view label, std::string_view text) {
+    out += labelled(face.out, label, 9, printable(text));
+  };
   row("host", measure::host_line(facts));
   for (const std::string& why : found.why) row("why", why);
   for (const std::string& advice : found.advice) row("try", advice);
   for (const std::string& note : found.notes) row("note", note);
-  answer(printable(out));
+  answer(out);
   return 0;
 }
 
@@ -212,9 +217,13 @@ int run_measure(const Arguments& arguments) {
     next_line = now + every;
     say(so_far(measure::answer(job, measure::offer_of(host.facts()))));
   };
+  const std::int64_t began = measure::now_ns();
   options.after_steps = [&] {
     said = true;
-    output.give(find({}), job);
+    measure::Launched so_far;
+    so_far.stopped = options.stop;
+    so_far.seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
+    output.give(find(so_far), job);
   };
   options.no_loader = [&] {
     say(fmt::format("note: no loader was seen in {}; {}\n", format_duration(options.patience),

@@ -100,8 +100,8 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
                     format_rate(static_cast<double>(report.written_bytes) / 1e6 / std::max(1e-9, report.seconds))));
   }
   if (report.seek_bytes > 0)
-    row("seek index",
-        fmt::format("of {}, {}", count_of(report.seek_files, "JPEG file"), format_bytes(report.seek_bytes)));
+    row("seek",
+        fmt::format("index of {}, {}", count_of(report.seek_files, "JPEG file"), format_bytes(report.seek_bytes)));
   if (!report.skipped.empty()) {
     row("skipped", fmt::format("{}; pack.json names all", count_of(report.skipped.size(), "bad sample")));
     for (std::size_t i = 0; i < std::min(kNamed, report.skipped.size()); ++i)

@@ -14,6 +14,7 @@
 #include "stoker/base/version.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
+#include "stoker/tune/blocks.h"
 #include "stoker/tune/results_csv.h"
 #include "stoker/tune/template.h"
 #include "stoker/tune/tuner.h"
@@ -29,6 +30,8 @@ namespace {
 
 using nlohmann::ordered_json;
 using tune::Point;
+
+constexpr std::string_view kConfigSchema = "stoker.tune.config/1";
 
 // Knobs of our own loader, as flags of `stoker load`.
 constexpr std::string_view kLoaderKnobs[] = {
@@ -108,20 +111,20 @@ tune::Grid make_grid(const Arguments& arguments, const Target& target) {
   return grid;
 }
 
-tune::StepsFrom steps_from(const Arguments& arguments, const Target& target) {
-  const std::string word = arguments.text("--steps-from");
+tune::StepsFrom steps_from(const ordered_json& config, const Target& target) {
+  const std::string word = config.at("steps_from").get<std::string>();
   if (word == "reports" || (word == "auto" && target.is_ours())) return tune::StepsFrom::reports;
-  if (word == "output" || (word == "auto" && arguments.has("--rate-regex"))) return tune::StepsFrom::output;
+  if (word == "output" || (word == "auto" && config.at("rate_regex").is_string())) return tune::StepsFrom::output;
   if (word == "hook" || word == "auto") return tune::StepsFrom::hook;
   throw Error(ErrorKind::usage, fmt::format("`--steps-from` is auto, hook, output or reports, not `{}`", word));
 }
 
 std::vector<std::string> command_for(const Target& target, const Point& point, const std::string& folder,
-                                     const Arguments& arguments) {
+                                     const ordered_json& config) {
   if (target.is_ours()) {
     std::vector<std::string> command = {own_program(), "load", target.address, "--quiet"};
     command.insert(command.end(), target.passed.begin(), target.passed.end());
-    bool shuffled = arguments.is_on("--shuffle").value_or(true);
+    bool shuffled = config.at("shuffle").get<bool>();
     for (const auto& [knob, value] : point) {
       if (knob == "shuffle") {
         shuffled = false;
@@ -133,9 +136,9 @@ std::vector<std::string> command_for(const Target& target, const Point& point, c
       command.push_back(value);
     }
     if (shuffled) command.push_back("--shuffle");
-    for (const char* flag : {"--warmup-steps", "--bench-steps"}) {
-      command.push_back(flag);
-      command.push_back(arguments.text(flag));
+    for (const char* knob : {"warmup_steps", "bench_steps"}) {
+      command.push_back(flag_of(knob));
+      command.push_back(std::to_string(config.at(knob).get<std::uint64_t>()));
     }
     return command;
   }
@@ -158,7 +161,7 @@ ordered_json config_of(const Arguments& arguments, const Target& target, const t
   const auto text_or_null = [&](const char* flag) {
     return arguments.has(flag) ? ordered_json(arguments.text(flag)) : ordered_json(nullptr);
   };
-  ordered_json config = {{"schema", "stoker.tune.config/1"}, {"stoker_version", kVersion}};
+  ordered_json config = {{"schema", kConfigSchema}, {"stoker_version", kVersion}};
   config["source"] = target.is_ours() ? ordered_json(target.address) : ordered_json(nullptr);
   config["command"] = target.is_ours() ? ordered_json(nullptr) : ordered_json(target.command);
   config["flags"] = target.passed;
@@ -166,7 +169,10 @@ ordered_json config_of(const Arguments& arguments, const Target& target, const t
   config["subset_size"] = text_or_null("--subset");
   config["subset_seed"] = text_or_null("--subset-seed");
   config["inflation_factor"] = text_or_null("--inflate");
+  config["shuffle"] = arguments.is_on("--shuffle").value_or(true);
   config["search"] = arguments.text("--search");
+  config["steps_from"] = arguments.text("--steps-from");
+  config["rate_regex"] = text_or_null("--rate-regex");
   config["effective_batch"] = text_or_null("--effective-batch");
   config["warmup_steps"] = arguments.count("--warmup-steps");
   config["bench_steps"] = arguments.count("--bench-steps", 1);
@@ -189,15 +195,18 @@ std::string new_folder() {
   return path;
 }
 
+std::string settings_format(const std::string& file) {
+  const std::string extension = std::filesystem::path(file).extension().string();
+  if (extension == ".yaml" || extension == ".yml") return "yaml";
+  if (extension == ".py") return "python";
+  if (extension == ".json") return "json";
+  throw Error(ErrorKind::usage, fmt::format("`--apply` writes .json, .yaml or .py, not `{}`", file));
+}
+
 int finish(const Arguments& arguments, const Face& face, TuneReport& report) {
-  if (arguments.has("--apply") && report.choice.chosen) {
+  if (arguments.has("--apply") && report.choice.chosen && report.unfinished.empty()) {
     const std::string file = arguments.text("--apply");
-    require_free(file, arguments.has("--force"), "--apply");
-    const std::string extension = std::filesystem::path(file).extension().string();
-    const std::string format = extension == ".yaml" || extension == ".yml" ? "yaml"
-                               : extension == ".py"                        ? "python"
-                                                                           : "json";
-    write_whole(file, as_settings(report.rows[*report.choice.chosen].knobs, format));
+    write_whole(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
     report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
   }
   answer(face.json ? to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
@@ -209,6 +218,10 @@ int replay(const Arguments& arguments, const Face& face) {
   const std::string file = arguments.text("--replay");
   tune::ColumnMap columns;
   for (const std::string& text : arguments.all("--map")) tune::add_column(columns, text);
+  if (arguments.has("--apply")) {
+    require_free(arguments.text("--apply"), arguments.has("--force"), "--apply");
+    (void)settings_format(arguments.text("--apply"));
+  }
   tune::Results results = tune::read_results(read_text(file), file, columns);
   TuneReport report;
   report.target = fmt::format("recorded rows of `{}`", file);
@@ -224,7 +237,13 @@ Target make_target(const Arguments& arguments) {
   Target target;
   target.command = arguments.command();
   target.template_file = arguments.text("--template");
-  if (!target.is_ours()) return target;
+  if (!target.is_ours()) {
+    if (!arguments.operands().empty()) {
+      throw Error(ErrorKind::usage, fmt::format("`{}` and a command behind `--` are two targets", arguments.operand()),
+                  "give one of the two");
+    }
+    return target;
+  }
   target.address = arguments.operand();
   for (const std::string_view flag : kPassedOn) {
     const std::string name = flag == "--color-mode" ? "--color" : std::string(flag);
@@ -235,19 +254,79 @@ Target make_target(const Arguments& arguments) {
   return target;
 }
 
+// What an earlier run was: a run that is resumed need not be described again.
+ordered_json config_of_before(const std::string& folder) {
+  const std::string file = folder + "/config.json";
+  if (!exists(file)) {
+    throw Error(ErrorKind::not_found, fmt::format("cannot resume `{}`: it has no config.json", folder),
+                "give the folder that an earlier `stoker tune` named");
+  }
+  ordered_json config = ordered_json::parse(read_text(file), nullptr, false);
+  if (!config.is_object() || config.value("schema", "") != kConfigSchema || !config.contains("grid")) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("cannot resume `{}`: its config.json is not one of `stoker tune`", folder));
+  }
+  return config;
+}
+
+Target target_of(const ordered_json& config) {
+  Target target;
+  if (config.at("source").is_string()) target.address = config.at("source").get<std::string>();
+  if (config.at("command").is_array()) target.command = config.at("command").get<std::vector<std::string>>();
+  if (config.at("template").is_string()) target.template_file = config.at("template").get<std::string>();
+  target.passed = config.at("flags").get<std::vector<std::string>>();
+  return target;
+}
+
+tune::Grid grid_of(const ordered_json& config) {
+  tune::Grid grid;
+  for (const auto& [knob, values] : config.at("grid").items()) {
+    std::string text = knob + "=";
+    for (const auto& value : values) text += (text.back() == '=' ? "" : ",") + value.get<std::string>();
+    grid.add(text);
+  }
+  return grid;
+}
+
+// What would fail only after the search, or only in its first trial.
+void check_first(const Arguments& arguments, const Target& target, const ordered_json& config) {
+  if (arguments.has("--apply")) {
+    require_free(arguments.text("--apply"), arguments.has("--force"), "--apply");
+    (void)settings_format(arguments.text("--apply"));
+  }
+  (void)arguments.duration("--deadline");
+  (void)steps_from(config, target);
+  if (config.at("rate_regex").is_string()) tune::RateReader(config.at("rate_regex").get<std::string>(), 1);
+  if (target.is_ours() && target.address.find('{') == std::string::npos && !exists(target.address)) {
+    throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", target.address));
+  }
+}
+
 int run(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   if (arguments.has("--replay")) return replay(arguments, face);
-  const Target target = make_target(arguments);
-  const tune::Grid grid = make_grid(arguments, target);
+  const bool resumes = arguments.has("--resume");
+  const bool described = !arguments.operands().empty() || !arguments.command().empty();
+  ordered_json config;
+  if (resumes && !described) {
+    config = config_of_before(arguments.text("--resume"));
+  } else {
+    const Target wanted = make_target(arguments);
+    config = config_of(arguments, wanted, make_grid(arguments, wanted));
+  }
+  const Target target = target_of(config);
+  const tune::Grid grid = grid_of(config);
+  check_first(arguments, target, config);
   tune::SearchOptions searching;
   searching.grid = grid;
   searching.limits.cores = os::effective_cores().available;
   searching.limits.host_bytes =
       arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes;
   if (arguments.has("--device-memory-limit")) searching.limits.device_bytes = arguments.bytes("--device-memory-limit");
-  if (arguments.has("--effective-batch")) searching.effective_batch = arguments.number("--effective-batch", 1);
-  const std::string how = arguments.text("--search");
+  if (config.at("effective_batch").is_string()) {
+    searching.effective_batch = tune::number_of(config.at("effective_batch").get<std::string>());
+  }
+  const std::string how = config.at("search").get<std::string>();
   if (how != "auto" && how != "grid") {
     throw Error(ErrorKind::usage, fmt::format("`--search` is auto or grid, not `{}`", how));
   }
@@ -259,7 +338,6 @@ int run(const Arguments& arguments) {
     return 0;
   }
 
-  const ordered_json config = config_of(arguments, target, grid);
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
@@ -267,15 +345,15 @@ int run(const Arguments& arguments) {
   tune::TunerOptions options;
   if (arguments.has("--time-limit")) options.time_limit = arguments.duration("--time-limit");
   options.interrupted = interrupted;
-  const tune::StepsFrom from = steps_from(arguments, target);
+  const tune::StepsFrom from = steps_from(config, target);
   options.trial = [&](const Point& point, const std::string& place) {
     tune::TrialOptions trial;
-    trial.command = command_for(target, point, place, arguments);
+    trial.command = command_for(target, point, place, config);
     trial.steps_from = from;
-    trial.rate_regex = arguments.text("--rate-regex");
+    if (config.at("rate_regex").is_string()) trial.rate_regex = config.at("rate_regex").get<std::string>();
     trial.batch_size = tune::number_of(point, "batch_size").value_or(0);
-    trial.warmup_steps = arguments.count("--warmup-steps");
-    trial.bench_steps = arguments.count("--bench-steps", 1);
+    trial.warmup_steps = config.at("warmup_steps").get<std::uint64_t>();
+    trial.bench_steps = config.at("bench_steps").get<std::uint64_t>();
     trial.deadline = arguments.duration("--deadline");
     trial.memory_limit =
         arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes / 20 * 19;

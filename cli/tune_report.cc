@@ -28,10 +28,28 @@ std::string rate_text(const Row& row) {
   return text;
 }
 
+// Of all runs of one point: the mean of its rates, and the widest interval.
+Row mean_of(const TuneReport& report, const Row& row) {
+  Row mean = row;
+  double sum = 0, half = 0;
+  std::size_t count = 0;
+  for (const Row& other : report.rows) {
+    if (other.knobs != row.knobs || !other.ok()) continue;
+    sum += *other.images_per_s;
+    if (other.ci_low && other.ci_high) half = std::max(half, (*other.ci_high - *other.ci_low) / 2);
+    ++count;
+  }
+  if (count < 2) return mean;
+  mean.images_per_s = sum / static_cast<double>(count);
+  mean.ci_low = *mean.images_per_s - half / std::sqrt(static_cast<double>(count));
+  mean.ci_high = *mean.images_per_s + half / std::sqrt(static_cast<double>(count));
+  return mean;
+}
+
 // Best rate of each pair of values of two knobs, with a letter for how the others ended.
 std::string heat_map(const TuneReport& report, std::string_view down, std::string_view across) {
   std::vector<std::string> rows_of, columns;
-  std::map<std::pair<std::string, std::string>, const Row*> cells;
+  std::map<std::pair<std::string, std::string>, Row> cells;
   const auto note = [](std::vector<std::string>& list, const std::string& word) {
     if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
   };
@@ -40,8 +58,11 @@ std::string heat_map(const TuneReport& report, std::string_view down, std::strin
     if (d == row.knobs.end() || a == row.knobs.end()) return "";
     note(rows_of, d->second);
     note(columns, a->second);
-    const Row*& cell = cells[{d->second, a->second}];
-    if (cell == nullptr || (row.ok() && (!cell->ok() || *row.images_per_s > *cell->images_per_s))) cell = &row;
+    const Row mean = mean_of(report, row);
+    const auto [cell, is_new] = cells.try_emplace({d->second, a->second}, mean);
+    if (!is_new && mean.ok() && (!cell->second.ok() || *mean.images_per_s > *cell->second.images_per_s)) {
+      cell->second = mean;
+    }
   }
   if (rows_of.size() < 2 || columns.size() < 2) return "";
   const auto by_number = [](const std::string& a, const std::string& b) {
@@ -56,10 +77,10 @@ std::string heat_map(const TuneReport& report, std::string_view down, std::strin
     lines.push_back({word});
     for (const std::string& column : columns) {
       const auto cell = cells.find({word, column});
-      lines.back().push_back(cell == cells.end()                      ? "."
-                             : cell->second->ok()                     ? format_rate(*cell->second->images_per_s)
-                             : cell->second->status == Status::pruned ? "."
-                                                                      : std::string(name(cell->second->status)));
+      lines.back().push_back(cell == cells.end()                     ? "."
+                             : cell->second.ok()                     ? format_rate(*cell->second.images_per_s)
+                             : cell->second.status == Status::pruned ? "."
+                                                                     : std::string(name(cell->second.status)));
     }
   }
   return table(lines, "  ");
@@ -71,6 +92,14 @@ std::string failures_text(const tune::Choice& choice) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(status));
   }
   return text;
+}
+
+std::size_t tried(const tune::Choice& choice) {
+  std::size_t count = choice.points;
+  for (const Status status : {Status::pruned, Status::skipped_memory}) {
+    if (const auto left = choice.failures.find(status); left != choice.failures.end()) count -= left->second;
+  }
+  return count;
 }
 
 std::string quoted(const std::string& word) {
@@ -90,9 +119,11 @@ std::string one_line(const tune::Ask& ask, const Row& row) {
 std::string to_text(const TuneReport& report, const Terminal& terminal) {
   const tune::Choice& choice = report.choice;
   std::string out;
-  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 9, text); };
+  const auto row = [&](std::string_view label, std::string_view text) {
+    out += labelled(terminal, label, 9, printable(text));
+  };
   if (choice.chosen) {
-    const Row& chosen = report.rows[*choice.chosen];
+    const Row chosen = mean_of(report, report.rows[*choice.chosen]);
     out +=
         fmt::format("{} {}: {}\n", terminal.paint(Paint::bold, "stoker:"), tune::text(chosen.knobs), rate_text(chosen));
     row("why", choice.reason);
@@ -100,11 +131,11 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
     out += fmt::format("{} no point ran\n", terminal.paint(Paint::bold, "stoker:"));
   }
   row("target", report.target);
-  row("points", fmt::format("{} tried of {}, {} ok{}{}", choice.points,
+  row("points", fmt::format("{} tried of {}, {} ok{}{}", tried(choice),
                             std::max<std::uint64_t>(report.grid_points, choice.points), choice.ok,
                             choice.failures.empty() ? "" : "; ", failures_text(choice)));
   if (choice.best && choice.best != choice.chosen) {
-    const Row& best = report.rows[*choice.best];
+    const Row best = mean_of(report, report.rows[*choice.best]);
     row("best", fmt::format("{}: {}, not told apart from the choice, or not worth its cost", tune::text(best.knobs),
                             rate_text(best)));
   }
@@ -113,8 +144,8 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
   for (const std::string& note : report.notes) row("note", note);
   const std::string map = heat_map(report, "num_workers", "batch_size");
   if (!map.empty()) out += "\n" + map;
-  if (!report.folder.empty()) out += "\n" + labelled(terminal, "files", 9, report.folder);
-  return printable(out);
+  if (!report.folder.empty()) out += "\n" + labelled(terminal, "files", 9, printable(report.folder));
+  return out;
 }
 
 std::string to_markdown(const TuneReport& report) {
@@ -126,10 +157,10 @@ std::string to_markdown(const TuneReport& report) {
   out += "\n## Choice\n\n";
   if (choice.chosen) {
     out += fmt::format("`{}`: {}\n\n{}\n", tune::text(report.rows[*choice.chosen].knobs),
-                       rate_text(report.rows[*choice.chosen]), choice.reason);
+                       rate_text(mean_of(report, report.rows[*choice.chosen])), choice.reason);
     if (choice.best) {
       out += fmt::format("\nBest row: `{}`, {}\n", tune::text(report.rows[*choice.best].knobs),
-                         rate_text(report.rows[*choice.best]));
+                         rate_text(mean_of(report, report.rows[*choice.best])));
     }
     if (choice.knee) out += fmt::format("\nKnee of the workers' curve: {:g}\n", *choice.knee);
   } else {

@@ -95,7 +95,7 @@ def test_a_killed_tuner_goes_on_where_it_was(binary, environment, stoker, job, t
     before = rows_of(tmp_path / "run")
     with open(tmp_path / "run" / "results.csv", "a") as file:
         file.write("99,ok,3")  # a row that was cut short
-    found = answer(stoker(*words, "--resume", "run", *job))
+    found = answer(stoker("tune", "--resume", "run", "--json"))  # the folder knows what it is
     after = rows_of(tmp_path / "run")
     assert after[:len(before)] == before and len(after) == 15 == found["ok"]
     assert len({(row["batch_size"], row["num_workers"]) for row in after}) == 15
@@ -147,7 +147,23 @@ def test_case_a_comes_out_as_its_team_found_it(stoker):
     assert found["failures"] == {"runtime_fault": 22}
 
 
+def test_what_would_fail_at_the_end_is_refused_before_the_first_trial(stoker, job, tmp_path):
+    (tmp_path / "best.json").write_text("mine")
+    for words in (["--apply", "best.json"], ["--apply", "best.txt"], ["--deadline", "soon"], ["--rate-regex", "("]):
+        done = stoker("tune", *GRID, *words, "--out", "run", *job)
+        assert done.returncode == 2 and done.stderr.startswith("error: ") and not (tmp_path / "run").exists(), done.stderr
+    assert (tmp_path / "best.json").read_text() == "mine"
+
+
+def test_colour_is_colour_and_not_its_code(stoker):
+    done = stoker("tune", "--replay", CASE_A, "--color", "always")
+    assert "\x1b[" in done.stdout and "x1B" not in done.stdout
+
+
 @pytest.mark.parametrize("words, says", [
+    (["data", "--grid", "lr=1", "--", "true", "{lr}"], "two targets"),
+    (["--resume", "nothing"], "cannot resume `nothing`"),
+    (["nothing"], "cannot open `nothing`"),
     (["data", "--grid", "num_wokers=1,2"], "did you mean `num_workers`?"),
     (["--", "true"], "there is no knob to tune"),
     (["--grid", "lr=1,2", "--", "true"], "nothing in the command takes `lr`"),

@@ -200,7 +200,8 @@ void Loader::Engine::choose_blocks() {
   window_rows_ = std::min(shuffle.window, dataset_->size()) / options_.world_size + 1;
   notes_.push_back(fmt::format("shuffle=blocks: {} neighbours ({}) stay together, {} samples ({}) are mixed",
                                format_count(shuffle.block), format_bytes(shuffle.block * mean),
-                               format_count(shuffle.window), format_bytes(shuffle.window * mean)));
+                               format_count(std::min(shuffle.window, dataset_->size())),
+                               format_bytes(std::min(shuffle.window, dataset_->size()) * mean)));
 }
 
 // memory_limit = slabs + encoded bytes + scratch, each a fixed share that is kept by admission. `sweeps`: the encoded

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <span>
 
 #include <fcntl.h>
@@ -122,7 +123,8 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
     if (answer.worker_delay > kCrowded && static_cast<double>(answer.workers) > facts.cores) {
       answer.advice.push_back(fmt::format("fewer workers: {} share {:.3g} cores", answer.workers, facts.cores));
     } else if (static_cast<double>(answer.workers) < facts.cores) {
-      answer.advice.push_back(fmt::format("more workers: num_workers={} on {:.3g} cores", answer.workers, facts.cores));
+      answer.advice.push_back(
+          fmt::format("more workers: num_workers={:.0f} (now {})", std::floor(facts.cores), answer.workers));
     } else {
       answer.advice.push_back(
           "a cheaper transform, smaller files, or stoker.Loader, which decodes in threads of one process");

@@ -31,7 +31,7 @@ HostFacts job(int workers, double cpu, double delay = 0, double disk_wait = 0) {
 TEST(Outside, BusyWorkersAreTheLimitAndMoreOfThemHelp) {
   const OutsideAnswer answer = outside_answer(job(1, 0.95), std::nullopt);
   EXPECT_EQ(answer.headline.find("prep_bound (io_bound), most likely"), 0u);
-  EXPECT_EQ(answer.advice.at(0), "more workers: num_workers=1 on 12 cores");
+  EXPECT_EQ(answer.advice.at(0), "more workers: num_workers=12 (now 1)");
   EXPECT_EQ(answer.notes.at(0).find("a larger batch_size would not help"), 0u);
   EXPECT_NE(answer.notes.back().find("only a launch under `stoker measure` can tell"), std::string::npos);
 }

@@ -105,11 +105,11 @@ std::optional<double> knee_at(const Point& chosen, const std::vector<Measured>& 
 
 std::string reason_of(const Measured& chosen, const Measured& best, double tolerance) {
   if (&chosen == &best) {
-    return fmt::format("the fastest that ran, {} images/s, and nothing cheaper comes within {:g} %",
+    return fmt::format("the fastest that ran, {} samples/s, and nothing cheaper that ran comes within {:g} %",
                        format_rate(best.rate), 100 * tolerance);
   }
   const bool told_apart = chosen.rate + chosen.half_width < best.rate - best.half_width;
-  return fmt::format("the cheapest within {:g} % of the fastest: {} against {} images/s, {}", 100 * tolerance,
+  return fmt::format("the cheapest within {:g} % of the fastest: {} against {} samples/s, {}", 100 * tolerance,
                      format_rate(chosen.rate), format_rate(best.rate),
                      told_apart ? "a small but sure difference" : "a difference that these runs cannot tell from none");
 }

@@ -71,7 +71,7 @@ TEST(Choose, ReplaysCaseA) {
   EXPECT_EQ(text(rows[*choice.chosen].knobs), "batch_size=32 num_workers=8 pin_memory=True");
   EXPECT_EQ(*choice.knee, 8);
   EXPECT_EQ(choice.reason,
-            "the cheapest within 2 % of the fastest: 495 against 503 images/s, a difference that these runs cannot "
+            "the cheapest within 2 % of the fastest: 495 against 503 samples/s, a difference that these runs cannot "
             "tell from none");
 }
 
@@ -80,7 +80,7 @@ TEST(Choose, TakesTheFastestWhereNothingCheaperComesNear) {
   const Choice choice = choose(rows);
   EXPECT_EQ(choice.best, 2u);
   EXPECT_EQ(choice.chosen, 2u);
-  EXPECT_EQ(choice.reason, "the fastest that ran, 400 images/s, and nothing cheaper comes within 2 %");
+  EXPECT_EQ(choice.reason, "the fastest that ran, 400 samples/s, and nothing cheaper that ran comes within 2 %");
 }
 
 TEST(Choose, PrefersFewerWorkersThenASmallerBatchThenLessPrefetch) {

@@ -174,7 +174,7 @@ class Reader {
     }
     if (rate == fields_.size()) {
       refuse("no column is called images_per_s",
-             fmt::format("name the one that holds the rate: --column images_per_s=NAME; there are: {}",
+             fmt::format("name the one that holds the rate: --map images_per_s=NAME; there are: {}",
                          fmt::join(fields_, ", ")));
     }
     has_status_ = status != fields_.size();
