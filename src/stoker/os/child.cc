@@ -22,13 +22,18 @@ sigset_t gated() {
 
 }  // namespace
 
-Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
   std::vector<std::string> variables;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const std::string text = *variable;
-    if (!environment.contains(text.substr(0, text.find('=')))) variables.push_back(text);
+    if (!added.contains(text.substr(0, text.find('=')))) variables.push_back(text);
   }
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : added) variables.push_back(name + "=" + value);
+  return variables;
+}
+
+Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+  const std::vector<std::string> variables = environment_with(environment);
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));

@@ -12,6 +12,9 @@
 
 namespace stoker::os {
 
+// Our environment, "NAME=VALUE" each, with these added or in place of ours.
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& added);
+
 struct Ended {
   int code = 0;    // what a shell would give: 128 + signal after a signal
   int signal = 0;  // 0: it ended by itself

@@ -17,9 +17,8 @@
 
 #include "stoker/base/error.h"
 #include "stoker/os/cgroup.h"
+#include "stoker/os/child.h"
 #include "stoker/os/process.h"
-
-extern char** environ;
 
 namespace stoker::os {
 namespace {
@@ -62,12 +61,7 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::map<std::string, std::string> added = environment;
   added["STOKER_REPORT_FD"] = std::to_string(kReportFd);
-  std::vector<std::string> variables;
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (!added.contains(text.substr(0, text.find('=')))) variables.push_back(text);
-  }
-  for (const auto& [name, value] : added) variables.push_back(name + "=" + value);
+  const std::vector<std::string> variables = environment_with(added);
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));

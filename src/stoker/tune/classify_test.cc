@@ -16,6 +16,8 @@ struct Seen {
   const char* text;
 };
 
+// Excerpts of what people reported. Put together from a title or a format string: LLaVA#392, mmsegmentation#3294,
+// pytorch#11985; from two lines: nccl#425.
 constexpr Seen kSeen[] = {
     // device memory
     {"Comfy-Org/ComfyUI#9529", Status::oom_device, "unexplained",
@@ -163,8 +165,6 @@ constexpr Seen kSeen[] = {
     {"kuleshov-group/caduceus#58", Status::oom_fd, "", "OSError: [Errno 24] Too many open files"},
     {"facebookresearch/maskrcnn-benchmark#158", Status::oom_fd, "",
      "RuntimeError: unable to open shared memory object </torch_30997_2076642173> in read-write mode"},
-    {"pytorch/pytorch#14768", Status::oom_fd, "",
-     "RuntimeError: unable to open shared memory object XXX in read-write mode"},
 
     // faults of the runtime
     {"THUDM/slime#1297", Status::runtime_fault, "",
