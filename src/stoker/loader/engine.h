@@ -104,6 +104,7 @@ class Loader::Engine {
   // fetch_stage.cc
   void io_loop(IoThread& self);
   Unit* claim();
+  const Row& plan_row(Pending& pending, std::uint64_t position, std::uint64_t index);
   Unit* plan_unit();
   Unit* take_unit(Pending& pending);
   bool open_pending();
@@ -119,7 +120,7 @@ class Loader::Engine {
   static bool is_sweep(const storage::Fetched& fetched) noexcept;
   bool extend(Sweep& sweep);
   Sweep* claim_sweep();
-  void leave(Sweep& sweep);
+  bool leave(Sweep& sweep);
   bool submit_sweeps(IoThread& self);
   void complete_sweep(IoThread& self, const storage::Fetched& fetched);
   void read_pieces(IoThread& self, Sweep::Read& read, const storage::Fetched& fetched);

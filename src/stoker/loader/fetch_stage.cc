@@ -94,6 +94,17 @@ Unit* Loader::Engine::take_unit(Pending& pending) {
   return unit;
 }
 
+// All that the data set knows of a row, looked up once: in a shuffled order each look is a cache miss.
+const Row& Loader::Engine::plan_row(Pending& pending, std::uint64_t position, std::uint64_t index) {
+  Row& row = pending.rows[plan_row_];
+  row.position = position;
+  row.valid = plan_row_ < pending.range.valid;
+  row.index = index;
+  row.id = dataset_->id(index);
+  row.label = dataset_->label(index);
+  return row;
+}
+
 // The next rows of the plan as a unit without room yet. plan_mutex_ is held.
 Unit* Loader::Engine::plan_unit() {
   while (plan_pending_ == nullptr || plan_row_ == plan_pending_->range.count) {
@@ -104,10 +115,8 @@ Unit* Loader::Engine::plan_unit() {
   if (unit == nullptr) return nullptr;
   const storage::Fetcher& fetcher = *io_threads_.front()->fetcher;
   while (plan_row_ < pending.range.count && unit->rows < unit_rows_) {
-    Row& row = pending.rows[plan_row_];
-    row.position = pending.range.first + plan_row_;
-    row.index = plan_order_->sample(row.position);
-    row.valid = plan_row_ < pending.range.valid;
+    const std::uint64_t position = pending.range.first + plan_row_;
+    const Row& row = plan_row(pending, position, plan_order_->sample(position));
     const dataset::Extent extent = dataset_->extent(row.index);
     const bool in_memory =
         (extent.source != nullptr && !extent.source->view().empty()) || !resident(row.index, extent).empty();

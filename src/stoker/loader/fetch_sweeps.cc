@@ -44,9 +44,7 @@ bool Loader::Engine::extend(Sweep& sweep) {
         unit->sweep = &sweep;
         sweep.units.push_back(unit);
       }
-      pending.rows[plan_row_].position = position;
-      pending.rows[plan_row_].index = index;
-      pending.rows[plan_row_].valid = plan_row_ < pending.range.valid;
+      plan_row(pending, position, index);
       const std::uint32_t row = unit->rows++;
       unit->bytes[row] = held;
       unit->faults[row] = {};
@@ -87,10 +85,12 @@ Sweep* Loader::Engine::claim_sweep() {
   return sweep;
 }
 
-void Loader::Engine::leave(Sweep& sweep) {
-  if (sweep.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+// True: nobody uses it any more, and it can be filled again.
+bool Loader::Engine::leave(Sweep& sweep) {
+  if (sweep.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
   const std::scoped_lock lock(mutex_);
   free_sweeps_.push_back(&sweep);
+  return true;
 }
 
 // False: the plan has no more now.

@@ -39,7 +39,7 @@ inline constexpr int kAuto = -1;
 
 struct LoaderOptions {
   std::uint64_t batch_size = 1;  // per rank
-  dataset::Shuffle shuffle{};  // blocks: what is left open is chosen from the data
+  dataset::Shuffle shuffle{};    // blocks: what is left open is chosen from the data
   std::uint64_t seed = 0;
   dataset::LastBatch last_batch = dataset::LastBatch::keep;
   std::uint64_t rank = 0, world_size = 1;

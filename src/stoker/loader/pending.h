@@ -23,8 +23,10 @@ namespace stoker::loader {
 
 struct Row {
   std::uint64_t position = 0;  // global, in the epoch
-  std::uint64_t index = 0;     // in the data set; changes when the sample is replaced
-  std::uint64_t length = 0;    // true frames or bytes, where rows have lengths
+  std::uint64_t index = 0;     // in the data set; changes when the sample is replaced, as do id and label
+  std::uint64_t id = 0;
+  dataset::Label label = {};
+  std::uint64_t length = 0;  // true frames or bytes, where rows have lengths
   bool valid = true;
   bool skipped = false;
 };

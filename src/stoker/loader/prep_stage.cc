@@ -15,7 +15,8 @@
 namespace stoker::loader {
 namespace {
 
-constexpr std::uint32_t kReplacements = 16;  // tries for a stand-in before the row becomes zeros
+constexpr std::uint32_t kReplacements = 16;    // tries for a stand-in before the row becomes zeros
+constexpr std::size_t kLargeBatch = 8 * kMiB;  // with those that lie ready, more than caches hold
 
 ErrorKind kind_of(const Verdict& verdict) {
   switch (verdict.result.code) {
@@ -120,6 +121,7 @@ Slot Loader::Engine::slot_of(const Pending& pending, std::uint64_t row) const no
   const SlabLayout layout = lay_out(recipe_, options_.batch_size, pending.length);
   Slot slot;
   slot.length = pending.length;
+  slot.past_cache = layout.total >= kLargeBatch;
   for (std::size_t o = 0; o < recipe_.outputs().size(); ++o) {
     slot.outputs[o] = pending.slab->arena.data() + layout.outputs[o] + row * layout.row_bytes[o];
   }
@@ -128,7 +130,8 @@ Slot Loader::Engine::slot_of(const Pending& pending, std::uint64_t row) const no
 
 Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
                                  std::uint64_t& length, Worker& self) {
-  SampleKey key{options_.seed, pending.epoch, dataset_->id(index), 0};
+  const Row& place = pending.rows[row];
+  SampleKey key{options_.seed, pending.epoch, place.index == index ? place.id : dataset_->id(index), 0};
   if (hu_offset_column_ != ~std::size_t{0}) {
     const double offset = dataset_->column(hu_offset_column_, index);
     if (!std::isnan(offset)) key.hu_offset = offset;
@@ -234,7 +237,7 @@ void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad,
   SampleError& error = bad.error;
   error.name = dataset_->name(place.index);
   error.index = place.index;
-  error.id = dataset_->id(place.index);
+  error.id = place.id;
   error.epoch = pending.epoch;
   error.position = place.position;
 
@@ -287,6 +290,8 @@ bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& se
     if (recipe_.varies() && (!recipe_.measure(sample.bytes, length).result.ok() || length > pending.length)) continue;
     if (!make_row(pending, row, index, sample.bytes, place.length, self).result.ok()) continue;
     place.index = index;
+    place.id = dataset_->id(index);
+    place.label = dataset_->label(index);
     return true;
   }
   return false;
@@ -295,15 +300,18 @@ bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& se
 // Gives the unit's bytes back to the ring and the unit to the pool.
 void Loader::Engine::retire(Unit& unit) {
   if (unit.block.data != nullptr) ring_->give_back(unit.block);
-  if (unit.sweep != nullptr) leave(*unit.sweep);
-  bool drained = false;
+  const bool sweep_is_free = unit.sweep != nullptr && leave(*unit.sweep);
+  bool drained = false, wake = unit.block.data != nullptr || unit.in_place || sweep_is_free;
   {
     const std::scoped_lock lock(mutex_);
     free_units_.push_back(&unit);
     drained = --units_out_ == 0;
+    // A unit alone is no room for a read. While workers have more to do, readers sleep until there are some: a wake per
+    // unit takes the core from a worker each time (rows in memory: 15 % of all CPU).
+    wake = wake || queue_.size() <= workers_.size() || free_units_.size() % (unit_pool_.size() / 4 + 1) == 0;
   }
   if (drained) drained_cv_.notify_all();
-  wake_readers();
+  if (wake) wake_readers();
 }
 
 void Loader::Engine::rows_finished(Pending& pending, std::uint64_t count) {
@@ -332,10 +340,9 @@ void Loader::Engine::close_batch(Pending& pending) {
         std::memcpy(rows + to * layout.row_bytes[o], rows + from * layout.row_bytes[o], layout.row_bytes[o]);
       }
     }
-    const dataset::Label label = dataset_->label(row.index);
-    labels[to] = label.integer;
-    real_labels[to] = label.real;
-    ids[to] = static_cast<std::int64_t>(dataset_->id(row.index));
+    labels[to] = row.label.integer;
+    real_labels[to] = row.label.real;
+    ids[to] = static_cast<std::int64_t>(row.id);
     indices[to] = static_cast<std::int64_t>(row.index);
     lengths[to] = static_cast<std::int64_t>(row.length);
     valid[to] = row.valid ? 1 : 0;

@@ -11,6 +11,7 @@
 #include "stoker/base/error.h"
 #include "stoker/codec/exif.h"
 #include "stoker/loader/sample_read.h"
+#include "stoker/transform/copy.h"
 
 namespace stoker::loader {
 namespace {
@@ -336,6 +337,10 @@ Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length,
 Verdict Recipe::make_array(Bytes bytes, const Slot& slot, Scratch& scratch) const noexcept {
   if (rows_of_array_) {
     if (bytes.size() != row_.data_bytes) return bad(failed(Code::truncated, "the array ends inside this row"));
+    if (is_copy_ && slot.past_cache) {
+      transform::copy_past_cache(slot.outputs[0], bytes.data(), bytes.size());
+      return {};
+    }
     return bad(plan_->apply_array(bytes.data(), slot.outputs[0]), "transform");
   }
   const Media media = codec::sniff(bytes);

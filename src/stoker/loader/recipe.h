@@ -22,6 +22,7 @@ inline constexpr std::size_t kMaxOutputs = 8;
 struct Slot {
   std::array<std::byte*, kMaxOutputs> outputs{};
   std::uint64_t length = 0;  // elements of the last dimension, where it varies with the batch
+  bool past_cache = false;   // the batch is larger than caches: what is only copied goes past them
 };
 
 // What chance and the index know of a sample.
