@@ -54,6 +54,8 @@ def main():
             tables.append({"bench": name, **table})
             facts["versions"] = contest.versions_of(tables)
             write_json(path, {"schema": "stoker-bench/1", "bench": args.name, "rounds": args.rounds, "environment": facts, "tables": tables})
+    if not tables:
+        raise SystemExit(f"error: no table of {args.name} has `{args.table}` in its title")
     packages = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     print(f"{facts['cores']} cores ({facts['cpu']}), {facts['memory_bytes'] / 2**30:.0f} GiB, {facts['filesystem']}, Linux {facts['kernel']}, "
           f"Python {facts['python']}, {packages}; load before {facts['load_before']:.1f}; {facts['time']}")

@@ -81,7 +81,7 @@ class Checking {
         sample.problem = "its bytes are not those that were packed (the checksum differs)";
         return;
       }
-      if (options_.decode && manifest.kind == PackKind::encoded) sample.problem = decode_problem(sample.bytes);
+      if (manifest.kind == PackKind::encoded) sample.problem = problem_of(sample.bytes);
       const auto found = seek_rows.find(sample.index);
       if (found != seek_rows.end() && !is_noted(sample.bytes, seek, *found->second, options_.decode))
         seek_differs.store(true, std::memory_order_relaxed);
@@ -177,13 +177,12 @@ class Checking {
     report_.notes = data->facts().notes;
     const bool rows = data->facts().array.has_value();
     read_all(*data, [&](StreamedSample& sample) {
-      if (rows) return;
-      if (options_.decode) {
-        sample.problem = decode_problem(sample.bytes);
-      } else {
-        sample.problem = head_problem(sample.bytes);
-      }
+      if (!rows) sample.problem = problem_of(sample.bytes);
     });
+  }
+
+  std::string problem_of(codec::Bytes bytes) const {
+    return options_.decode ? decode_problem(bytes) : head_problem(bytes);
   }
 
   void read_all(const dataset::Dataset& data, std::function<void(StreamedSample&)> work) {

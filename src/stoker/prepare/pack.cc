@@ -263,7 +263,7 @@ class Packing {
           if (options_.on_error == loader::OnError::raise) {
             throw Error(ErrorKind::corrupt,
                         fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault),
-                        "--on-error skip leaves bad samples out");
+                        kSkipHint);
           }
           writer_->skip(source_->name(payload.position), payload.fault);
         }

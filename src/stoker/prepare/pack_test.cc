@@ -23,6 +23,7 @@
 #include "stoker/os/fault.h"
 #include "stoker/prepare/journal.h"
 #include "stoker/prepare/pack_folder.h"
+#include "stoker/prepare/payloads.h"
 #include "stoker/prepare/tar_names.h"
 
 namespace stoker::prepare {
@@ -232,9 +233,7 @@ TEST(PackEncoded, ShardsArePlainTarsWithTheSameSamples) {
 
 TEST(PackEncoded, NoTwoSamplesShareAKey) {
   const Folder folder;
-  for (const char* name : {"a/x.wav", "a/x.1.wav", "a/x_1.wav", "a/y.WAV"}) add_sound(folder, name, 1);
-  folder.write("data/a/x.npy", "none");
-  set_time(folder.path("data/a/x.npy"), 5);
+  for (const char* name : {"a/x.wav", "a/x.1.wav", "a/x_1.wav", "a/y.WAV", "a/x.jpg"}) add_sound(folder, name, 1);
   make_pack(encoded(folder));
 
   const auto tar = dataset::open(folder.path("x.pack/data-00000.tar"));
@@ -408,6 +407,33 @@ TEST(PackRaw, BadSamplesAreAnErrorOrLeftOutByName) {
   add_sound(folder, "cat/03.wav", 3);
   EXPECT_EQ(make_pack(options).count, 10u);
   EXPECT_EQ(drain(options.destination).first, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST(PackRaw, TheHintOfABadSampleNamesOnlyWhatAPackCanDo) {
+  const Folder folder;
+  make_sounds(folder);
+  folder.write("data/cat/03.wav", "RIFF....WAVE broken");
+  EXPECT_EQ(error_of([&] { make_pack(raw(folder)); }).hint().find(kSkipHint), 0u);
+}
+
+TEST(PackEncoded, FilesThatNobodyCanDecodeAreBadSamplesToo) {
+  const Folder folder;
+  make_sounds(folder);
+  folder.write("data/cat/02.wav", "");
+  folder.write("data/cat/03.wav", "a text that somebody gave the wrong name");
+  PackOptions options = encoded(folder);
+  const Error error = error_of([&] { make_pack(options); });
+  EXPECT_NE(error.message().find("cat/02.wav"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("it is empty"), std::string::npos) << error.message();
+  EXPECT_EQ(error.hint().find(kSkipHint), 0u) << error.hint();
+  options.on_error = loader::OnError::skip;
+
+  const PackReport report = make_pack(options);
+
+  EXPECT_EQ(report.count, 8u);
+  ASSERT_EQ(report.skipped.size(), 2u);
+  EXPECT_EQ(report.skipped[1].name, "cat/03.wav");
+  EXPECT_EQ(drain(options.destination).first, (std::vector<double>{0, 1, 4, 5, 6, 7, 8, 9}));
 }
 
 TEST(Pack, ASecondPackerIsRefusedWhileTheFirstWorks) {

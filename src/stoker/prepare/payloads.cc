@@ -261,6 +261,7 @@ Payloads::Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Pa
   streaming.work = [seeks = content_.kind == PackKind::encoded && options.seek_index](StreamedSample& sample) {
     sample.xxh3 = hash_bytes(sample.bytes);
     describe(sample);
+    sample.problem = head_problem(sample.bytes);
     if (seeks && sample.media == codec::Media::jpeg) note_places(sample.bytes, sample.seek);
   };
   if (!from_base.empty()) from_base_.stream = std::make_unique<SampleStream>(*base_, std::move(from_base), streaming);
@@ -285,7 +286,12 @@ Payloads::~Payloads() = default;
 bool Payloads::next_raw(std::uint64_t number, Payload& payload, const std::function<bool()>& keep_going) {
   while (!ended_ && (!batch_ || row_ == batch_->size())) {
     batch_.reset();
-    batch_ = loader_->next([&] { return keep_going && !keep_going(); });
+    try {
+      batch_ = loader_->next([&] { return keep_going && !keep_going(); });
+    } catch (const Error& error) {
+      if (error.hint().find("on_error") == std::string::npos) throw;
+      throw Error(error.kind(), error.message(), kSkipHint);  // the loader has more ways than a pack
+    }
     row_ = 0;
     ended_ = !batch_;
   }
@@ -332,6 +338,7 @@ bool Payloads::next(Payload& payload, const std::function<bool()>& keep_going) {
       return false;
     }
     payload.fault = sample->fault;
+    if (payload.fault.empty() && loose.base == Plan::kNone) payload.fault = sample->problem;
     payload.bytes = sample->bytes;
     payload.xxh3 = sample->xxh3;
     payload.height = sample->height, payload.width = sample->width, payload.channels = sample->channels;
