@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import csv
 import difflib
-import io
-import json
 import math
 import numbers
 import os
@@ -15,62 +12,22 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
+from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, choice, error_limit, last_batch_word, seed_number, shuffle_word, timeout_seconds,
+                        whole_count, worker_count)
 from .batch import Batch
 from .errors import Error, Note, UnknownOptionError, UsageError
+from .sample_errors import ErrorList, SampleError
 from .transforms import compile_transform
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
 
-_AUTO = -1
-_TOO_LARGE = 2**62  # no count of anything reaches it
 _OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
-
-
-@dataclass(frozen=True)
-class SampleError:
-    """One bad sample: which file, where, in which stage, why, and what was done about it."""
-
-    name: str
-    index: int
-    id: int
-    epoch: int
-    position: int
-    stage: str
-    cause: str
-    offset: int | None
-    action: str
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
-
-
-class ErrorList(list):
-    """The bad samples of a run, as a list that can be written to a file."""
-
-    def to_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """One row per error. An existing file is replaced only with ``force=True``."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, [field.name for field in fields(SampleError)])
-        writer.writeheader()
-        writer.writerows(asdict(error) for error in self)
-        _write_whole(path, text.getvalue(), force)
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """As csv or as JSON, by the ending of ``path``."""
-        if os.fspath(path).endswith(".json"):
-            _write_whole(path, json.dumps([asdict(error) for error in self], indent=1) + "\n", force)
-        elif os.fspath(path).endswith(".csv"):
-            self.to_csv(path, force=force)
-        else:
-            raise UsageError(f"cannot save errors as `{os.fspath(path)}`", "give a name that ends in .csv or .json")
 
 
 class Loader:
@@ -169,12 +126,12 @@ class Loader:
         if persistent_workers is False:
             self._say("persistent_workers=False changes nothing: workers are threads that live until close()")
 
-        self._batch_transform = _callable_or_none("batch_transform", batch_transform)
+        self._batch_transform = callable_or_none("batch_transform", batch_transform)
         transform_text, self._transform = compile_transform(transform)
         self._decode = decode if callable(decode) else None
-        self._on_error = _choice("on_error", on_error, ("raise", "skip", "replace", "zero"))
+        self._on_error = choice("on_error", on_error, ("raise", "skip", "replace", "zero"))
         if self._decode is None:
-            decode = _choice("decode", decode, ("exact", "fast"))
+            decode = choice("decode", decode, ("exact", "fast"))
         elif transform_text != "[]":
             raise UsageError("transform: the engine cannot transform what a Python decode= returns",
                              "do it inside decode, or give a callable on the batch as the only transform")
@@ -182,11 +139,11 @@ class Loader:
             raise UsageError("on_error=\"replace\" does not work with a Python decode=: the batch is already chosen",
                              "on_error=\"raise\", \"skip\" or \"zero\"")
         if dtype is not None:
-            _choice("dtype", dtype, ("uint8", "float16", "bfloat16", "float32", "int16"))
-        layout = _choice("layout", layout, ("NCHW", "NHWC", "channels_last"))
-        color = _choice("color", color, ("rgb", "gray", "keep"))
-        storage = _choice("storage", storage, ("buffered", "direct", "mmap", "ram", "auto"))
-        last_batch = _last_batch(drop_last, last_batch)
+            choice("dtype", dtype, ("uint8", "float16", "bfloat16", "float32", "int16"))
+        layout = choice("layout", layout, ("NCHW", "NHWC", "channels_last"))
+        color = choice("color", color, ("rgb", "gray", "keep"))
+        storage = choice("storage", storage, ("buffered", "direct", "mmap", "ram", "auto"))
+        last_batch = last_batch_word(drop_last, last_batch)
 
         self._framework = _framework(output, device)
         self._framework.check_dtype(dtype)
@@ -198,22 +155,22 @@ class Loader:
         self._copy = bool(copy)
         self._dataset, self._classes = _open(
             source, samples, label=label, storage=storage, cache_dir=cache_dir,
-            narrowing=dict(class_subset=_count("class_subset", class_subset, none=0), class_subset_seed=_seed("class_subset_seed", class_subset_seed),
-                           subset=_count("subset", subset, none=0), subset_seed=_seed("subset_seed", subset_seed),
-                           inflate=_count("inflate", inflate)))
+            narrowing=dict(class_subset=whole_count("class_subset", class_subset, none=0), class_subset_seed=seed_number("class_subset_seed", class_subset_seed),
+                           subset=whole_count("subset", subset, none=0), subset_seed=seed_number("subset_seed", subset_seed),
+                           inflate=whole_count("inflate", inflate)))
         self._engine = _engine.Loader(
             self._dataset,
-            batch_size=_count("batch_size", batch_size), shuffle=_shuffle(shuffle), seed=_seed("seed", seed),
+            batch_size=whole_count("batch_size", batch_size), shuffle=shuffle_word(shuffle), seed=seed_number("seed", seed),
             last_batch=last_batch, rank=rank, world_size=world_size, transform=transform_text, color=color,
-            decode="none" if self._decode else decode, seek_index=_choice("seek_index", seek_index, ("auto", "memory", "off")),
+            decode="none" if self._decode else decode, seek_index=choice("seek_index", seek_index, ("auto", "memory", "off")),
             exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout,
-            num_workers=_workers("num_workers", num_workers),
-            prefetch_factor=_count("prefetch_factor", prefetch_factor, none=2, least=0),
-            memory_limit=_bytes("memory_limit", memory_limit), storage=storage,
-            io_depth=_auto_count("io_depth", io_depth), io_batch=_auto_count("io_batch", io_batch),
-            read_ahead=0 if read_ahead == "auto" else _bytes("read_ahead", read_ahead),
-            io_threads=_workers("io_threads", io_threads), on_error=self._on_error,
-            max_errors=_max_errors(max_errors), timeout=_timeout(timeout), pin_memory=bool(pin_memory))
+            num_workers=worker_count("num_workers", num_workers),
+            prefetch_factor=whole_count("prefetch_factor", prefetch_factor, none=2, least=0),
+            memory_limit=byte_count("memory_limit", memory_limit), storage=storage,
+            io_depth=auto_count("io_depth", io_depth), io_batch=auto_count("io_batch", io_batch),
+            read_ahead=0 if read_ahead == "auto" else byte_count("read_ahead", read_ahead),
+            io_threads=worker_count("io_threads", io_threads), on_error=self._on_error,
+            max_errors=error_limit(max_errors), timeout=timeout_seconds(timeout), pin_memory=bool(pin_memory))
 
         if self._framework.NAME == "torch" and _is_pinned(self._engine):
             _engine.set_stream_provider(self._framework.current_stream)
@@ -259,7 +216,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next ``iter()`` starts this epoch. A loaded state that stands inside the same epoch keeps its place."""
-        epoch = _count("epoch", epoch, least=0)
+        epoch = whole_count("epoch", epoch, least=0)
         if not (self._start_is_news and self._start[0] == epoch):
             self._start = (epoch, 0)
         self._start_is_news = True
@@ -285,10 +242,10 @@ class Loader:
         try:
             values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
             for word, value in values.items():
-                if not 0 <= value < 2**64 or (word != "seed" and value >= _TOO_LARGE):
+                if not 0 <= value < 2**64 or (word != "seed" and value >= TOO_LARGE):
                     raise ValueError(f"{word}={value}")
             values["fingerprint"] = int(state["fingerprint"], 16)
-            values["shuffle"] = _shuffle(state["shuffle"])
+            values["shuffle"] = shuffle_word(state["shuffle"])
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {_short(state)}") from None
         engine.load_state(**values)
@@ -369,7 +326,7 @@ class Loader:
 
     def set_num_workers(self, workers: int | str) -> None:
         """Changes the number of worker threads at once; never what the batches hold."""
-        self._usable().set_num_workers(_workers("num_workers", workers))
+        self._usable().set_num_workers(worker_count("num_workers", workers))
 
     # ---- the end
 
@@ -502,7 +459,7 @@ class Loader:
         if (rank is None) != (world_size is None):
             raise UsageError("rank and world_size go together", "give both, or neither")
         if rank is not None and world_size is not None:
-            rank, world_size = _count("rank", rank, least=0), _count("world_size", world_size)
+            rank, world_size = whole_count("rank", rank, least=0), whole_count("world_size", world_size)
             if rank >= world_size:
                 raise UsageError(f"rank is from 0 to world_size - 1 ({world_size - 1}), not {rank}")
             return rank, world_size
@@ -580,7 +537,7 @@ def _option_names() -> list[str]:
 
 
 def _framework(output: str, device: Any) -> Any:
-    output = _choice("output", output, _OUTPUTS)
+    output = choice("output", output, _OUTPUTS)
     if device is not None and output == "auto":
         output = "torch"
     if output == "auto":
@@ -663,106 +620,6 @@ def _judge(stats: dict[str, Any]) -> dict[str, Any]:
                 "gain": total / (total - python_s) if total > python_s else math.inf,
                 "severity": "severe" if share > 0.2 else "moderate"}
     return _engine.judge(compute_s=stats["compute_s"] + python_s, **wait)
-
-
-def _write_whole(path: str | os.PathLike[str], text: str, force: bool) -> None:
-    path = os.fspath(path)
-    if os.path.exists(path) and not force:
-        raise UsageError(f"cannot write `{path}`: it exists", "force=True replaces it")
-    aside = f"{path}.{os.getpid()}.part"
-    try:
-        with open(aside, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        if os.path.exists(aside):
-            os.unlink(aside)
-
-
-def _choice(word: str, value: Any, choices: Sequence[str]) -> str:
-    if value in choices:
-        return value
-    near = difflib.get_close_matches(str(value), choices, 1)
-    raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
-
-
-def _shuffle(value: Any) -> str:
-    if isinstance(value, str) and value.startswith("blocks"):
-        return value
-    if value is not None and (isinstance(value, str) or not hasattr(value, "__bool__")):
-        raise UsageError(f"shuffle is True, False, \"blocks\" or \"blocks:NEIGHBOURS:MIXED\", not {value!r}")
-    return "full" if value else "off"
-
-
-def _last_batch(drop_last: bool, last_batch: str | None) -> str:
-    if last_batch is None:
-        return "drop" if drop_last else "keep"
-    last_batch = _choice("last_batch", last_batch, ("keep", "drop", "pad"))
-    if drop_last and last_batch != "drop":
-        raise UsageError(f"drop_last=True and last_batch={last_batch!r} contradict each other", "give one of them")
-    return last_batch
-
-
-def _callable_or_none(word: str, value: Any) -> Any:
-    if value is not None and not callable(value):
-        raise UsageError(f"{word} is a callable, not {value!r}")
-    return value
-
-
-def _count(word: str, value: Any, *, least: int = 1, none: int | None = None) -> int:
-    if value is None and none is not None:
-        return none
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < _TOO_LARGE:
-        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
-    return int(value)
-
-
-def _seed(word: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < 2**64:
-        raise UsageError(f"{word} is a whole number from 0 to 2**64 - 1, not {value!r}")
-    return int(value)
-
-
-def _auto_count(word: str, value: Any) -> int:
-    return 0 if value == "auto" else _count_or_auto(word, value, 1)
-
-
-def _workers(word: str, value: Any) -> int:
-    return _AUTO if value == "auto" else _count_or_auto(word, value, 0)
-
-
-def _count_or_auto(word: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**31:
-        raise UsageError(f"{word} is \"auto\" or a whole number of at least {least}, not {value!r}")
-    return int(value)
-
-
-def _bytes(word: str, value: Any) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, str):
-        return _engine.parse_bytes(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value < 2**63:
-        raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
-    return int(value)
-
-
-def _max_errors(value: Any) -> float:
-    if value is None:
-        return 0.0
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
-        raise UsageError(f"max_errors is a count from 1 or a share below 1, not {value!r}", "on_error=\"raise\" allows none")
-    return float(value)
-
-
-def _timeout(value: Any) -> float:
-    if value is None:
-        return 300.0
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1e9:
-        raise UsageError(f"timeout is a number of seconds, 0 for none, not {value!r}")
-    return float(value)
 
 
 def _percent(share: float) -> str:

@@ -9,7 +9,7 @@ import numpy
 
 from . import _engine
 from .errors import UsageError
-from .loader import _bytes
+from .arguments import byte_count
 
 
 class PackWriter:
@@ -40,8 +40,8 @@ class PackWriter:
                  memory_limit: int | str = "256MB", force: bool = False) -> None:
         self._classes = {name: number for number, name in enumerate(classes or ())}
         self._builder = _engine.PackBuilder(
-            _path(dest), classes=[str(name) for name in classes or ()], shard_size=_bytes("shard_size", shard_size),
-            memory_limit=_bytes("memory_limit", memory_limit), force=bool(force))
+            _path(dest), classes=[str(name) for name in classes or ()], shard_size=byte_count("shard_size", shard_size),
+            memory_limit=byte_count("memory_limit", memory_limit), force=bool(force))
         self.dest = dest
 
     def append(self, arrays: Any, ids: Any, labels: Any = None, names: Iterable[str] | None = None) -> int:

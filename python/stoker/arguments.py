@@ -1,0 +1,98 @@
+"""What the arguments of a loader may be: each check returns the value for the engine, or says what is right."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from . import _engine
+from .errors import UsageError
+
+AUTO = -1
+TOO_LARGE = 2**62  # no count of anything reaches it
+
+
+def choice(word: str, value: Any, choices: Sequence[str]) -> str:
+    if value in choices:
+        return value
+    near = difflib.get_close_matches(str(value), choices, 1)
+    raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
+
+
+def shuffle_word(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("blocks"):
+        return value
+    if value is not None and (isinstance(value, str) or not hasattr(value, "__bool__")):
+        raise UsageError(f"shuffle is True, False, \"blocks\" or \"blocks:NEIGHBOURS:MIXED\", not {value!r}")
+    return "full" if value else "off"
+
+
+def last_batch_word(drop_last: bool, last_batch: str | None) -> str:
+    if last_batch is None:
+        return "drop" if drop_last else "keep"
+    last_batch = choice("last_batch", last_batch, ("keep", "drop", "pad"))
+    if drop_last and last_batch != "drop":
+        raise UsageError(f"drop_last=True and last_batch={last_batch!r} contradict each other", "give one of them")
+    return last_batch
+
+
+def callable_or_none(word: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise UsageError(f"{word} is a callable, not {value!r}")
+    return value
+
+
+def whole_count(word: str, value: Any, *, least: int = 1, none: int | None = None) -> int:
+    if value is None and none is not None:
+        return none
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < TOO_LARGE:
+        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def seed_number(word: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < 2**64:
+        raise UsageError(f"{word} is a whole number from 0 to 2**64 - 1, not {value!r}")
+    return int(value)
+
+
+def auto_count(word: str, value: Any) -> int:
+    return 0 if value == "auto" else count_or_auto(word, value, 1)
+
+
+def worker_count(word: str, value: Any) -> int:
+    return AUTO if value == "auto" else count_or_auto(word, value, 0)
+
+
+def count_or_auto(word: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**31:
+        raise UsageError(f"{word} is \"auto\" or a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def byte_count(word: str, value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        return _engine.parse_bytes(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value < 2**63:
+        raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
+    return int(value)
+
+
+def error_limit(value: Any) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
+        raise UsageError(f"max_errors is a count from 1 or a share below 1, not {value!r}", "on_error=\"raise\" allows none")
+    return float(value)
+
+
+def timeout_seconds(value: Any) -> float:
+    if value is None:
+        return 300.0
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1e9:
+        raise UsageError(f"timeout is a number of seconds, 0 for none, not {value!r}")
+    return float(value)
