@@ -33,6 +33,9 @@
 
 namespace stoker::loader {
 
+inline constexpr std::uint64_t kSweeps = 3;        // one being read, one waiting for the disk, one with the workers
+inline constexpr std::uint64_t kMostAhead = 2048;  // units in a sweep, and batches in the making
+
 class Loader::Engine {
  public:
   Engine(dataset::DatasetPtr dataset, LoaderOptions options);

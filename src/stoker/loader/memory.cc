@@ -1,0 +1,225 @@
+// How memory_limit is shared out: slabs, encoded bytes, working memory, places in JPEG files, the data itself. Each
+// share is fixed before the first thread starts, and kept by admission.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/loader/engine.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr std::uint64_t kLeastScratch = 256 * kKiB;
+constexpr std::uint64_t kUnitBytes = 256 * kKiB;
+constexpr std::uint64_t kBlockBytes = 512 * kKiB, kMixedBytes = 64 * kMiB;
+constexpr std::uint64_t kLeastMixed = 16;  // blocks
+
+std::uint64_t up(std::uint64_t value, std::uint64_t align) {
+  return (value + align - 1) / align * align;
+}
+
+}  // namespace
+
+// The mean of some samples, evenly spread.
+std::uint64_t Loader::Engine::usual_bytes() const noexcept {
+  const std::uint64_t count = dataset_->size(), looks = std::min<std::uint64_t>(count, 256);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < looks; ++i) sum += dataset_->extent(i * (count / looks)).bytes;
+  return looks == 0 ? 0 : sum / looks;
+}
+
+// What shuffle=blocks leaves open: blocks that any disk reads at its full rate, and as many as mix well.
+void Loader::Engine::choose_blocks() {
+  dataset::Shuffle& shuffle = options_.shuffle;
+  if (shuffle.how != dataset::Shuffle::How::blocks) return;
+  const std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes());
+  if (shuffle.block == 0) {
+    shuffle.block = std::clamp<std::uint64_t>(kBlockBytes / mean, 1, std::max<std::uint64_t>(1, dataset_->size()));
+    shuffle.window = std::max(kMixedBytes / mean / shuffle.block, kLeastMixed) * shuffle.block;
+  }
+  window_rows_ = std::min(shuffle.window, dataset_->size()) / options_.world_size + 1;
+  notes_.push_back(fmt::format("shuffle=blocks: {} neighbours ({}) stay together, {} samples ({}) are mixed",
+                               format_count(shuffle.block), format_bytes(shuffle.block * mean),
+                               format_count(std::min(shuffle.window, dataset_->size())),
+                               format_bytes(std::min(shuffle.window, dataset_->size()) * mean)));
+}
+
+// memory_limit = slabs + encoded bytes + scratch, each a fixed share that is kept by admission. `sweeps`: the encoded
+// bytes are those of sweeps.
+void Loader::Engine::divide_memory(bool sweeps) {
+  const dataset::Facts& facts = dataset_->facts();
+  const std::uint64_t limit = options_.memory_limit;
+  const std::uint64_t count = std::max<std::uint64_t>(1, dataset_->size());
+  const std::uint64_t batch = std::min<std::uint64_t>(options_.batch_size, count);
+  const std::uint64_t workers = static_cast<std::uint64_t>(max_workers_);
+  // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
+  const bool direct = reads_direct();
+  const auto on_ring = [&](std::uint64_t bytes) {
+    return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
+  };
+  const std::uint64_t mean = usual_bytes();
+  const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));
+  const std::uint64_t largest = on_ring(facts.largest_bytes);
+
+  std::uint64_t slab = recipe_.varies() ? 0 : slab_bytes_for(0);
+  if (recipe_.varies()) {
+    // Only known batch by batch; twice the mean row is a fair guess for the least.
+    std::uint64_t length = 2 * std::max<std::uint64_t>(1, mean);
+    slab = slab_bytes_for(length);
+  }
+  const std::uint64_t scratch_least =
+      in_place_ || recipe_.is_copy() ? 0 : workers * std::max<std::uint64_t>(recipe_.scratch_estimate(), kLeastScratch);
+  // A batch whose length is known only when all of it was read must be on the ring as a whole; blocks are whole pages,
+  // and the piece at the end of the ring that is too short for a block is lost.
+  std::uint64_t ring_least = up(usual, 4096) + 4096;
+  if (recipe_.varies()) {
+    ring_least = (batch + 1) * up(largest, 4096) + kUnitBytes;
+  }
+  if (in_place_) ring_least = 4096;
+  ring_least = (sweeps ? 2 : 1) * os::Arena::rounded(ring_least);
+  const std::uint64_t least = 2 * slab + ring_least + scratch_least;
+  if (limit < least) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("memory_limit {} is too small: two batches ({} each), the bytes being read ({}) and working "
+                    "memory ({}) need at least {} ({} bytes)",
+                    format_bytes(limit), format_bytes(slab), format_bytes(ring_least), format_bytes(scratch_least),
+                    format_bytes(least), least),
+        "raise memory_limit, or lower batch_size or num_workers");
+  }
+  std::uint64_t left = limit - least;
+  const auto grant = [&](std::uint64_t wanted) {
+    const std::uint64_t granted = std::min(wanted, left);
+    left -= granted;
+    return granted;
+  };
+  // Before anything else, the largest sample: without room for it, it is an error.
+  if (const std::uint64_t wanted = (sweeps ? 2 : 1) * os::Arena::rounded(up(largest, 4096) + 4096);
+      !in_place_ && wanted > ring_least && wanted - ring_least <= left) {
+    ring_least += grant(wanted - ring_least);
+  }
+  // Then working memory for pictures larger than the first, some reading ahead, the batches that prefetch_factor asks
+  // for, and more reading ahead.
+  scratch_limit_ =
+      scratch_least == 0 ? 0 : scratch_least + grant(std::max(limit / 4, 4 * scratch_least) - scratch_least);
+  std::uint64_t ring_wanted = options_.read_ahead != 0
+                                  ? options_.read_ahead + largest
+                                  : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
+  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, (in_place_ ? 2 * kUnitBytes : kUnitBytes) / usual);
+  const std::uint64_t by_batch = std::max<std::uint64_t>(1, options_.batch_size / (2 * workers));
+  unit_rows_ = recipe_.is_heavy()
+                   ? 1
+                   : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
+  unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
+  const std::uint64_t sweep = std::max(wanted_sweep(on_ring(mean)), ring_least / 2);
+  if (sweeps) ring_wanted = options_.read_ahead != 0 ? std::max(ring_wanted, ring_least) : kSweeps * sweep;
+  ring_wanted = in_place_ ? ring_least : os::Arena::rounded(std::max(ring_wanted, ring_least));
+  ring_bytes_ = ring_least + grant(std::min(ring_wanted - ring_least, limit / 8));
+  const std::uint64_t more_slabs =
+      recipe_.varies() ? 0 : std::min(options_.prefetch_factor, left / std::max<std::uint64_t>(1, slab));
+  left -= more_slabs * slab;
+  ring_bytes_ += grant(ring_wanted - ring_bytes_);
+  // An arena is whole pages, large ones from 2 MiB on: what does not fill one goes back.
+  if (const std::uint64_t whole = ring_bytes_ / (2 * kMiB) * (2 * kMiB); whole >= ring_least && whole > 0) {
+    left += ring_bytes_ - whole;
+    ring_bytes_ = whole;
+  }
+  ring_bytes_ = ring_bytes_ / 4096 * 4096;
+  left -= choose_seek_step(left / 2);
+  left -= choose_ram(left - std::min(left, 2 * slab));
+  // What is left may hold batches that the consumer keeps.
+  slab_limit_ = 2 * slab + more_slabs * slab + left;
+  if (scratch_limit_ == 0)
+    scratch_limit_ = std::min<std::uint64_t>(slab_limit_ / 8, 16 * kMiB), slab_limit_ -= scratch_limit_;
+  if (slab_limit_ < 2 * slab) slab_limit_ += scratch_limit_, scratch_limit_ = 0;
+
+  unit_bytes_ = in_place_ ? 2 * kUnitBytes : std::min(kUnitBytes, ring_bytes_ / 4);
+  if (sweeps) share_among_sweeps(sweep, batch * on_ring(mean));
+  if (options_.io_batch == 0) options_.io_batch = in_place_ ? unit_rows_ : Unit::kMaxRows;
+  const std::uint64_t held = sweeps ? sweep_count_ * sweep_bytes_ : ring_bytes_;
+  const std::uint64_t ahead = held / std::max<std::uint64_t>(1, batch * (sweeps ? mean : usual));
+  // More batches in the making than slabs for them would only be a list of plans.
+  const std::uint64_t fit = std::min(options_.prefetch_factor, slab_limit_ / std::max<std::uint64_t>(1, slab));
+  max_pendings_ = std::min<std::uint64_t>(fit, 4096) + 2 + std::min<std::uint64_t>(ahead, sweeps ? kMostAhead : 64);
+}
+
+// The memory that one sweep would like, where a row takes `row` bytes of it.
+std::uint64_t Loader::Engine::wanted_sweep(std::uint64_t row) const noexcept {
+  const std::uint64_t rows = std::min<std::uint64_t>(dataset_->size(), std::uint64_t{kMostAhead} * unit_rows_);
+  const std::uint64_t bytes =
+      window_rows_ != 0 ? window_rows_ * row : std::clamp(options_.memory_limit / 16, 4 * kMiB, kMixedBytes);
+  return os::Arena::rounded(std::min(bytes, rows * row) + 4096);
+}
+
+void Loader::Engine::share_among_sweeps(std::uint64_t wanted, std::uint64_t batch_bytes) {
+  sweep_count_ = ring_bytes_ / kSweeps >= wanted ? kSweeps : 2;
+  sweep_bytes_ = ring_bytes_ / sweep_count_;
+  sweep_bytes_ = sweep_bytes_ >= 2 * kMiB ? sweep_bytes_ / (2 * kMiB) * (2 * kMiB) : sweep_bytes_ / 4096 * 4096;
+  first_sweep_bytes_ = std::max(batch_bytes, kMiB);
+  ring_bytes_ = 4096;
+  if (window_rows_ != 0 && sweep_bytes_ < wanted) {
+    notes_.push_back(
+        fmt::format("shuffle=blocks: memory_limit {} has room to read {} of the {} that are mixed at once: "
+                    "reads are smaller than blocks",
+                    format_bytes(options_.memory_limit), format_bytes(sweep_bytes_), format_bytes(wanted)));
+  }
+}
+
+// The memory to give to places in JPEG files, of `room`: fewer places per file rather than fewer files.
+std::uint64_t Loader::Engine::choose_seek_step(std::uint64_t room) {
+  constexpr std::uint32_t kFinest = 8, kCoarsest = 64;  // MCUs; see docs/benchmarks.md for what they cost and give
+  if (options_.seek_index == UseSeekIndex::off) return 0;
+  if (const std::string& path = dataset_->facts().pack_seek_path; !path.empty()) {
+    std::string why;
+    auto packed = std::make_shared<SeekFile>(SeekFile::open(path, why));
+    if (why.empty() && !packed->rows().empty()) {
+      seek_options_.packed = std::move(packed);
+      seek_options_.limit_bytes = std::min<std::uint64_t>(room, 2 * kMiB);  // for the odd file that it does not have
+      return seek_options_.limit_bytes;
+    }
+    if (!why.empty())
+      notes_.push_back(fmt::format("`{}` is not used: {}; `stoker check --repair` makes it anew", path, why));
+  }
+  if (recipe_.seekable_mcus() == 0) return 0;
+  const auto need = [&](std::uint32_t step) {
+    // With half as much again for pictures larger than the first.
+    return dataset_->stored_count() * (256 + recipe_.seekable_mcus() / step * sizeof(codec::Checkpoint) * 3 / 2) +
+           2 * kMiB;
+  };
+  std::uint32_t step = kFinest;
+  while (step < kCoarsest && need(step) > room) step *= 2;
+  seek_options_.step = step;
+  seek_options_.limit_bytes = std::min(need(step), room);
+  seek_options_.files = dataset_->stored_count();
+  if (options_.seek_index == UseSeekIndex::automatic) seek_options_.path = dataset_->facts().seek_path;
+  return seek_options_.limit_bytes;
+}
+
+// The memory to give to the data itself, of `room`. Settles what storage=auto is.
+std::uint64_t Loader::Engine::choose_ram(std::uint64_t room) {
+  using storage::Storage;
+  if (options_.storage != Storage::ram && options_.storage != Storage::automatic) return 0;
+  std::uint64_t wanted = 0, beside = 0;
+  for (const storage::Source* const source : dataset_->sources()) {
+    wanted += source->size_bytes();
+    beside += os::Arena::rounded(source->size_bytes()) - source->size_bytes();
+  }
+  if (dataset_->sources().empty()) {
+    wanted = dataset_->facts().total_bytes;
+    beside = dataset_->stored_count() * storage::RamStore::kBytesPerFile + 2 * kMiB;
+  }
+  const std::string sizes = fmt::format("the data is {}, and memory_limit {} has room for {} of it",
+                                        format_bytes(wanted), format_bytes(options_.memory_limit), format_bytes(room));
+  if (options_.storage == Storage::automatic) {
+    options_.storage = wanted + beside <= room ? Storage::ram : Storage::buffered;
+    notes_.push_back(fmt::format("storage={}: {}", name(options_.storage), sizes));
+  } else if (wanted + beside > room) {
+    notes_.push_back(fmt::format("storage=ram: {}; the rest is read from disk each epoch", sizes));
+  }
+  ram_limit_ = options_.storage == Storage::ram ? std::min(room, wanted + beside) : 0;
+  return ram_limit_;
+}
+
+}  // namespace stoker::loader
