@@ -136,7 +136,7 @@ class Examiner {
 
  private:
   std::string decode(std::uint64_t index) {
-    if (data_.extent(index).source) return {};  // a row of a bare array: it was read, and that is all there is to it
+    if (data_.facts().array) return {};  // a row of an array: it was read, and that is all there is to it
     if (bytes_.empty()) return "the file is empty";
     const codec::Media media = codec::sniff(bytes_), named = data_.media(index);
     if (media != named && media != codec::Media::unknown && named != codec::Media::unknown) {
@@ -379,7 +379,7 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
     row("columns", list);
   }
   row("media", fmt::format("{}{}", tally(found.media), found.array.empty() ? "" : ": " + found.array));
-  row("scan", fmt::format("{} ({} files/s)",
+  row("scan", fmt::format("{} ({} samples/s)",
                           format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(found.scan_s * 1e9))),
                           format_rate(found.scan_s > 0 ? static_cast<double>(found.count) / found.scan_s : 0)));
   row("sizes", fmt::format("min {}  median {}  mean {}  p99 {}  max {}", format_bytes(found.sizes.least),
@@ -533,7 +533,7 @@ const Verb& inspect_verb() {
       "inspect",
       "what a data set holds: counts, classes, media, sizes, bad files",
       "ADDRESS",
-      "a folder, an index.csv or a .npy",
+      "a folder, an index.csv, a .npy, a pack or tar shards",
       {{"stoker inspect data/train", "what is there, with a sample of 1,000 files decoded"},
        {"stoker inspect data/train --decode", "decode every file; exit code 1 if one is bad"},
        {"stoker inspect data/index.csv --label score --json", "labels from the column `score`, for a program to read"}},

@@ -42,6 +42,12 @@ def test_pictures_are_described(stoker, pictures):
     assert picture["channels"] == {"1": 1, "3": 12} and picture["bits"] == {"16": 1, "8": 12}
 
 
+def test_pictures_in_a_pack_are_decoded_and_described(stoker, pictures, tmp_path):
+    assert stoker("pack", pictures, tmp_path / "x.pack").returncode == 0
+    loose, packed = (json.loads(stoker("inspect", place, "--json").stdout)["examined"] for place in (pictures, tmp_path / "x.pack"))
+    assert packed["pictures"] == loose["pictures"]
+
+
 def test_a_bare_array_is_described(stoker, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((50, 3, 4), np.float32))
     found = facts(stoker("inspect", "x.npy", "--json"))
