@@ -1,0 +1,113 @@
+#include "stoker/plan/device_memory.h"
+
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+
+namespace stoker::plan {
+
+double Vit::tokens() const noexcept {
+  return std::pow(std::floor(img / patch), 2) + 1;
+}
+
+double Vit::parameters() const noexcept {
+  return depth * (12 * dim * dim + 13 * dim) + 3 * patch * patch * dim + dim + (tokens() + 1) * dim + 2 * dim;
+}
+
+double Vit::forward_flops() const noexcept {
+  const double s = tokens();
+  return depth * (24 * s * dim * dim + 4 * s * s * dim) + 2 * (s - 1) * 3 * patch * patch * dim;
+}
+
+Vit parse_vit(std::string_view text) {
+  constexpr std::string_view example = "write it like vit:dim=1024,depth=24,heads=16,patch=14,img=224";
+  const auto refuse = [&](const std::string& why) -> Error {
+    return Error(ErrorKind::usage, fmt::format("cannot read the model `{}`: {}", text, why), std::string(example));
+  };
+  if (!text.starts_with("vit:")) throw refuse("only vit: is known");
+  Vit vit;
+  std::set<std::string_view> seen;
+  for (std::size_t at = 4; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size()), equals = text.find('=', at);
+    if (equals == std::string_view::npos || equals > end) throw refuse("a part has no `=`");
+    const std::string_view key = text.substr(at, equals - at), value = text.substr(equals + 1, end - equals - 1);
+    double* const field = key == "dim"     ? &vit.dim
+                          : key == "depth" ? &vit.depth
+                          : key == "heads" ? &vit.heads
+                          : key == "patch" ? &vit.patch
+                          : key == "img"   ? &vit.img
+                                           : nullptr;
+    if (field == nullptr) throw refuse(fmt::format("`{}` is none of dim, depth, heads, patch, img", key));
+    unsigned number = 0;
+    const auto [after, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (code != std::errc{} || after != value.data() + value.size() || number == 0 || number > 1'000'000) {
+      throw refuse(fmt::format("{} is `{}`, not a whole number that it can be", key, value));
+    }
+    if (!seen.insert(key).second) throw refuse(fmt::format("{} is given twice", key));
+    *field = number;
+    at = end + 1;
+  }
+  for (const auto& [key, value] : {std::pair("dim", vit.dim), std::pair("depth", vit.depth),
+                                   std::pair("heads", vit.heads), std::pair("patch", vit.patch)}) {
+    if (value == 0) throw refuse(fmt::format("{} is missing", key));
+  }
+  if (vit.img < vit.patch) throw refuse("the image is smaller than a patch");
+  return vit;
+}
+
+// Weights, gradients and Adam's two moments in float32 are 16 bytes a parameter. Activations: Korthikanti et al.,
+// "Reducing Activation Recomputation in Large Transformer Models" (2022): 34 bytes per token, channel and layer in half
+// precision, and 5 per pair of tokens and head where attention keeps its matrix. Checkpointing keeps each layer's
+// input, in float32 because layer norms return that under autocast, and one layer's activations at a time.
+MemoryLine memory_line(const Vit& vit, const Training& training) {
+  const double n = vit.parameters(), s = vit.tokens(), d = vit.dim, layers = vit.depth;
+  MemoryLine line{.basis = "model"};
+  line.fixed_bytes = (training.sgd ? 12 : 16) * n + (training.teacher ? 4 * n : 0);
+  const double width = training.half ? 1 : 2;
+  const double layer = width * (34 * s * d + (training.flash ? 0 : 5 * vit.heads * s * s));
+  line.bytes_per_image = training.checkpointing ? 4 * s * d * layers + layer : layer * layers;
+  return line;
+}
+
+std::optional<MemoryLine> fit_line(std::span<const MemoryPoint> points) {
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  std::set<double> batches;
+  for (const MemoryPoint& point : points) {
+    if (!point.observed_bytes || point.out_of_memory) continue;
+    batches.insert(point.batch);
+    n += 1, x += point.batch, y += *point.observed_bytes;
+    xx += point.batch * point.batch, xy += point.batch * *point.observed_bytes;
+  }
+  if (batches.size() < 2) return std::nullopt;
+  const double slope = (n * xy - x * y) / (n * xx - x * x);
+  if (!(slope > 0)) return std::nullopt;
+  return MemoryLine{(y - slope * x) / n, slope, fmt::format("fitted to {} batches", batches.size())};
+}
+
+std::uint64_t largest_batch(const MemoryLine& line, double limit_bytes, double margin) {
+  const double room = limit_bytes * (1 - margin) - line.fixed_bytes;
+  if (room < line.bytes_per_image || line.bytes_per_image <= 0) return 0;
+  return static_cast<std::uint64_t>(std::floor(room / line.bytes_per_image * (1 + 1e-12)));
+}
+
+std::vector<Compared> compare(const MemoryLine& line, std::span<const MemoryPoint> points,
+                              std::optional<double> limit_bytes) {
+  std::vector<Compared> all;
+  for (const MemoryPoint& point : points) {
+    Compared one{.point = point, .predicted_bytes = line.at(point.batch)};
+    const std::optional<double> seen = point.out_of_memory ? limit_bytes : point.observed_bytes;
+    if (seen && one.predicted_bytes > 0) {
+      one.ratio = *seen / one.predicted_bytes;
+      // Below the prediction is as little explained as above it, but for a limit, which only has to be reached.
+      one.unexplained = *one.ratio > kUnexplained || (!point.out_of_memory && *one.ratio < 1 / kUnexplained);
+    }
+    all.push_back(one);
+  }
+  return all;
+}
+
+}  // namespace stoker::plan

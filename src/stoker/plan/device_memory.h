@@ -1,0 +1,62 @@
+// What a batch takes on the accelerator: a straight line through measured batches, or a vision transformer's formulas.
+// Predicted and observed stand side by side. Pure arithmetic; from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stoker::plan {
+
+struct Vit {
+  double dim = 0, depth = 0, heads = 0, patch = 0, img = 224;
+
+  double tokens() const noexcept;         // patches and the class token
+  double parameters() const noexcept;     // without a head
+  double forward_flops() const noexcept;  // per image; training takes three times that, four with checkpointing
+};
+// "vit:dim=1024,depth=24,heads=16,patch=14,img=224". Throws Error(usage).
+Vit parse_vit(std::string_view text);
+
+struct Training {
+  bool half = true;            // bf16 or fp16 activations; else float32
+  bool checkpointing = false;  // of every layer
+  bool flash = true;           // attention that keeps no matrix of tokens by tokens
+  bool sgd = false;            // momentum instead of Adam
+  bool teacher = false;        // a frozen copy, as in DINO
+};
+
+struct MemoryLine {
+  double fixed_bytes = 0, bytes_per_image = 0;
+  std::string basis = {};  // "fitted to 5 batches", "model"
+
+  double at(double batch) const noexcept { return fixed_bytes + bytes_per_image * batch; }
+};
+
+struct MemoryPoint {
+  double batch = 0;
+  std::optional<double> observed_bytes = {};  // none: it failed, or nobody looked
+  bool out_of_memory = false;
+};
+
+MemoryLine memory_line(const Vit& vit, const Training& training);
+// Least squares. None for fewer than two different batches, or where memory does not grow with the batch.
+std::optional<MemoryLine> fit_line(std::span<const MemoryPoint> points);
+// The largest batch whose prediction leaves `margin` of the limit free; 0: not even one image.
+std::uint64_t largest_batch(const MemoryLine& line, double limit_bytes, double margin = 0.08);
+
+inline constexpr double kUnexplained = 1.5;  // times the prediction
+
+struct Compared {
+  MemoryPoint point;
+  double predicted_bytes = 0;
+  std::optional<double> ratio = {};  // observed to predicted; out of memory: the limit to predicted
+  bool unexplained = false;
+};
+std::vector<Compared> compare(const MemoryLine& line, std::span<const MemoryPoint> points,
+                              std::optional<double> limit_bytes);
+
+}  // namespace stoker::plan

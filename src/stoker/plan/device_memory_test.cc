@@ -1,0 +1,88 @@
+#include "stoker/plan/device_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+
+namespace stoker::plan {
+namespace {
+
+const Vit kLarge = parse_vit("vit:dim=1024,depth=24,heads=16,patch=14,img=224");
+const Vit kGiant = parse_vit("vit:dim=1536,depth=40,heads=24,patch=14,img=224");
+
+TEST(Vit, HasTheParametersAndFlopsOfItsDescription) {
+  EXPECT_NEAR(kLarge.parameters(), 303.2e6, 0.1e6);
+  EXPECT_NEAR(kGiant.parameters(), 1134.6e6, 0.2e6);  // not 1.5 billion
+  EXPECT_NEAR(kLarge.forward_flops(), 162.0e9, 0.2e9);
+  EXPECT_NEAR(kGiant.forward_flops() / kLarge.forward_flops(), 3.70, 0.01);
+  EXPECT_EQ(kLarge.tokens(), 257);
+}
+
+TEST(Vit, RefusesWhatItCannotBe) {
+  for (const char* text :
+       {"resnet50", "vit:", "vit:dim=1024", "vit:dim=x,depth=1,heads=1,patch=1", "vit:dim=8,depth=1,heads=1,patch=0",
+        "vit:dim=8,dim=8,depth=1,heads=1,patch=1", "vit:dim=8,depth=1,heads=1,patch=14,img=7",
+        "vit:dim=8,depth=1,heads=1,patch=14,size=7", "vit:dim=-8,depth=1,heads=1,patch=14"}) {
+    EXPECT_THROW(parse_vit(text), Error) << text;
+  }
+}
+
+TEST(MemoryLine, OfViTLargeIsWithin5PercentAtFiveBatches) {
+  const MemoryLine line = memory_line(kLarge, {.half = true, .checkpointing = true});
+  for (const auto& [batch, seen] : {std::pair(48, 6.3e9), std::pair(64, 6.8e9), std::pair(96, 7.8e9),
+                                    std::pair(128, 8.9e9), std::pair(160, 10.1e9)}) {
+    EXPECT_NEAR(line.at(batch) / seen, 1, 0.05) << batch;
+  }
+}
+
+TEST(MemoryLine, FittedToTwoBatchesPredictsTheOthers) {
+  const MemoryPoint points[] = {{48, 6.3e9}, {64, 6.8e9}};
+  const std::optional<MemoryLine> line = fit_line(points);
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->at(160) / 10.1e9, 1, 0.05);
+  EXPECT_EQ(line->basis, "fitted to 2 batches");
+}
+
+TEST(MemoryLine, IsNotFittedToOneBatchNorToOnesThatDoNotGrow) {
+  const MemoryPoint once[] = {{48, 6.3e9}, {48, 6.4e9}};
+  const MemoryPoint flat[] = {{48, 6.3e9}, {64, 6.3e9}};
+  const MemoryPoint failed[] = {{48, 6.3e9}, {64, std::nullopt, true}};
+  EXPECT_FALSE(fit_line(once));
+  EXPECT_FALSE(fit_line(flat));
+  EXPECT_FALSE(fit_line(failed));
+}
+
+TEST(MemoryLine, TakesLessWithCheckpointingAndMoreInFloat32) {
+  const double plain = memory_line(kLarge, {}).bytes_per_image;
+  EXPECT_LT(memory_line(kLarge, {.checkpointing = true}).bytes_per_image, plain / 4);
+  EXPECT_GT(memory_line(kLarge, {.half = false}).bytes_per_image, 1.9 * plain);
+  EXPECT_GT(memory_line(kLarge, {.flash = false}).bytes_per_image, plain);
+  EXPECT_GT(memory_line(kLarge, {.teacher = true}).fixed_bytes, memory_line(kLarge, {}).fixed_bytes);
+}
+
+TEST(LargestBatch, LeavesTheMarginFree) {
+  const MemoryLine line{10e9, 1e9};
+  EXPECT_EQ(largest_batch(line, 100e9, 0.1), 80u);
+  EXPECT_EQ(largest_batch(line, 11e9, 0.1), 0u);
+}
+
+TEST(Compare, CallsTheOutOfMemoryOfGiantUnexplained) {
+  const MemoryLine line = memory_line(kGiant, {});
+  const MemoryPoint points[] = {{6, std::nullopt, true}, {8, std::nullopt, true}};
+  for (const Compared& one : compare(line, points, 96e9)) {
+    EXPECT_TRUE(one.unexplained) << one.point.batch;
+    EXPECT_LT(one.predicted_bytes, 33e9);
+    EXPECT_GT(*one.ratio, 2.9);
+  }
+}
+
+TEST(Compare, FindsAnExpectedOutOfMemoryExplained) {
+  const MemoryPoint points[] = {{100, std::nullopt, true}, {50, 55e9}, {50, 120e9}};
+  const std::vector<Compared> all = compare({10e9, 1e9}, points, 96e9);
+  EXPECT_FALSE(all[0].unexplained);
+  EXPECT_FALSE(all[1].unexplained);
+  EXPECT_TRUE(all[2].unexplained);
+}
+
+}  // namespace
+}  // namespace stoker::plan

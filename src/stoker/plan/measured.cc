@@ -1,0 +1,85 @@
+#include "stoker/plan/measured.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace stoker::plan {
+namespace {
+
+// How much two runs of one configuration differ beyond what their blocks say, before any second run was seen: a share
+// of the rate, and a share of the blocks' own variation, since a restless machine is restless on every time scale.
+// `./dev bench whatif` prints how often the resulting interval holds.
+constexpr double kBetweenRuns = 0.02, kBetweenRunsOfBlocks = 0.5;
+constexpr double kUnknownRun = 0.05;  // of a run that says nothing of its blocks
+constexpr double kPriorRuns = 4;      // that weight in runs has what is assumed
+
+// Student's t, one-sided 90 %.
+double t90(double freedom) {
+  constexpr std::array<double, 10> table = {3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372};
+  const auto whole = static_cast<std::size_t>(std::max(1.0, std::floor(freedom)));
+  return whole <= table.size() ? table[whole - 1] : 1.2816 + 0.9 / freedom;
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+Rate rate_of_blocks(std::span<const double> rates) {
+  Rate rate{.per_s = mean_of(rates)};
+  if (rates.size() < 4 || rate.per_s <= 0) return rate;
+  const auto n = static_cast<double>(rates.size());
+  double squares = 0, neighbours = 0;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    squares += std::pow(rates[i] - rate.per_s, 2);
+    if (i > 0) neighbours += (rates[i] - rate.per_s) * (rates[i - 1] - rate.per_s);
+  }
+  const double deviation = std::sqrt(squares / (n - 1));
+  const double alike = squares > 0 ? std::clamp(neighbours / squares, 0.0, 0.7) : 0;
+  rate.block_variation = deviation / rate.per_s;
+  rate.standard_error = deviation / std::sqrt(n) * std::sqrt((1 + alike) / (1 - alike));
+  return rate;
+}
+
+Rate rate_of_interval(double per_s, std::optional<double> low, std::optional<double> high) {
+  Rate rate{.per_s = per_s};
+  if (!low || !high || *high < *low || per_s <= 0) return rate;
+  rate.standard_error = (*high - *low) / 2 / 2.2;  // about ten blocks
+  rate.block_variation = *rate.standard_error * std::sqrt(10.0) / per_s;
+  return rate;
+}
+
+Spread spread_of(std::span<const Rate> rates) {
+  const auto n = static_cast<double>(rates.size());
+  Spread spread{.runs = rates.size(), .assumed = true};
+  double logs = 0, within = 0, assumed = 0;
+  for (const Rate& rate : rates) {
+    logs += std::log(rate.per_s);
+    const bool is_known = rate.standard_error && rate.block_variation;
+    if (is_known) spread.assumed = false;
+    within += is_known ? std::pow(*rate.standard_error / rate.per_s, 2) : std::pow(kUnknownRun, 2);
+    assumed += std::pow(kBetweenRuns, 2) + std::pow(kBetweenRunsOfBlocks * rate.block_variation.value_or(0), 2);
+  }
+  within /= n, assumed /= n;
+  if (rates.size() > 1) spread.assumed = false;
+  double between = kPriorRuns * assumed;
+  for (const Rate& rate : rates) between += std::pow(std::log(rate.per_s) - logs / n, 2);
+  between /= kPriorRuns + n - 1;
+  const double width = t90(kPriorRuns + n - 1) * std::sqrt(between * (1 + 1 / n) + within / n);
+  spread.p50 = std::exp(logs / n);
+  spread.p10 = spread.p50 * std::exp(-width);
+  spread.p90 = spread.p50 * std::exp(width);
+  return spread;
+}
+
+std::string text(const std::map<std::string, std::string>& knobs) {
+  std::string out;
+  for (const auto& [knob, value] : knobs) out += (out.empty() ? "" : " ") + knob + "=" + value;
+  return out;
+}
+
+}  // namespace stoker::plan

@@ -1,0 +1,287 @@
+#include "stoker/plan/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+
+namespace stoker::plan {
+namespace {
+
+constexpr double kModelError = 0.15, kRatioError = 0.25;  // of a predicted gain
+constexpr double kWorth = 1.03;
+constexpr double kFull = 0.92, kTight = 0.8;  // of a limit
+
+bool loader_is_limit(const Predicted& predicted) {
+  return predicted.limit == "fetch" || predicted.limit == "prep" || predicted.limit == "cores" ||
+         predicted.limit == "storage";
+}
+
+std::string size(double bytes) {
+  return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
+}
+
+Spread around(double gain, double error) {
+  return {gain * (1 - error), gain, gain * (1 + error), 0, true};
+}
+
+// The larger risk wins; its reason with it.
+void raise(Option& option, std::string_view risk, const std::string& reason) {
+  const auto rank = [](std::string_view word) { return word == "high" ? 2 : word == "medium" ? 1 : 0; };
+  if (option.risk.empty() || rank(risk) > rank(option.risk)) {
+    option.risk = risk;
+    option.reason = reason;
+  }
+}
+
+void weigh_memory(Option& option, const Situation& situation) {
+  const auto against = [&](const char* what, std::optional<double> bytes, double limit) {
+    if (!bytes || limit <= 0) return;
+    const double share = *bytes / limit;
+    const std::string text = fmt::format("{} {} of {}", what, size(*bytes), size(limit));
+    if (share > 1) {
+      raise(option, "high", text + ": it will run out");
+    } else if (share > kFull) {
+      raise(option, "high", text + ": no margin");
+    } else if (share > kTight) {
+      raise(option, "medium", text + ": little margin");
+    } else {
+      raise(option, "low", text);
+    }
+  };
+  against("host memory", option.host_bytes, situation.limits.memory_bytes);
+  against("device memory", option.device_bytes, situation.device_limit_bytes);
+  if (option.risk.empty()) raise(option, "medium", "its memory is not known: watch it");
+}
+
+void finish(Option& option, const Situation& situation) {
+  if (!option.days && situation.rate.p50 > 0 && situation.job.images > 0) {
+    option.days = days_of(situation.job, situation.rate.p50 * option.gain.p50);
+  }
+  if (option.gain.p50 < kWorth && option.worth) {
+    option.worth = false;
+    if (option.reason.empty() || option.risk == "low") option.reason = "no gain to be expected";
+  }
+}
+
+double host_total(const Situation& situation, double workers, double more = 0) {
+  HostUse use = situation.host;
+  if (use.worker_bytes > 0) use.workers = workers;
+  use.cache_bytes += more;
+  return host_budget(use, situation.limits).total_bytes;
+}
+
+std::string command_of(const Situation& situation, const std::string& knob, const std::string& value,
+                       const std::vector<std::string>& flags) {
+  return situation.command ? situation.command(knob, value, flags) : std::string();
+}
+
+void add_workers(const Situation& situation, std::vector<Option>& all) {
+  const Stages& now = *situation.stages;
+  if (now.cores <= 0 || now.workers >= now.cores) return;
+  std::set<double> counts;
+  for (const double share : {1 / 3.0, 1 / 2.0, 1.0}) {
+    const double workers = std::max(now.workers + 1, std::round(now.cores * share));
+    if (workers <= now.cores) counts.insert(workers);
+  }
+  for (const double workers : counts) {
+    const WhatIf what = with_workers(now, workers);
+    Option option{
+        .name = what.name, .change = what.change, .gain = around(what.gain, kModelError), .evidence = "model"};
+    if (situation.host.worker_bytes > 0 || situation.host.main_bytes > 0) {
+      option.host_bytes = host_total(situation, workers);
+    }
+    option.command = command_of(situation, "num_workers", fmt::format("{:g}", workers), what.flags);
+    weigh_memory(option, situation);
+    if (what.gain < kWorth && !loader_is_limit(predict(now))) {
+      option.worth = false;
+      option.reason = "the loader keeps up: more workers only take memory";
+    }
+    all.push_back(std::move(option));
+  }
+}
+
+void add_batch(const Situation& situation, std::vector<Option>& all) {
+  const Stages& now = *situation.stages;
+  const double batch = 2 * now.batch_size;
+  const WhatIf what = with_batch(now, batch);
+  Option option{.name = what.name, .change = what.change, .gain = around(what.gain, kModelError), .evidence = "model"};
+  option.changes_training = true;
+  option.training = "a larger batch wants another learning rate";
+  if (situation.device_line) {
+    option.device_bytes = situation.device_line->at(batch);
+  } else if (situation.device_now_bytes > 0) {
+    // Activations grow with the batch; weights and optimizer do not. Only the sum is known, so this is the worst case.
+    option.device_bytes = 2 * situation.device_now_bytes;
+  }
+  option.command = command_of(situation, "batch_size", fmt::format("{:g}", batch), what.flags);
+  weigh_memory(option, situation);
+  if (loader_is_limit(predict(now)) && what.gain < kWorth) {
+    option.worth = false;
+    std::string memory;
+    if (option.device_bytes && situation.device_limit_bytes > 0) {
+      memory = fmt::format("; device memory {} {} of {}", situation.device_line ? "would be" : "may reach",
+                           size(*option.device_bytes), size(situation.device_limit_bytes));
+    }
+    option.reason = "raising the batch cannot help: the loader is the limit" + memory;
+  }
+  all.push_back(std::move(option));
+}
+
+void add_prefetch(const Situation& situation, std::vector<Option>& all) {
+  const auto now = situation.knobs.find("prefetch_factor");
+  if (now == situation.knobs.end() || std::atof(now->second.c_str()) >= 2) return;
+  Option option{.name = "prefetch_factor=2", .change = "two batches ahead per worker", .evidence = "model"};
+  const bool limited = loader_is_limit(predict(*situation.stages));
+  option.gain = limited ? Spread{1, 1, 1.1, 0, true} : Spread{1, 1.05, 1.2, 0, true};
+  option.command = command_of(situation, "prefetch_factor", "2", {"--prefetch-factor", "2"});
+  HostUse use = situation.host;
+  use.prefetch_factor = 2;
+  if (use.main_bytes > 0) option.host_bytes = host_budget(use, situation.limits).total_bytes;
+  weigh_memory(option, situation);
+  if (limited) {
+    option.worth = false;
+    option.reason = "a deeper queue evens out bursts; it makes no loader faster";
+  }
+  all.push_back(std::move(option));
+}
+
+void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
+  for (const WhatIf& what : situation.what_ifs) {
+    if (what.name.starts_with("num_workers=") || what.name.starts_with("ranks=")) continue;
+    Option option{.name = what.name, .change = what.change, .evidence = what.evidence};
+    option.gain = around(what.gain, what.evidence == "ratio" ? kRatioError : kModelError);
+    if (situation.host.main_bytes > 0) {
+      option.host_bytes = host_total(situation, situation.host.workers, what.most_bytes);
+    }
+    const std::size_t equals = what.name.find('=');
+    option.command = equals == std::string::npos
+                         ? command_of(situation, what.name, "", what.flags)
+                         : command_of(situation, what.name.substr(0, equals), what.name.substr(equals + 1), what.flags);
+    weigh_memory(option, situation);
+    if (!what.feasible) {
+      option.worth = false;
+      option.reason = what.why;
+    }
+    all.push_back(std::move(option));
+  }
+}
+
+// Rows that ran and differ from the present in some knobs. One changed knob is a plain comparison; several are not.
+void add_measured(const Situation& situation, std::vector<Option>& all) {
+  if (situation.knobs.empty() || situation.rate.p50 <= 0) return;
+  std::vector<Option> found;
+  for (const Configuration& one : situation.measured) {
+    if (!one.ok() || one.knobs == situation.knobs) continue;
+    std::string name, knob, value;
+    std::size_t changes = 0;
+    bool batch = false;
+    for (const auto& [key, word] : one.knobs) {
+      const auto now = situation.knobs.find(key);
+      if (now != situation.knobs.end() && now->second == word) continue;
+      name += (name.empty() ? "" : " ") + key + "=" + word;
+      knob = key, value = word;
+      batch = batch || key == "batch_size" || key == "accumulate_steps" || key == "img_size";
+      ++changes;
+    }
+    const Spread then = spread_of(one.rates);
+    const double width = std::hypot(std::log(then.p90 / then.p50), std::log(situation.rate.p90 / situation.rate.p50));
+    const double gain = then.p50 / situation.rate.p50;
+    Option option{.name = name, .change = "as measured", .evidence = "measured"};
+    option.gain = {gain * std::exp(-width), gain, gain * std::exp(width), one.rates.size(), false};
+    if (one.host_peak_bytes) option.host_bytes = static_cast<double>(*one.host_peak_bytes);
+    if (one.device_allocated_bytes) option.device_bytes = static_cast<double>(*one.device_allocated_bytes);
+    option.changes_training = batch;
+    if (batch) option.training = "another batch or image size is another training";
+    weigh_memory(option, situation);
+    if (!option.host_bytes && !option.device_bytes) option.risk = "low", option.reason = "it ran";
+    if (changes > 1) {
+      raise(option, "medium", fmt::format("{} knobs at once: which of them helped is not known", changes));
+    } else {
+      option.command = command_of(situation, knob, value, {});
+    }
+    if (option.gain.p50 >= kWorth && option.gain.p10 < 1) {
+      raise(option, "medium", "the difference may be chance: measure it again");
+    }
+    found.push_back(std::move(option));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Option& a, const Option& b) { return a.gain.p50 > b.gain.p50; });
+  constexpr std::size_t kMost = 3;  // the table of all rows stands elsewhere
+  std::size_t taken = 0;
+  for (Option& option : found) {
+    if (option.gain.p50 < kWorth || taken++ >= kMost) break;
+    all.push_back(std::move(option));
+  }
+}
+
+// A model that a run contradicts, even one in which more was changed, is not to be trusted.
+void weigh_rows(Option& option, const Situation& situation) {
+  const std::size_t equals = option.name.find('=');
+  if (option.evidence == "measured" || equals == std::string::npos || situation.rate.p50 <= 0) return;
+  const std::string knob = option.name.substr(0, equals), value = option.name.substr(equals + 1);
+  for (const Configuration& one : situation.measured) {
+    const auto found = one.knobs.find(knob);
+    if (!one.ok() || found == one.knobs.end() || found->second != value || one.knobs == situation.knobs) continue;
+    const double gain = spread_of(one.rates).p50 / situation.rate.p50;
+    if (gain >= 0.9 || option.gain.p50 < kWorth) continue;
+    raise(option, "high",
+          fmt::format("a run with {} was slower ({:.2f}x), though other knobs differed too", option.name, gain));
+  }
+}
+
+void add_smaller_images(const Situation& situation, std::vector<Option>& all) {
+  if (!situation.vit || !situation.stages || predict(*situation.stages).limit != "compute") return;
+  Vit smaller = *situation.vit;
+  smaller.img = std::floor(smaller.img * 160 / 224 / smaller.patch) * smaller.patch;
+  if (smaller.img < smaller.patch) return;
+  const double gain = situation.vit->forward_flops() / smaller.forward_flops();
+  Option option{.name = fmt::format("img_size={:g}", smaller.img),
+                .change = "smaller images",
+                .gain = around(gain, kRatioError),
+                .evidence = "ratio",
+                .changes_training = true,
+                .training = "a smaller image is another training"};
+  raise(option, "high", "what the model learns changes");
+  option.command = command_of(situation, "img_size", fmt::format("{:g}", smaller.img), {});
+  all.push_back(std::move(option));
+}
+
+}  // namespace
+
+std::vector<Option> options(const Situation& situation) {
+  std::vector<Option> all;
+  add_measured(situation, all);
+  if (situation.stages) {
+    add_workers(situation, all);
+    add_what_ifs(situation, all);
+    add_prefetch(situation, all);
+    add_batch(situation, all);
+    add_smaller_images(situation, all);
+  }
+  for (Option& option : all) {
+    weigh_rows(option, situation);
+    finish(option, situation);
+  }
+  const auto rank = [](const Option& option) {
+    return std::tuple(!option.worth, option.risk == "high", option.changes_training, -option.gain.p50);
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Option& a, const Option& b) { return rank(a) < rank(b); });
+  std::set<std::string> measured;  // such a figure stands for a predicted one of the same name
+  for (const Option& option : all) {
+    if (option.evidence == "measured") measured.insert(option.name);
+  }
+  std::erase_if(all,
+                [&](const Option& option) { return option.evidence != "measured" && measured.contains(option.name); });
+  int order = 0;
+  for (Option& option : all) {
+    if (option.worth) option.order = ++order;
+  }
+  return all;
+}
+
+}  // namespace stoker::plan

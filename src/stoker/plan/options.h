@@ -1,0 +1,56 @@
+// What could be changed, ranked: expected gain with its range, memory against the limits, evidence, risk, and the next
+// command. One change at a time. Pure arithmetic; from any thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stoker/plan/device_memory.h"
+#include "stoker/plan/duration.h"
+#include "stoker/plan/host_memory.h"
+#include "stoker/plan/what_if.h"
+
+namespace stoker::plan {
+
+struct Option {
+  std::string name = {};                                     // "num_workers=12"
+  std::string change = {};                                   // what that is
+  Spread gain = {};                                          // times the present rate
+  std::optional<double> days = {};                           // of the job then, at P50
+  std::optional<double> host_bytes = {}, device_bytes = {};  // peak
+  std::string evidence = {};                                 // "measured", "model", "ratio"
+  std::string risk = {};                                     // "low", "medium", "high"
+  std::string reason = {};                                   // of the risk, or why it is not worth it
+  bool changes_training = false;
+  std::string training = {};  // in what way
+  std::string command = {};   // to try it
+  bool worth = true;          // false: `reason` says why not
+  int order = 0;              // in which to test, from 1; 0: not to be tested
+};
+
+struct Situation {
+  std::map<std::string, std::string> knobs = {};  // as it runs now
+  Spread rate = {};
+  Job job = {};
+  std::optional<Stages> stages = {};  // none: no ledger, only what was measured counts
+  Setting setting = {};
+  HostUse host = {};
+  HostLimits limits = {};
+  std::optional<MemoryLine> device_line = {};
+  double device_limit_bytes = 0, device_now_bytes = 0;  // 0: not known
+  std::optional<Vit> vit = {};
+  std::span<const Configuration> measured = {};
+  std::span<const WhatIf> what_ifs = {};
+  // The command that tries one change: knob, value, and the flags of `stoker load` where there are such.
+  std::function<std::string(const std::string& knob, const std::string& value, const std::vector<std::string>& flags)>
+      command = {};
+};
+
+// Ranked: what is worth testing first, by gain; what changes the training after what does not.
+std::vector<Option> options(const Situation& situation);
+
+}  // namespace stoker::plan

@@ -1,0 +1,132 @@
+#include "stoker/plan/options.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace stoker::plan {
+namespace {
+
+const Option* find(const std::vector<Option>& all, std::string_view name) {
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Option& one) { return one.name == name; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+// Case C: one worker of twelve cores, 77 of 80 GB on the device.
+Situation patches() {
+  Situation situation;
+  situation.knobs = {{"batch_size", "1"}, {"num_workers", "1"}, {"prefetch_factor", "1"}};
+  const Rate rate[] = {{1 / 18.0}};
+  situation.rate = spread_of(rate);
+  situation.job.images = 32 * 4000;
+  situation.stages =
+      Stages{.batch_size = 1, .workers = 1, .cores = 12, .fetch_in_workers = true, .prep_s = 16, .compute_s = 1.5};
+  situation.host = {.workers = 1, .worker_bytes = 7e9};
+  situation.limits = {.memory_bytes = 170e9};
+  situation.device_limit_bytes = 80e9;
+  situation.device_now_bytes = 77e9;
+  situation.command = [](const std::string& knob, const std::string& value, const std::vector<std::string>&) {
+    return "try " + knob + "=" + value;
+  };
+  return situation;
+}
+
+TEST(Options, OfCaseCAreWorkersAndNotTheBatch) {
+  const std::vector<Option> all = options(patches());
+  EXPECT_EQ(all.front().name, "num_workers=12");
+  EXPECT_EQ(all.front().order, 1);
+  EXPECT_EQ(all.front().risk, "low");
+  EXPECT_NEAR(*all.front().host_bytes, 84e9, 1e6);
+  EXPECT_LT(*all.front().days, 3.5);
+  EXPECT_EQ(all.front().command, "try num_workers=12");
+  const Option* const batch = find(all, "batch_size=2");
+  ASSERT_NE(batch, nullptr);
+  EXPECT_FALSE(batch->worth);
+  EXPECT_EQ(batch->order, 0);
+  EXPECT_NE(batch->reason.find("raising the batch cannot help: the loader is the limit"), std::string::npos);
+  EXPECT_TRUE(batch->changes_training);
+  EXPECT_NEAR(batch->gain.p50, 1, 0.02);
+  EXPECT_GT(*batch->device_bytes, 80e9);
+}
+
+TEST(Options, ListSeveralStepsOnTheWayWithTheirMemory) {
+  const std::vector<Option> all = options(patches());
+  const Option *four = find(all, "num_workers=4"), *six = find(all, "num_workers=6");
+  ASSERT_TRUE(four && six);
+  EXPECT_NEAR(*four->host_bytes, 28e9, 1e6);
+  EXPECT_NEAR(*six->host_bytes, 42e9, 1e6);
+  EXPECT_LT(four->gain.p50, six->gain.p50);
+}
+
+TEST(Options, ThatWouldNotFitAreOfHighRiskAndComeLate) {
+  Situation situation = patches();
+  situation.limits.memory_bytes = 64e9;
+  const std::vector<Option> all = options(situation);
+  EXPECT_EQ(find(all, "num_workers=12")->risk, "high");
+  EXPECT_EQ(all.front().name, "num_workers=6");
+}
+
+TEST(Options, OfAComputeBoundJobDoNotOfferWorkers) {
+  Situation situation = patches();
+  situation.stages =
+      Stages{.batch_size = 64, .workers = 4, .cores = 12, .fetch_in_workers = true, .prep_s = 1e-3, .compute_s = 0.04};
+  for (const Option& option : options(situation)) {
+    EXPECT_FALSE(option.worth && option.name.starts_with("num_workers")) << option.name;
+  }
+}
+
+TEST(Options, TakeWhatWasMeasuredBeforeWhatIsPredicted) {
+  Situation situation = patches();
+  Configuration measured;
+  measured.knobs = {{"batch_size", "1"}, {"num_workers", "4"}, {"prefetch_factor", "1"}};
+  measured.rates = {{4 / 18.0, 0.001, 0.01}};
+  const Configuration rows[] = {measured};
+  situation.measured = rows;
+  const std::vector<Option> all = options(situation);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const Option& one) { return one.name == "num_workers=4"; }), 1);
+  EXPECT_EQ(find(all, "num_workers=4")->evidence, "measured");
+  EXPECT_EQ(find(all, "num_workers=6")->evidence, "model");
+}
+
+TEST(Options, SayThatSeveralKnobsAtOnceCannotBeToldApart) {
+  Situation situation = patches();
+  Configuration measured;
+  measured.knobs = {{"batch_size", "1"}, {"num_workers", "4"}, {"prefetch_factor", "4"}};
+  measured.rates = {{5 / 18.0, 0.001, 0.01}};
+  const Configuration rows[] = {measured};
+  situation.measured = rows;
+  const std::vector<Option> all = options(situation);
+  const Option* const both = find(all, "num_workers=4 prefetch_factor=4");
+  ASSERT_NE(both, nullptr);
+  EXPECT_EQ(both->risk, "medium");
+  EXPECT_NE(both->reason.find("2 knobs at once"), std::string::npos);
+}
+
+TEST(Options, ThatARunContradictsAreOfHighRisk) {
+  Situation situation = patches();
+  Configuration measured;
+  measured.knobs = {{"batch_size", "1"}, {"num_workers", "12"}, {"prefetch_factor", "4"}};
+  measured.rates = {{0.4 / 18.0, 0.0001, 0.01}};
+  const Configuration rows[] = {measured};
+  situation.measured = rows;
+  const std::vector<Option> all = options(situation);
+  EXPECT_EQ(find(all, "num_workers=12")->risk, "high");
+  EXPECT_NE(find(all, "num_workers=12")->reason.find("was slower (0.40x)"), std::string::npos);
+  EXPECT_EQ(all.front().name, "num_workers=6");
+}
+
+TEST(Options, ThatChangeTheTrainingSaySo) {
+  Situation situation = patches();
+  situation.vit = parse_vit("vit:dim=1024,depth=24,heads=16,patch=14,img=224");
+  situation.stages =
+      Stages{.batch_size = 64, .workers = 8, .cores = 12, .fetch_in_workers = true, .prep_s = 1e-3, .compute_s = 0.04};
+  const std::vector<Option> all = options(situation);
+  const Option* const smaller = find(all, "img_size=154");
+  ASSERT_NE(smaller, nullptr);
+  EXPECT_TRUE(smaller->changes_training);
+  EXPECT_EQ(smaller->evidence, "ratio");
+  EXPECT_GT(smaller->gain.p50, 1.8);
+}
+
+}  // namespace
+}  // namespace stoker::plan
