@@ -9,6 +9,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/measure/counters.h"
+#include "stoker/os/cpu.h"
 
 #include "interrupt.h"
 
@@ -56,6 +57,30 @@ std::uint64_t step(loader::Loader& loader, std::chrono::nanoseconds takes) {
   return rows;
 }
 
+Ledger ledger_of(const loader::Stats& before, const loader::Stats& after, double cpu_s, const Benched& benched,
+                 bool has_step) {
+  Ledger ledger;
+  const auto each = [](double seconds, std::uint64_t items) {
+    return items > 0 ? seconds / static_cast<double>(items) : 0.0;
+  };
+  // Reads from the page cache are done inside the wait for them, so it is work; from a disk it is the disk's time.
+  const auto fetching = [](const loader::Stats& stats) { return stats.fetch.busy_s + stats.fetch.input_wait_s; };
+  ledger.fetch_s = each(fetching(after) - fetching(before), after.fetch.items - before.fetch.items);
+  ledger.prep_s = each(after.prep.busy_s - before.prep.busy_s, after.prep.items - before.prep.items);
+  const double handoff = static_cast<double>(after.wait.handoff_ns - before.wait.handoff_ns) * 1e-9;
+  const double compute = after.compute_s - before.compute_s;
+  ledger.handoff_s = each(handoff + (has_step ? 0 : compute), benched.samples);
+  ledger.compute_s = has_step ? each(compute, benched.samples) : 0;
+  ledger.cpu_s = each(cpu_s, benched.samples);
+  ledger.sample_bytes = each(static_cast<double>(after.encoded_bytes - before.encoded_bytes), benched.samples);
+  ledger.decoded_bytes = each(static_cast<double>(after.decoded_bytes - before.decoded_bytes), benched.samples);
+  const double fetch = static_cast<double>(after.wait.fetch_ns - before.wait.fetch_ns) * 1e-9;
+  ledger.fetch_share = benched.seconds > 0 ? fetch / benched.seconds : 0;
+  ledger.num_workers = after.num_workers;
+  ledger.io_threads = after.io_threads;
+  return ledger;
+}
+
 }  // namespace
 
 Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
@@ -66,6 +91,8 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
 
   Benched all;
   double corrected = 0;
+  const loader::Stats at_start = loader.stats();
+  const auto cpu_at_start = os::process_cpu_time();
   while ((all.steps < options.bench_steps || all.seconds < kLeastSeconds) && !interrupted()) {
     const loader::Stats before = loader.stats();
     const std::int64_t began = measure::now_ns();
@@ -96,6 +123,8 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
     corrected += static_cast<double>(samples) + ready * static_cast<double>(samples) / static_cast<double>(steps);
   }
   if (all.seconds > 0) all.samples_per_s = corrected / all.seconds;
+  const double cpu_s = std::chrono::duration<double>(os::process_cpu_time() - cpu_at_start).count();
+  all.ledger = ledger_of(at_start, loader.stats(), cpu_s, all, options.step.count() > 0);
   if (!interrupted()) reporter.say({{"event", "done"}});
   return all;
 }

@@ -14,10 +14,22 @@ struct BenchSteps {
   std::chrono::nanoseconds step{0};                  // of the emulated accelerator
 };
 
+// What one sample cost each stage while the clock ran: seconds of one thread. `stoker plan` predicts from it.
+struct Ledger {
+  double fetch_s = 0, prep_s = 0;  // of I/O threads, with the wait for reads; of workers
+  double handoff_s = 0;            // of the consumer, without compute
+  double compute_s = 0;            // of the emulated accelerator
+  double cpu_s = 0;                // CPU time of the process
+  double sample_bytes = 0, decoded_bytes = 0;
+  double fetch_share = 0;  // of the running time: the consumer waited for bytes
+  int num_workers = 0, io_threads = 0;
+};
+
 struct Benched {
   std::uint64_t steps = 0, samples = 0;
   double seconds = 0;
   double samples_per_s = 0;  // corrected for batches that were ready before, or lie ready now
+  Ledger ledger;
 };
 
 // The loader stands at the start of an epoch. Epochs follow one another. Throws what next() throws; Ctrl-C ends it

@@ -146,14 +146,34 @@ loader::State read_state(const std::string& path) {
               "name a file that does not exist yet, and it will be written");
 }
 
+// `ledger` is what `stoker plan --ledger` takes: seconds per sample of each stage, and what they belong to.
 nlohmann::ordered_json bench_json(const LoadReport& report, const Benched& benched) {
+  const Ledger& ledger = benched.ledger;
   return {{"schema", "stoker.steps/1"},
           {"stoker_version", kVersion},
           {"address", report.address},
           {"steps", benched.steps},
           {"samples", benched.samples},
           {"seconds", benched.seconds},
-          {"samples_per_s", benched.samples_per_s}};
+          {"samples_per_s", benched.samples_per_s},
+          {"ledger",
+           {{"batch_size", report.options.batch_size},
+            {"num_workers", ledger.num_workers},
+            {"io_threads", ledger.io_threads},
+            {"cores", report.cores},
+            {"fetch_s", ledger.fetch_s},
+            {"prep_s", ledger.prep_s},
+            {"handoff_s", ledger.handoff_s},
+            {"compute_s", ledger.compute_s},
+            {"cpu_s", ledger.cpu_s},
+            {"fetch_share", ledger.fetch_share},
+            {"sample_bytes", ledger.sample_bytes},
+            {"decoded_bytes", ledger.decoded_bytes},
+            {"dataset_bytes", report.total_bytes},
+            {"storage", storage::name(report.options.storage)},
+            {"cache", report.cache},
+            {"file_per_sample", report.file_per_sample},
+            {"decodes", report.decodes}}}};
 }
 
 std::string bench_text(const Benched& benched) {
@@ -287,6 +307,8 @@ int run_load(const Arguments& arguments) {
   report.classes = facts.classes.size();
   report.decodes_jpeg =
       data->size() > 0 && data->media(0) == codec::Media::jpeg && wanted.decode != loader::Decode::none;
+  report.decodes = data->size() > 0 && data->media(0) != codec::Media::npy && wanted.decode != loader::Decode::none;
+  report.file_per_sample = report.kind.starts_with("folder") || report.kind.starts_with("index.csv");
   report.cores = os::effective_cores().available;
   report.transform = arguments.text("--transform");
 

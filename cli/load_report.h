@@ -22,6 +22,8 @@ struct LoadReport {
   double step_ms = 0;  // 0: full speed
   std::optional<Workload> workload;
   bool decodes_jpeg = false;
+  bool decodes = false;          // samples are not rows as they are
+  bool file_per_sample = false;  // not a pack, nor an array
   double cores = 0;
   // what happened
   std::string cache;  // "warm", "cold=data", "unknown", with a reason where there is one

@@ -11,6 +11,7 @@ const Verb& inspect_verb();
 const Verb& load_verb();
 const Verb& measure_verb();
 const Verb& pack_verb();
+const Verb& plan_verb();
 const Verb& tune_verb();
 
 }  // namespace stoker::cli

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 PICTURES = pathlib.Path(__file__).parent.parent / "formats"
-VERBS = ["demo", "inspect", "load", "measure", "tune", "pack", "check"]
+VERBS = ["demo", "inspect", "load", "measure", "tune", "pack", "check", "plan"]
 
 
 def test_stoker_alone_prints_help_on_stderr_and_exits_2(stoker):
@@ -84,9 +84,9 @@ def test_an_unknown_verb_offers_the_nearest(stoker):
 
 
 def test_a_verb_that_is_not_there_yet_is_refused(stoker):
-    done = stoker("plan", "data")
+    done = stoker("stage", "data")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: there is no verb `plan`\n")
+    assert done.stderr.startswith("error: there is no verb `stage`\n")
 
 
 @pytest.mark.parametrize("words, message, hint", [

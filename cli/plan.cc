@@ -1,0 +1,355 @@
+// stoker plan: from measured rows to a sized run: days, memory, options, what-ifs.
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+#include "stoker/base/units.h"
+#include "stoker/dataset/dataset.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/memory.h"
+
+#include "files.h"
+#include "interrupt.h"
+#include "plan_answer.h"
+#include "plan_report.h"
+#include "plan_verify.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace stoker::cli {
+namespace {
+
+double days(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count() / 86400;
+}
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::vector<double> numbers(const Arguments& arguments, std::string_view flag) {
+  std::vector<double> all;
+  for (const std::string& text : arguments.all(flag)) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      const std::optional<double> number = tune::number_of(text.substr(at, end - at));
+      if (!number || *number < 1) {
+        throw Error(ErrorKind::usage, fmt::format("`{}` takes numbers from 1, not `{}`", flag, text),
+                    "write them like 1,2,4,8");
+      }
+      all.push_back(*number);
+      at = end + 1;
+    }
+  }
+  return all;
+}
+
+double positive(const Arguments& arguments, std::string_view flag) {
+  const double value = arguments.number(flag);
+  if (value <= 0 || value > 1e18) {
+    throw Error(ErrorKind::usage, fmt::format("`{}` is {}, which no job has", flag, arguments.text(flag)));
+  }
+  return value;
+}
+
+struct Sizes {
+  double samples = 0, bytes = 0;
+};
+
+Sizes sizes_of(const std::string& address, const Face& face) {
+  Bar bar(face, "scanning");
+  dataset::OpenOptions opening;
+  opening.progress = [&](std::uint64_t seen) {
+    bar.update(seen, "files");
+    return !interrupted();
+  };
+  const dataset::DatasetPtr data = dataset::open(address, opening);
+  return {static_cast<double>(data->size()), static_cast<double>(data->facts().total_bytes)};
+}
+
+void take_job(const Arguments& arguments, const Face& face, PlanInput& input) {
+  plan::Job& job = input.job;
+  if (arguments.has("--images")) job.images = positive(arguments, "--images");
+  std::string address = arguments.text("--dataset");
+  if (address.empty() && arguments.has("--epochs") && !job.epoch_images) {
+    for (const PlanRun& run : input.runs) {
+      if (address.empty() && !run.address.empty() && exists(run.address)) address = run.address;
+    }
+  }
+  if (!address.empty()) {
+    const Sizes sizes = sizes_of(address, face);
+    job.epoch_images = sizes.samples;
+    for (PlanRun& run : input.runs) run.limits.dataset_bytes = run.setting.dataset_bytes = sizes.bytes;
+  }
+  if (arguments.has("--epochs")) {
+    const double epochs = positive(arguments, "--epochs");
+    if (!job.epoch_images && job.images > 0) {
+      job.epoch_images = job.images / epochs;
+    } else if (!job.epoch_images) {
+      throw Error(ErrorKind::usage, "`--epochs` says nothing without the size of an epoch",
+                  "add --dataset PATH, or --images for all epochs together");
+    } else if (!arguments.has("--images")) {
+      job.images = epochs * *job.epoch_images;
+    }
+  }
+  if (arguments.has("--budget")) job.budget_days = days(arguments.duration("--budget"));
+  if (job.budget_days && *job.budget_days <= 0) throw Error(ErrorKind::usage, "`--budget` is no time at all");
+  if (arguments.has("--effective-batch")) input.effective_batch = arguments.number("--effective-batch", 1);
+  if (arguments.has("--validation-time")) job.validation_s = seconds(arguments.duration("--validation-time"));
+  if (arguments.has("--checkpoint-time")) job.checkpoint_s = seconds(arguments.duration("--checkpoint-time"));
+  if (arguments.has("--checkpoint-every")) job.checkpoint_every_s = seconds(arguments.duration("--checkpoint-every"));
+  if (arguments.has("--cold-rate")) job.cold_per_s = positive(arguments, "--cold-rate");
+  const bool asks_only = !arguments.has("--run") && !arguments.has("--case");  // a ledger: what-ifs without a job
+  if (job.images <= 0 && !asks_only) {
+    throw Error(ErrorKind::usage, "cannot plan: how much is to be trained is not known",
+                "add --images 28.4e6, or --epochs 90 --dataset PATH");
+  }
+  if (job.validation_s > 0 && !job.epoch_images) {
+    throw Error(ErrorKind::usage, "`--validation-time` is per epoch, and the size of an epoch is not known",
+                "add --epochs or --dataset");
+  }
+}
+
+std::map<std::string, std::string> knobs_in(const std::string& text) {
+  std::map<std::string, std::string> knobs;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size()), equals = text.find('=', at);
+    if (equals == std::string::npos || equals >= end) {
+      throw Error(ErrorKind::usage, fmt::format("`--current {}` has a part without `=`", text),
+                  "write it like num_workers=1,batch_size=32");
+    }
+    knobs[text.substr(at, equals - at)] = text.substr(equals + 1, end - equals - 1);
+    at = end + 1;
+  }
+  return knobs;
+}
+
+void take_machine(const Arguments& arguments, PlanInput& input) {
+  const std::vector<std::string> models = arguments.all("--model");
+  if (models.size() > 1 && models.size() != input.runs.size()) {
+    throw Error(ErrorKind::usage, fmt::format("{} models for {} runs", models.size(), input.runs.size()),
+                "give one --model per run, in their order, or one for all");
+  }
+  for (std::size_t i = 0; i < input.runs.size(); ++i) {
+    PlanRun& run = input.runs[i];
+    if (!models.empty()) {
+      run.model = models[std::min(i, models.size() - 1)];
+      run.vit = plan::parse_vit(run.model);
+    }
+    if (arguments.has("--amp")) {
+      const std::string amp = arguments.text("--amp");
+      if (amp != "bf16" && amp != "fp16" && amp != "none") {
+        throw Error(ErrorKind::usage, fmt::format("`--amp` is bf16, fp16 or none, not `{}`", amp));
+      }
+      run.training.half = amp != "none";
+    }
+    if (arguments.has("--checkpointing")) run.training.checkpointing = true;
+    if (arguments.has("--device-memory"))
+      run.device_limit_bytes = static_cast<double>(arguments.bytes("--device-memory"));
+    if (arguments.has("--memory-limit"))
+      run.limits.memory_bytes = static_cast<double>(arguments.bytes("--memory-limit"));
+    if (arguments.has("--shm")) run.limits.shm_bytes = static_cast<double>(arguments.bytes("--shm"));
+    if (arguments.has("--unified")) run.limits.unified = true;
+    if (arguments.has("--disk-rate"))
+      run.setting.disk_bytes_per_s = static_cast<double>(arguments.bytes("--disk-rate"));
+    if (arguments.has("--current")) run.current = knobs_in(arguments.text("--current"));
+    if (arguments.has("--ledger") && run.kind != "ledger") {
+      const std::string file = arguments.text("--ledger");
+      read_ledger(nlohmann::ordered_json::parse(read_text(file), nullptr, false), file, run);
+    }
+    if (arguments.has("--cores")) run.cores = arguments.number("--cores", 1);
+    if (run.stages && run.cores > 0) run.stages->cores = run.cores;
+    if (run.setting.memory_bytes <= 0) run.setting.memory_bytes = run.limits.memory_bytes;
+    // Data that the page cache holds comes from the disk in the first epoch only.
+    const plan::Setting& setting = run.setting;
+    const bool is_kept = setting.dataset_bytes > 0 && setting.dataset_bytes < 0.7 * setting.memory_bytes;
+    if (run.stages && setting.disk_bytes_per_s > 0 && setting.sample_bytes > 0 && !setting.warm && !is_kept &&
+        run.stages->storage_per_s <= 0) {
+      run.stages->storage_per_s = setting.disk_bytes_per_s / setting.sample_bytes;
+    }
+  }
+}
+
+PlanInput read_input(const Arguments& arguments) {
+  const std::vector<std::string> runs = arguments.all("--run");
+  if (runs.empty() && !arguments.has("--case") && arguments.has("--ledger")) {
+    PlanInput input;
+    input.runs.push_back(run_of_ledger(arguments.text("--ledger")));
+    return input;
+  }
+  if (runs.empty() == !arguments.has("--case")) {
+    throw Error(
+        ErrorKind::usage,
+        runs.empty() ? "cannot plan: there is nothing measured to plan from" : "`--run` and `--case` are two sources",
+        runs.empty() ? "add --run RUNDIR (of `stoker tune`), --run results.csv, --case FILE or --ledger FILE"
+                     : "give one of the two");
+  }
+  if (runs.empty()) return read_case(arguments.text("--case"));
+  tune::ColumnMap columns;
+  for (const std::string& text : arguments.all("--map")) tune::add_column(columns, text);
+  PlanInput input;
+  for (const std::string& path : runs) input.runs.push_back(read_run(path, columns));
+  return input;
+}
+
+// A plan that we wrote before may be replaced: it can be made again.
+bool is_our_plan(const std::string& file) {
+  const auto json = nlohmann::ordered_json::parse(read_text(file), nullptr, false);
+  return json.is_object() && json.value("schema", "") == "stoker.plan/1";
+}
+
+std::vector<std::string> files_of(const Arguments& arguments, const PlanInput& input) {
+  if (arguments.has("--out")) {
+    const std::string file = arguments.text("--out");
+    require_free(file, arguments.has("--force") || (exists(file) && is_our_plan(file)), "--out");
+    return {file};
+  }
+  std::vector<std::string> files;
+  for (const PlanRun& run : input.runs) {
+    if (run.kind != "run" || !exists(run.source + "/config.json")) continue;
+    const std::string file = (std::filesystem::path(run.source) / "plan.json").string();
+    require_free(file, arguments.has("--force") || (exists(file) && is_our_plan(file)), "--out");
+    files.push_back(file);
+  }
+  return files;
+}
+
+void say_dry(const PlanInput& input, const Arguments& arguments, const std::vector<std::string>& files) {
+  std::string out;
+  for (const PlanRun& run : input.runs) {
+    out += fmt::format("plans from {} rows of `{}`\n", run.rows.size(), run.source);
+    if (arguments.has("--verify") && !run.address.empty()) out += fmt::format("runs our loader on `{}`\n", run.address);
+  }
+  for (const std::string& file : files) out += fmt::format("writes {}\n", file);
+  answer(printable(out));
+}
+
+int run(const Arguments& arguments) {
+  const Face face = make_face(arguments, arguments.text("--color"));
+  PlanInput input = read_input(arguments);
+  const std::vector<std::string> files = files_of(arguments, input);
+  take_job(arguments, face, input);
+  take_machine(arguments, input);
+  const PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
+  if (!wishes.what_ifs.empty()) {
+    for (const PlanRun& one : input.runs) {
+      if (one.stages || arguments.has("--verify")) continue;
+      throw Error(ErrorKind::usage, fmt::format("`--what-if` needs a ledger, and `{}` has none", one.name),
+                  "add --ledger FILE, or --verify");
+    }
+  }
+  if (arguments.has("--dry-run")) {
+    say_dry(input, arguments, files);
+    return 0;
+  }
+
+  Bar bar(face, "measuring");
+  std::uint64_t done = 0;
+  const VerifyOptions verifying{.bench_steps = arguments.count("--bench-steps", 4),
+                                .rounds = 2,
+                                .begun = [&](const std::string&) { bar.update(++done, "runs"); },
+                                .interrupted = interrupted};
+  const bool verifies = arguments.has("--verify");
+  if (verifies) {
+    bool any = false;
+    for (PlanRun& one : input.runs) {
+      if (one.address.empty()) continue;
+      any = true;
+      if (one.current.empty()) {
+        PlanRun settled = one;
+        settle_rows(settled, input.effective_batch);
+        if (!settled.choice.chosen) continue;
+        one.current = settled.configurations[*settled.choice.chosen].knobs;
+      }
+      if (!one.stages) measure_ledger(one, verifying);
+    }
+    if (!any) {
+      throw Error(ErrorKind::usage, "`--verify` runs our own loader, and no run here is of it",
+                  "plan from a run of `stoker tune ADDRESS`");
+    }
+  }
+  PlanAnswer planned = make_plan(std::move(input), wishes);
+  if (verifies) {
+    for (PlannedRun& one : planned.runs) {
+      if (!one.input.address.empty() && one.chosen) verify(one, verifying);
+    }
+    finish_plan(planned);
+  }
+  bar.clear();
+  if (interrupted()) {
+    say("interrupted\n");
+    return 130;
+  }
+  const std::string json = to_json(planned).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::vector<std::string> written;
+  if (planned.chosen_run) {
+    for (const std::string& file : files) {
+      write_whole(file, json);
+      written.push_back(file);
+    }
+  }
+  answer(face.json ? json : to_text(planned, face.out, written));
+  return planned.is_no ? 1 : 0;
+}
+
+std::string more_help() {
+  return "what can be asked (--what-if):\n"
+         "  num_workers=4  storage=buffered|direct|mmap|ram  pack=raw|encoded  local_copy\n"
+         "  cache=10GB  prep=2 (times as fast)  step_ms=20  ranks=2  batch_size=128  cores=8\n";
+}
+
+}  // namespace
+
+const Verb& plan_verb() {
+  static const Verb verb = {
+      "plan",
+      "days, memory, options and what-ifs of the big run, from what was measured",
+      "",
+      "",
+      {{"stoker plan --run runs/large --images 28.4e6 --budget 15d", "does the job fit into 15 days?"},
+       {"stoker plan --run runs/giant --run runs/large --epochs 90 --dataset data/train", "compare two models"},
+       {"stoker plan --run results.csv --map images_per_s=throughput --images 1e6", "from a table of others"}},
+      {{"what was measured",
+        {{"--run", "DIR", "", "a folder of `stoker tune`, or a results.csv; again for each run", true},
+         {"--case", "FILE", "", "figures of others, described in JSON (docs/planning.md)", true},
+         {"--map", "OURS=THEIRS", "", "a results.csv's column for one of ours, such as images_per_s=throughput"},
+         {"--ledger", "FILE", "", "what `stoker load --bench-steps N --json` or `stoker measure --json` printed"}}},
+       {"the job",
+        {{"--images", "N", "", "samples to train on, all epochs together, such as 28.4e6", true},
+         {"--epochs", "N", "", "with --dataset: how often", true},
+         {"--dataset", "ADDRESS", "", "its samples are counted", true},
+         {"--budget", "TIME", "", "such as 15d; without it only the time is told", true},
+         {"--effective-batch", "N", "", "choose only where batch_size times accumulate_steps is N"},
+         {"--validation-time", "TIME", "", "per epoch"},
+         {"--checkpoint-time", "TIME", "", "of one checkpoint"},
+         {"--checkpoint-every", "TIME", "1h", "of training"},
+         {"--cold-rate", "N", "", "samples per second of epoch 0, from a cold disk or a far store"}}},
+       {"model and machine",
+        {{"--model", "TEXT", "", "such as vit:dim=1024,depth=24,heads=16,patch=14,img=224; one, or one per run"},
+         {"--amp", "NAME", "bf16", "activations in bf16, fp16 or none"},
+         {"--checkpointing", "", "", "activations are recomputed, layer by layer"},
+         {"--device-memory", "BYTES", "", "of the accelerator"},
+         {"--memory-limit", "BYTES", "", "of the host; without: what the run's machine had"},
+         {"--shm", "BYTES", "", "of /dev/shm"},
+         {"--unified", "", "", "host and device share one memory"},
+         {"--cores", "N", "", "of the machine, for what-ifs"},
+         {"--current", "KNOB=V,...", "", "the settings as they are now; without: the chosen ones"}}},
+       {"what if",
+        {{"--what-if", "WHAT", "", "only that, such as num_workers=4; again for more", true},
+         {"--nodes", "N,N", "", "nodes that share the storage"},
+         {"--disk-rate", "BYTES", "", "what the disk reads per second"},
+         {"--verify", "", "", "run the what-ifs that can run here, and compare", true},
+         {"--bench-steps", "N", "40", "of each run of --verify"}}},
+       {"output",
+        {{"--out", "FILE", "", "the plan as JSON; without: plan.json in each run's folder", true},
+         {"--force", "", "", "overwrite a file that is no plan of ours"},
+         {"--dry-run", "", "", "say what would be read, run and written"}}},
+       common_flags()},
+      more_help,
+      run};
+  return verb;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,409 @@
+#include "plan_answer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+#include "stoker/tune/classify.h"
+
+namespace stoker::cli {
+namespace {
+
+using plan::Verdict;
+
+std::string days(double value) {
+  if (value < 0.995) return fmt::format("{:.2f}", value);
+  if (value >= 29.95 || std::abs(value - std::round(value)) < 0.05) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.1f}", value);
+}
+
+double knob(const plan::Configuration& one, const char* name, double fallback) {
+  const auto found = one.knobs.find(name);
+  return found == one.knobs.end() ? fallback : tune::number_of(found->second).value_or(fallback);
+}
+
+plan::Training training_of(const PlanRun& run, const plan::Configuration& one) {
+  plan::Training training = run.training;
+  if (one.knobs.contains("checkpointing")) training.checkpointing = knob(one, "checkpointing", 0) > 0;
+  if (const auto amp = one.knobs.find("amp"); amp != one.knobs.end())
+    training.half = amp->second != "none" && amp->second != "false";
+  return training;
+}
+
+// Knobs that shift the line of memory over the batch.
+bool same_memory_settings(const plan::Configuration& a, const plan::Configuration& b) {
+  for (const char* name : {"checkpointing", "amp", "img_size"}) {
+    const auto x = a.knobs.find(name), y = b.knobs.find(name);
+    if ((x == a.knobs.end()) != (y == b.knobs.end())) return false;
+    if (x != a.knobs.end() && x->second != y->second) return false;
+  }
+  return true;
+}
+
+plan::MemoryPoint point_of(const plan::Configuration& one) {
+  plan::MemoryPoint point{.batch = knob(one, "batch_size", 0)};
+  if (one.device_allocated_bytes) point.observed_bytes = static_cast<double>(*one.device_allocated_bytes);
+  point.out_of_memory = one.status == "oom_device" || one.status == "oom_suspect";
+  return point;
+}
+
+std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
+  const PlanRun& input = run.input;
+  std::vector<plan::MemoryPoint> alike;
+  const plan::Configuration* const chosen = run.chosen ? &run.configurations[*run.chosen].measured : nullptr;
+  for (const PlannedConfiguration& one : run.configurations) {
+    if (knob(one.measured, "batch_size", 0) <= 0) continue;
+    if (!chosen || same_memory_settings(one.measured, *chosen)) alike.push_back(point_of(one.measured));
+  }
+  DevicePlan device;
+  device.limit_bytes = input.device_limit_bytes;
+  const std::optional<double> limit = device.limit_bytes > 0 ? std::optional(device.limit_bytes) : std::nullopt;
+  const std::optional<plan::MemoryLine> fitted = plan::fit_line(alike);
+  if (input.vit) {
+    device.parameters = input.vit->parameters();
+    device.forward_flops = input.vit->forward_flops();
+    const plan::Training usual = chosen ? training_of(input, *chosen) : input.training;
+    device.line = fitted ? *fitted : plan::memory_line(*input.vit, usual);
+    for (const PlannedConfiguration& one : run.configurations) {  // each by its own settings
+      const plan::MemoryPoint point = point_of(one.measured);
+      if (point.batch <= 0 || (!point.observed_bytes && !point.out_of_memory)) continue;
+      const plan::MemoryLine line = plan::memory_line(*input.vit, training_of(input, one.measured));
+      device.points.push_back(plan::compare(line, {&point, 1}, limit).front());
+    }
+  } else if (fitted) {
+    device.line = *fitted;
+    std::erase_if(alike, [](const plan::MemoryPoint& point) { return !point.observed_bytes && !point.out_of_memory; });
+    device.points = plan::compare(device.line, alike, limit);
+  } else {
+    return std::nullopt;
+  }
+  if (limit) device.largest_batch = plan::largest_batch(device.line, *limit, margin);
+  return device;
+}
+
+std::optional<plan::HostBudget> host_of(const PlannedRun& run, const PlanAnswer& answer) {
+  const PlanRun& input = run.input;
+  plan::HostUse use = input.host;
+  if (use.main_bytes <= 0 && use.worker_bytes <= 0) {
+    const PlannedConfiguration* const chosen = run.picked();
+    if (!chosen || !chosen->measured.host_peak_bytes) return std::nullopt;
+    use = {};
+    use.main_bytes = static_cast<double>(*chosen->measured.host_peak_bytes);  // all of its processes, as measured
+  }
+  if (run.picked() && run.picked()->measured.device_allocated_bytes)
+    use.device_bytes = static_cast<double>(*run.picked()->measured.device_allocated_bytes);
+  if (answer.has_job && run.picked() && run.picked()->duration) use.seconds = run.picked()->duration->p50 * 86400;
+  return plan::host_budget(use, input.limits);
+}
+
+void note_epochs(PlannedRun& run) {
+  const std::vector<EpochFigure>& epochs = run.input.epochs;
+  if (epochs.size() < 2) return;
+  const double workers = run.input.stages ? run.input.stages->workers : 1;
+  const double first = epochs.front().per_s, later = epochs.back().per_s;
+  const double images = run.epochs ? run.epochs->images : 0;
+  run.epochs = plan::split_epochs(images > 0 ? images : 1, first, later, workers);
+}
+
+// Rows that differ in several knobs each cannot say which of them mattered.
+void note_confounded(PlannedRun& run) {
+  const auto& rows = run.configurations;
+  if (rows.size() < 2 || rows.size() > 8) return;
+  std::size_t least = 1000;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t j = i + 1; j < rows.size(); ++j) {
+      std::size_t different = 0;
+      for (const auto& [name, value] : rows[i].measured.knobs) {
+        const auto other = rows[j].measured.knobs.find(name);
+        different += other == rows[j].measured.knobs.end() || other->second != value;
+      }
+      least = std::min(least, different);
+    }
+  }
+  if (least > 1 && least < 1000) {
+    run.notes.push_back(
+        fmt::format("every row differs from every other in {} knobs or more at once: which of them "
+                    "mattered cannot be told; change one at a time",
+                    least));
+  }
+}
+
+void explain_failures(PlannedRun& run, bool all_failed) {
+  std::map<std::string, std::pair<std::size_t, std::string>> classes;
+  for (const PlannedConfiguration& one : run.configurations) {
+    if (one.rate) continue;
+    auto& [count, error] = classes[one.measured.status];
+    ++count;
+    if (error.empty()) error = one.measured.error;
+  }
+  for (const auto& [status, entry] : classes) {
+    std::string text = fmt::format("{} of {} points: {}", entry.first, run.configurations.size(), status);
+    if (!entry.second.empty()) text += ": " + entry.second.substr(0, 160);
+    if (all_failed) {
+      const tune::Failure failure = tune::classify_text(entry.second);
+      if (!failure.remedy.empty()) text += "; " + failure.remedy;
+    }
+    run.notes.push_back(text);
+  }
+}
+
+std::string label_of(const PlannedRun& run) {
+  const PlannedConfiguration* const chosen = run.picked();
+  return chosen ? plan::text(chosen->measured.knobs) : "";
+}
+
+std::string command_for(const PlanRun& run, const std::string& what, const std::string& value,
+                        const std::vector<std::string>& flags) {
+  if (!run.address.empty()) {
+    std::string base = fmt::format("stoker load {}", run.address);
+    if (what == "pack raw" || what == "pack encoded") {
+      return fmt::format("stoker pack {} train.pack --kind {}", run.address, what == "pack raw" ? "raw" : "encoded");
+    }
+    for (const std::string& flag : run.flags) base += " " + flag;
+    for (const std::string& flag : flags) base += " " + flag;
+    if (flags.empty() && !value.empty()) {
+      std::string name = what;
+      std::replace(name.begin(), name.end(), '_', '-');
+      base += fmt::format(" --{} {}", name, value);
+    }
+    if (what == "faster decode") base += " --decode fast";
+    return base + " --bench-steps 50";
+  }
+  if (what == "stage locally") return "cp -r REMOTE/train LOCAL/train   # then measure again";
+  if (what == "pack raw" || what == "pack encoded") {
+    return fmt::format("stoker pack DATA train.pack --kind {}", what == "pack raw" ? "raw" : "encoded");
+  }
+  std::string job = "python train.py";
+  if (!run.command.empty()) {
+    job.clear();
+    for (const std::string& word : run.command) job += (job.empty() ? "" : " ") + word;
+    const std::string hole = "{" + what + "}";
+    if (const std::size_t at = job.find(hole); at != std::string::npos) {
+      return fmt::format("stoker tune --grid {}={} -- {}", what, value, job);
+    }
+  }
+  if (value.empty()) return fmt::format("stoker measure --steps 100 --stop -- {}   # with {}", job, what);
+  return fmt::format("stoker measure --steps 100 --stop -- {}   # with {}={}", job, what, value);
+}
+
+void add_options(PlannedRun& run, const PlanAnswer& answer) {
+  const PlanRun& input = run.input;
+  const PlannedConfiguration* now = run.picked();
+  for (const PlannedConfiguration& one : run.configurations) {
+    if (!input.current.empty() && one.rate && one.measured.knobs == input.current) now = &one;
+  }
+  if (!now || !now->rate) return;
+  std::vector<plan::Configuration> measured;
+  for (const PlannedConfiguration& one : run.configurations) measured.push_back(one.measured);
+  std::vector<plan::WhatIf> what_ifs;
+  for (const VerifiedWhatIf& one : run.what_ifs) {
+    what_ifs.push_back(one.what);
+    if (one.measured_per_s && now->rate->p50 > 0 && input.stages) {
+      const double base = plan::predict(*input.stages).per_s;
+      what_ifs.back().gain = base > 0 ? *one.measured_per_s / base : one.what.gain;
+      what_ifs.back().evidence = "measured";
+    }
+  }
+  plan::Situation situation;
+  situation.knobs = now->measured.knobs;
+  situation.rate = *now->rate;
+  situation.job = answer.job;
+  situation.stages = input.stages;
+  situation.setting = input.setting;
+  situation.host = input.host;
+  situation.limits = input.limits;
+  if (run.device) situation.device_line = run.device->line;
+  situation.device_limit_bytes = input.device_limit_bytes;
+  situation.device_now_bytes = input.device_now_bytes;
+  situation.vit = input.vit;
+  situation.measured = measured;
+  situation.what_ifs = what_ifs;
+  situation.command = [&](const std::string& what, const std::string& value, const std::vector<std::string>& flags) {
+    return command_for(input, what, value, flags);
+  };
+  run.options = plan::options(situation);
+}
+
+void add_what_ifs(PlannedRun& run, const PlanWishes& wishes) {
+  if (!run.input.stages) return;
+  const plan::Stages& stages = *run.input.stages;
+  std::vector<plan::WhatIf> all;
+  for (const std::string& text : wishes.what_ifs) all.push_back(plan::asked(stages, run.input.setting, text));
+  if (wishes.what_ifs.empty()) all = plan::what_ifs(stages, run.input.setting);
+  for (plan::WhatIf& what : all) {
+    VerifiedWhatIf one{.what = std::move(what)};
+    if (run.input.target_per_s) {
+      plan::Stages without = one.what.stages;  // the accelerator itself is not asked here
+      without.compute_s = 0;
+      one.closes = one.what.feasible && plan::predict(without).per_s >= run.input.target_per_s->first;
+    }
+    run.what_ifs.push_back(std::move(one));
+  }
+  std::vector<double> nodes = wishes.nodes;
+  run.saturating_nodes = plan::saturating_nodes(stages);
+  if (nodes.empty() && run.saturating_nodes) nodes = {1, 2, 4, 8, 16};
+  if (!nodes.empty()) run.nodes = plan::scale_out(stages, nodes);
+}
+
+PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& wishes) {
+  PlannedRun run;
+  run.notes = input.notes;
+  run.best = input.choice.best;
+  run.chosen = input.choice.chosen;
+  plan::Job job = answer.job;
+  if (!job.cold_per_s && input.epochs.size() > 1 && input.epochs.front().per_s < input.epochs.back().per_s) {
+    job.cold_per_s = input.epochs.front().per_s;
+  }
+  for (const plan::Configuration& measured : input.configurations) {
+    PlannedConfiguration one{.measured = measured};
+    if (measured.ok()) {
+      one.rate = plan::spread_of(measured.rates);
+      if (answer.has_job) one.duration = plan::duration_of(job, *one.rate);
+    }
+    run.configurations.push_back(std::move(one));
+  }
+  if (run.best) run.configurations[*run.best].is_best = true;
+  if (run.chosen) run.configurations[*run.chosen].is_chosen = true;
+  run.input = std::move(input);
+  if (run.chosen && run.input.current.empty()) run.input.current = run.configurations[*run.chosen].measured.knobs;
+  explain_failures(run, !run.chosen);
+  if (!run.chosen) return run;
+  run.device = device_of(run, wishes.margin);
+  run.host = host_of(run, answer);
+  if (run.input.epochs.size() > 1) {
+    run.epochs = plan::EpochSplit{.images = answer.job.epoch_images.value_or(0)};
+    note_epochs(run);
+  }
+  note_confounded(run);
+  if (run.input.stages && run.input.stages->cores <= 0 && plan::predict(*run.input.stages).limit != "compute") {
+    run.notes.emplace_back(
+        "the cores of the machine are not known, so what more workers give is not predicted: --cores N");
+  }
+  add_what_ifs(run, wishes);
+  add_options(run, answer);
+  if (run.configurations[*run.chosen].rate->assumed) {
+    run.notes.emplace_back("one run without an interval: the width of its range is assumed, not measured");
+  }
+  return run;
+}
+
+// The first option that closes what is missing, or the one that comes nearest.
+const plan::Option* way_out(const PlannedRun& run, double times) {
+  const plan::Option* nearest = nullptr;
+  for (const plan::Option& option : run.options) {
+    if (!option.worth || option.risk == "high") continue;
+    if (option.gain.p50 >= times) return &option;
+    if (!nearest || option.gain.p50 > nearest->gain.p50) nearest = &option;
+  }
+  return nearest;
+}
+
+std::string range_of(const plan::Duration& duration) {
+  return fmt::format("{} days ({} to {})", days(duration.p50), days(duration.p10), days(duration.p90));
+}
+
+std::string shortfall_of(const PlanAnswer& answer, const PlannedRun& run) {
+  const plan::Duration& duration = *run.picked()->duration;
+  if (!answer.needed_per_s) return "validation, checkpoints and epoch 0 alone take longer than the budget";
+  const double times = *answer.needed_per_s / run.picked()->rate->p50;
+  std::string text = fmt::format("{} days too long; {} images/s are needed, {:.2f} times what it has",
+                                 days(duration.over_days), format_rate(*answer.needed_per_s), times);
+  if (const plan::Option* const option = way_out(run, times)) {
+    text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {} ({:.2f}x, {})", option->name,
+                                                    option->gain.p50, option->evidence)
+                                      : fmt::format("; nothing here closes it, {} comes nearest ({:.2f}x, {})",
+                                                    option->name, option->gain.p50, option->evidence);
+  } else {
+    text += fmt::format(
+        "; nothing that was measured or predicted closes it: fewer images ({:.3g} million fit), a smaller "
+        "model, or {:.0f} such accelerators",
+        answer.job.images / times / 1e6, std::ceil(times));
+  }
+  return text;
+}
+
+void say_pivot(PlanAnswer& answer) {
+  const PlannedRun& best = answer.runs[*answer.chosen_run];
+  for (const PlannedRun& run : answer.runs) {
+    if (&run == &best || !run.picked() || !run.picked()->duration) continue;
+    const plan::Duration &long_one = *run.picked()->duration, &short_one = *best.picked()->duration;
+    std::string ratio;
+    if (run.input.vit && best.input.vit) {
+      ratio = fmt::format(" (measured {:.2f} times apart; their FLOPs alone say {:.2f})",
+                          best.picked()->rate->p50 / run.picked()->rate->p50,
+                          run.input.vit->forward_flops() / best.input.vit->forward_flops());
+    }
+    const bool both_fit = long_one.verdict && *long_one.verdict <= Verdict::likely;
+    answer.pivot = fmt::format("{} would take {} days, {} takes {}{}: {}", run.input.name, days(long_one.p50),
+                               best.input.name, days(short_one.p50), ratio,
+                               both_fit ? "both fit, so the larger model is a free choice"
+                                        : fmt::format("go on with {}, {}", best.input.name, label_of(best)));
+    return;
+  }
+}
+
+}  // namespace
+
+void finish_plan(PlanAnswer& answer) {
+  for (PlannedRun& run : answer.runs) {
+    if (run.chosen) add_options(run, answer);
+  }
+  answer.chosen_run.reset();
+  const auto rank = [](const PlannedRun& run) {
+    const PlannedConfiguration* const picked = run.picked();
+    return picked->duration ? picked->duration->p50 : 1 / picked->rate->p50;
+  };
+  for (std::size_t i = 0; i < answer.runs.size(); ++i) {
+    if (!answer.runs[i].picked()) continue;
+    if (!answer.chosen_run || rank(answer.runs[i]) < rank(answer.runs[*answer.chosen_run])) answer.chosen_run = i;
+  }
+  answer.pivot.clear();
+  answer.next_command.clear();
+  if (!answer.chosen_run) {
+    answer.is_no = true;
+    std::size_t points = 0;
+    for (const PlannedRun& run : answer.runs) points += run.configurations.size();
+    answer.headline = fmt::format("nothing is planned: none of {} points ran", points);
+    return;
+  }
+  const PlannedRun& run = answer.runs[*answer.chosen_run];
+  const PlannedConfiguration& picked = *run.picked();
+  if (picked.duration && answer.job.budget_days) {
+    const Verdict verdict = *picked.duration->verdict;
+    const std::string budget = days(*answer.job.budget_days);
+    answer.is_no = verdict == Verdict::unlikely || verdict == Verdict::over;
+    answer.headline =
+        answer.is_no ? fmt::format("{} does not fit {} days: {} at {} images/s; {}", run.input.name, budget,
+                                   range_of(*picked.duration), format_rate(picked.rate->p50), shortfall_of(answer, run))
+                     : fmt::format("{} {} {} days: {} at {} images/s", run.input.name,
+                                   verdict == Verdict::fits ? "fits" : "probably fits", budget,
+                                   range_of(*picked.duration), format_rate(picked.rate->p50));
+  } else if (picked.duration) {
+    answer.headline = fmt::format("{} takes {} at {} images/s", run.input.name, range_of(*picked.duration),
+                                  format_rate(picked.rate->p50));
+  } else {
+    answer.headline = fmt::format("{}: {} images/s", run.input.name, format_rate(picked.rate->p50));
+  }
+  if (answer.runs.size() > 1 && picked.duration) say_pivot(answer);
+  for (const plan::Option& option : run.options) {
+    if (option.order == 1) answer.next_command = option.command;
+  }
+}
+
+PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes) {
+  PlanAnswer answer;
+  answer.job = input.job;
+  answer.has_job = input.job.images > 0;
+  if (answer.has_job) answer.needed_per_s = plan::needed_per_s(input.job);
+  for (PlanRun& run : input.runs) {
+    settle_rows(run, input.effective_batch);
+    answer.runs.push_back(plan_run(std::move(run), answer, wishes));
+  }
+  finish_plan(answer);
+  return answer;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,136 @@
+// A ledger as `stoker load --bench-steps N --json` or `stoker measure --json` printed it.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stoker/base/error.h"
+
+#include "files.h"
+#include "plan_input.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kFetchShows = 0.2;  // of the time: a cold run that waited so long for bytes shows what the disk gives
+
+double number_or(const ordered_json& json, const char* key, double fallback) {
+  return json.contains(key) && json.at(key).is_number() ? json.at(key).get<double>() : fallback;  // else "unknown"
+}
+
+void read_steps(const ordered_json& json, PlanRun& run) {
+  const ordered_json& ledger = json.at("ledger");
+  plan::Stages stages;
+  stages.batch_size = ledger.at("batch_size");
+  stages.workers = ledger.at("num_workers");
+  stages.io_threads = ledger.at("io_threads");
+  stages.cores = ledger.at("cores");
+  stages.fetch_s = ledger.at("fetch_s");
+  stages.prep_s = ledger.at("prep_s");
+  stages.handoff_s = ledger.at("handoff_s");
+  stages.compute_s = ledger.at("compute_s");
+  stages.cpu_s = ledger.at("cpu_s");
+  plan::Setting& setting = run.setting;
+  setting.sample_bytes = ledger.at("sample_bytes");
+  setting.decoded_bytes = ledger.at("decoded_bytes");
+  setting.dataset_bytes = ledger.at("dataset_bytes");
+  const std::string cache = ledger.at("cache"), storage = ledger.at("storage");
+  setting.warm = cache == "warm";
+  setting.decodes = ledger.at("decodes");
+  setting.is_file_per_sample = ledger.at("file_per_sample");
+  for (const plan::Access access : {plan::Access::direct, plan::Access::mmap, plan::Access::ram}) {
+    if (storage == name(access)) setting.access = access;
+  }
+  if (cache.starts_with("cold") && ledger.at("fetch_share").get<double>() > kFetchShows) {
+    stages.storage_per_s = json.at("samples_per_s");
+    setting.disk_bytes_per_s = stages.storage_per_s * setting.sample_bytes;
+  }
+  run.stages = stages;
+}
+
+// What the job's processes take, as they were seen last.
+void read_host(const ordered_json& host, PlanRun& run) {
+  if (host.contains("memory")) run.limits.memory_bytes = number_or(host["memory"], "limit_bytes", 0);
+  if (host.contains("shm")) run.limits.shm_bytes = number_or(host["shm"], "total_bytes", 0);
+  if (!host.contains("processes")) return;
+  double workers = 0;
+  for (const ordered_json& process : host["processes"]) {
+    if (process.at("role") != "worker") {
+      run.host.main_bytes += number_or(process, "pss_bytes", 0);
+      continue;
+    }
+    workers += 1;
+    run.host.worker_bytes = std::max(run.host.worker_bytes, number_or(process, "uss_bytes", 0));
+    run.host.worker_growth_per_s = std::max(run.host.worker_growth_per_s, number_or(process, "growth_bytes_per_s", 0));
+  }
+  run.host.workers = std::max(workers, run.stages->workers);
+}
+
+void read_measured(const ordered_json& json, PlanRun& run) {
+  if (json.at("main_loader").is_null()) throw Error(ErrorKind::usage, "no loader was measured");
+  const ordered_json& loader = json.at("loaders").at(json.at("main_loader").get<std::size_t>());
+  const ordered_json &workers = loader.at("workers"), &settings = loader.at("settings");
+  plan::Stages stages;
+  stages.batch_size = std::max(1.0, number_or(settings, "batch_size", 1));
+  const auto per_sample = [&](const ordered_json& part, const char* key) {
+    return part.at(key).get<double>() * 1e-3 / stages.batch_size;
+  };
+  stages.workers = settings.at("num_workers");
+  stages.fetch_in_workers = true;
+  stages.fetch_s = per_sample(workers, "fetch_ms_per_batch");
+  stages.prep_s = per_sample(workers, "prep_ms_per_batch") + per_sample(workers, "collate_ms_per_batch");
+  stages.compute_s = per_sample(loader.at("total").at("compute"), "ms_per_step");
+  run.stages = stages;
+  run.host = {};
+  if (loader.at("batch").is_object()) run.host.batch_bytes = number_or(loader["batch"], "bytes", 0);
+  run.host.prefetch_factor = number_or(settings, "prefetch_factor", 2);
+  run.host.pin_memory = settings.value("pin_memory", false);
+  if (json.contains("host") && json["host"].is_object()) {
+    if (json["host"].contains("cores")) run.stages->cores = number_or(json["host"]["cores"], "available", 0);
+    read_host(json["host"], run);
+  }
+}
+
+}  // namespace
+
+void read_ledger(const ordered_json& json, const std::string& file, PlanRun& run) {
+  const std::string schema = json.is_object() ? json.value("schema", "") : "";
+  const auto refuse = [&](const std::string& why) {
+    return Error(ErrorKind::corrupt, fmt::format("cannot take a ledger from `{}`: {}", file, why),
+                 "make it with `stoker load DATA --bench-steps 50 --json`, or `stoker measure --json`");
+  };
+  try {
+    if (schema == "stoker.steps/1") {
+      read_steps(json, run);
+    } else if (schema == "stoker.measure/1") {
+      read_measured(json, run);
+    } else {
+      throw Error(ErrorKind::usage, "its schema is neither stoker.steps/1 nor stoker.measure/1");
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw refuse(error.what());
+  } catch (const Error& error) {
+    throw refuse(error.message());
+  }
+}
+
+PlanRun run_of_ledger(const std::string& file) {
+  PlanRun run;
+  run.kind = "ledger";
+  run.source = file;
+  run.name = std::filesystem::path(file).stem().string();
+  const auto json = ordered_json::parse(read_text(file), nullptr, false);
+  read_ledger(json, file, run);
+  tune::Row row{.trial = 1};
+  row.knobs = {{"batch_size", fmt::format("{:g}", run.stages->batch_size)},
+               {"num_workers", fmt::format("{:g}", run.stages->workers)}};
+  const double seen = number_or(json, "samples_per_s", 0);
+  row.images_per_s = seen > 0 ? seen : plan::predict(*run.stages).per_s;
+  run.rows = {row};
+  return run;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,272 @@
+#include "plan_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr std::size_t kWidest = 48;   // of a configuration's name
+constexpr std::size_t kMostRows = 8;  // of one run; plan.json has all
+
+std::string days(double value) {
+  return value < 0.995  ? fmt::format("{:.2f}", value)
+         : value < 99.5 ? fmt::format("{:.1f}", value)
+                        : fmt::format("{:.0f}", value);
+}
+
+std::string size(double bytes) {
+  return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
+}
+
+class Text {
+ public:
+  Text(const PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {}
+
+  std::string write(const std::vector<std::string>& written) {
+    out_ += labelled_headline();
+    if (!answer_.pivot.empty()) row("pivot", answer_.pivot);
+    if (answer_.has_job) job();
+    rates();
+    for (const PlannedRun& run : answer_.runs) one_run(run);
+    for (const std::string& note : answer_.notes) row("note", note);
+    if (!answer_.next_command.empty()) {
+      out_ += "\n";
+      row("next", answer_.next_command);
+    }
+    for (const std::string& file : written) row("written", file);
+    return out_;
+  }
+
+ private:
+  void row(std::string_view label, std::string_view text) { out_ += labelled(terminal_, label, 9, printable(text)); }
+
+  std::string labelled_headline() const {
+    std::string text = labelled(terminal_, "", 0, "stoker: " + printable(answer_.headline));
+    text.erase(0, text.find("stoker:"));
+    return text.replace(0, 7, terminal_.paint(Paint::bold, "stoker:"));
+  }
+
+  void job() {
+    const plan::Job& job = answer_.job;
+    std::string text = fmt::format("{} images", format_count(static_cast<std::uint64_t>(std::llround(job.images))));
+    if (job.epoch_images) {
+      text += fmt::format(" = {:.4g} epochs of {}", job.epochs(),
+                          format_count(static_cast<std::uint64_t>(std::llround(*job.epoch_images))));
+    }
+    if (job.budget_days) text += fmt::format(", budget {:.4g} days", *job.budget_days);
+    if (answer_.needed_per_s) text += fmt::format(": {} images/s are needed", format_rate(*answer_.needed_per_s));
+    row("job", text);
+  }
+
+  void rates() {
+    std::vector<std::vector<std::string>> rows = {{"run and configuration", "images/s", "P10", "P90"}};
+    if (answer_.has_job) {
+      for (const char* title : {"M/day", "days", "P10", "P90"}) rows[0].emplace_back(title);
+      if (answer_.job.budget_days) rows[0].emplace_back("verdict");
+    }
+    std::size_t left_out = 0;
+    for (const PlannedRun& run : answer_.runs) {
+      std::vector<const PlannedConfiguration*> listed;
+      for (const PlannedConfiguration& one : run.configurations) {
+        if (one.rate) listed.push_back(&one);
+      }
+      std::stable_sort(listed.begin(), listed.end(), [](const auto* a, const auto* b) {
+        return std::pair(!a->is_chosen, -a->rate->p50) < std::pair(!b->is_chosen, -b->rate->p50);
+      });
+      if (listed.size() > kMostRows) {
+        left_out += listed.size() - kMostRows;
+        listed.resize(kMostRows);
+      }
+      for (const PlannedConfiguration* one : listed) rows.push_back(cells(run, *one));
+    }
+    if (rows.size() == 1) return;
+    out_ += "\n" + table(rows, "  ");
+    if (left_out > 0) out_ += fmt::format("  and {} slower ones\n", left_out);
+    out_ += "\n";
+  }
+
+  // Without the knobs that no row of the run changes.
+  static std::string short_label(const PlannedRun& run, const PlannedConfiguration& one) {
+    std::map<std::string, std::string> knobs;
+    for (const auto& [knob, value] : one.measured.knobs) {
+      for (const PlannedConfiguration& other : run.configurations) {
+        const auto found = other.measured.knobs.find(knob);
+        if (found == other.measured.knobs.end() || found->second != value) knobs[knob] = value;
+      }
+    }
+    return printable(plan::text(knobs.empty() ? one.measured.knobs : knobs));
+  }
+
+  std::vector<std::string> cells(const PlannedRun& run, const PlannedConfiguration& one) const {
+    std::string label = short_label(run, one);
+    if (label.size() > kWidest) label = label.substr(0, kWidest - 3) + "...";
+    std::vector<std::string> cells = {
+        fmt::format("{} {}  {}", one.is_chosen ? "*" : " ", printable(run.input.name), label),
+        format_rate(one.rate->p50), format_rate(one.rate->p10), format_rate(one.rate->p90)};
+    if (one.duration) {
+      cells.push_back(fmt::format("{:.3g}", one.duration->images_per_day.p50 / 1e6));
+      for (const double value : {one.duration->p50, one.duration->p10, one.duration->p90}) cells.push_back(days(value));
+      if (one.duration->verdict) cells.emplace_back(name(*one.duration->verdict));
+    }
+    return cells;
+  }
+
+  void one_run(const PlannedRun& run) {
+    if (answer_.runs.size() > 1) out_ += fmt::format("  {}\n", terminal_.paint(Paint::bold, printable(run.input.name)));
+    if (run.picked() && run.picked()->duration) parts(*run.picked()->duration);
+    if (run.device) device(*run.device);
+    if (run.host) host(*run.host);
+    if (run.epochs) epochs(*run.epochs, run.input);
+    what_ifs(run);
+    options(run);
+    for (const std::string& note : run.notes) row("note", note);
+  }
+
+  void parts(const plan::Duration& duration) {
+    std::string text;
+    if (duration.epoch0)
+      text += fmt::format("epoch 0 (cold) {} days, then {}", days(*duration.epoch0), days(duration.training));
+    if (duration.validation > 0)
+      text += fmt::format("{}validation {}", text.empty() ? "" : ", ", days(duration.validation));
+    if (duration.checkpoints > 0)
+      text += fmt::format("{}checkpoints {}", text.empty() ? "" : ", ", days(duration.checkpoints));
+    if (!text.empty()) row("of it", text);
+  }
+
+  void device(const DevicePlan& device) {
+    std::string text = fmt::format("{} + {} per image ({})", size(device.line.fixed_bytes),
+                                   size(device.line.bytes_per_image), device.line.basis);
+    if (device.parameters) {
+      text += fmt::format("; {:.2f} B parameters, {:.0f} GFLOP forward per image", *device.parameters / 1e9,
+                          *device.forward_flops / 1e9);
+    }
+    if (device.largest_batch) {
+      text += fmt::format("; largest safe batch {} of {}", *device.largest_batch, size(device.limit_bytes));
+    }
+    row("device", text);
+    for (const plan::Compared& one : device.points) {
+      if (one.point.out_of_memory) {
+        row("", one.unexplained
+                    ? fmt::format(
+                          "batch {:g} ran out of memory, unexplained: predicted {}, the limit {} is {:.1f} times that",
+                          one.point.batch, size(one.predicted_bytes), size(device.limit_bytes), *one.ratio)
+                    : fmt::format("batch {:g} ran out of memory: predicted {}", one.point.batch,
+                                  size(one.predicted_bytes)));
+      } else if (one.ratio) {
+        row("", fmt::format("batch {:g}: predicted {}, observed {} ({:+.0f} %){}", one.point.batch,
+                            size(one.predicted_bytes), size(*one.point.observed_bytes), 100 * (*one.ratio - 1),
+                            one.unexplained ? ", unexplained" : ""));
+      }
+    }
+  }
+
+  void host(const plan::HostBudget& host) {
+    std::string text =
+        fmt::format("{}{}", size(host.total_bytes), host.limit_bytes > 0 ? " of " + size(host.limit_bytes) : "");
+    if (host.unified) text += " (host and device are one memory)";
+    std::string parts;
+    for (const plan::HostLine& line : host.lines) {
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", line.what, size(line.bytes));
+    }
+    if (host.lines.size() > 1) text += ": " + parts;
+    if (!host.fits()) text += "; it does not fit";
+    if (host.full_after_s) text += fmt::format("; full after {:.1f} h", *host.full_after_s / 3600);
+    if (host.page_cache_bytes) text += fmt::format("; {} remain for the page cache", size(*host.page_cache_bytes));
+    if (host.dataset_fits_cache) {
+      text += *host.dataset_fits_cache ? ", which holds the data set" : ", less than the data set";
+    }
+    row("memory", text);
+    if (host.shm_limit_bytes > 0 && host.shm_bytes > 0) {
+      row("", fmt::format("/dev/shm {} of {}{}", size(host.shm_bytes), size(host.shm_limit_bytes),
+                          host.shm_fits() ? "" : ": too small"));
+    }
+  }
+
+  void epochs(const plan::EpochSplit& split, const PlanRun& input) {
+    if (split.images <= 1) return;
+    row("epoch 0",
+        fmt::format("{:.0f} s, later ones {:.0f} s: {:.0f} s of fetch in epoch 0 and none to speak of afterwards",
+                    split.first_s, split.later_s, split.fetch_stall_s));
+    if (input.stages) {
+      row("",
+          fmt::format(
+              "later epochs make {:.0f} images/s per worker: that is preparing (decoding), not fetching; a local copy "
+              "gives {:.1f}x in epoch 0 and {:.1f}x afterwards",
+              split.later_per_worker, split.local_copy_first, split.local_copy_later));
+    }
+  }
+
+  void what_ifs(const PlannedRun& run) {
+    if (run.what_ifs.empty()) return;
+    const bool measured = std::any_of(run.what_ifs.begin(), run.what_ifs.end(),
+                                      [](const auto& one) { return one.measured_per_s || !one.not_run.empty(); });
+    std::vector<std::vector<std::string>> rows = {{"what if", "predicted/s", "gain", "limit then"}};
+    if (measured) {
+      for (const char* title : {"measured/s", "error"}) rows[0].emplace_back(title);
+    }
+    if (run.input.target_per_s) rows[0].emplace_back("closes the gap");
+    for (const VerifiedWhatIf& one : run.what_ifs) {
+      std::vector<std::string> cells = {one.what.name, format_rate(one.what.predicted.per_s),
+                                        fmt::format("{:.2f}x", one.what.gain),
+                                        one.what.feasible ? one.what.predicted.limit : "-"};
+      if (measured) {
+        cells.push_back(one.measured_per_s ? format_rate(*one.measured_per_s) : one.not_run.empty() ? "" : "not run");
+        cells.push_back(one.error ? fmt::format("{:.0f} %", 100 * *one.error) : "");
+      }
+      if (run.input.target_per_s) cells.emplace_back(one.closes ? "yes" : "no");
+      rows.push_back(std::move(cells));
+    }
+    out_ += table(rows, "  ");
+    for (const VerifiedWhatIf& one : run.what_ifs) {
+      if (!one.what.feasible) row("", fmt::format("{}: {}", one.what.name, one.what.why));
+    }
+    if (run.input.target_per_s) {
+      row("target", fmt::format("the accelerator takes {} to {} a second", format_rate(run.input.target_per_s->first),
+                                format_rate(run.input.target_per_s->second)));
+    }
+    if (run.saturating_nodes) {
+      row("nodes", fmt::format("the storage is full at {:.1f} such nodes", *run.saturating_nodes));
+    }
+  }
+
+  void options(const PlannedRun& run) {
+    bool any = false;
+    for (const plan::Option& option : run.options) {
+      if (!option.worth) continue;
+      if (!any)
+        out_ +=
+            fmt::format("  {}\n", terminal_.paint(Paint::bold, "options, to be tested one at a time in this order"));
+      any = true;
+      std::string text = fmt::format("{}: {:.2f}x ({:.2f} to {:.2f}), {}", option.name, option.gain.p50,
+                                     option.gain.p10, option.gain.p90, option.evidence);
+      if (option.days) text += fmt::format(", {} days", days(*option.days));
+      text += fmt::format("; risk {}: {}", option.risk, option.reason);
+      if (option.changes_training) text += fmt::format("; changes the training: {}", option.training);
+      row(fmt::format("{}", option.order), text);
+      if (!option.command.empty()) row("", "$ " + option.command);
+    }
+    for (const plan::Option& option : run.options) {
+      if (option.worth) continue;
+      row("not", fmt::format("{}: {}{}", option.name, option.reason,
+                             option.changes_training ? "; it would change the training too" : ""));
+    }
+  }
+
+  const PlanAnswer& answer_;
+  const Terminal& terminal_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_text(const PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written) {
+  return Text(answer, terminal).write(written);
+}
+
+}  // namespace stoker::cli

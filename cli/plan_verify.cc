@@ -1,0 +1,167 @@
+#include "plan_verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <stdlib.h>
+
+#include "stoker/base/error.h"
+#include "stoker/tune/trial.h"
+
+#include "files.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr double kMostPackBytes = 2e9;  // a pack for trying is not made of more than that
+
+// A folder that is gone at the end.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "stoker-plan-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::unavailable, fmt::format("cannot make `{}`", name));
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string folder(const std::string& name) const {
+    const std::string path = path_ + "/" + name;
+    std::filesystem::create_directories(path);
+    return path;
+  }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "stoker" : path.string();
+}
+
+tune::TrialResult run(const std::vector<std::string>& command, const std::string& folder,
+                      const VerifyOptions& options) {
+  tune::TrialOptions trial;
+  trial.command = command;
+  trial.folder = folder;
+  trial.bench_steps = options.bench_steps;
+  return tune::run_trial(trial, options.interrupted);
+}
+
+bool is_taken(const std::vector<std::string>& words, const std::string& flag) {
+  return std::find(words.begin(), words.end(), flag) != words.end();
+}
+
+std::string why_not(const plan::WhatIf& what, const PlanRun& input) {
+  if (!what.feasible) return what.why;
+  if (what.name == "pack raw") return "it holds what the transforms make of a sample: pack that, and measure it";
+  if (what.needs_pack && input.setting.dataset_bytes > kMostPackBytes)
+    return "the data is too large to be packed for a try";
+  if (what.needs_pack || !what.flags.empty() || what.name == "faster decode") return "";
+  return "it cannot be run on one machine by flags alone";
+}
+
+void judge(VerifiedWhatIf& one, const std::vector<tune::Row>& rows) {
+  double sum = 0;
+  for (const tune::Row& row : rows) {
+    sum += *row.images_per_s;
+    const double low = row.ci_low.value_or(*row.images_per_s), high = row.ci_high.value_or(*row.images_per_s);
+    one.low = one.low ? std::min(*one.low, low) : low;
+    one.high = one.high ? std::max(*one.high, high) : high;
+  }
+  one.measured_per_s = sum / static_cast<double>(rows.size());
+  const double predicted = one.what.predicted.per_s;
+  const double beyond = predicted > *one.high ? predicted - *one.high : predicted < *one.low ? *one.low - predicted : 0;
+  one.error = beyond / *one.measured_per_s;
+}
+
+}  // namespace
+
+std::vector<std::string> load_command(const PlanRun& run, const std::string& address,
+                                      const std::vector<std::string>& more, std::uint64_t bench_steps) {
+  std::vector<std::string> command = {own_program(), "load", address, "--quiet", "--json"};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    if (is_taken(more, flag) || is_taken(command, flag)) return;
+    command.push_back(flag);
+    if (!value.empty()) command.push_back(value);
+  };
+  for (const auto& [knob, value] : run.current) {
+    std::string flag = "--" + knob;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (knob == "shuffle") {
+      if (value == "true") add("--shuffle", "");
+      continue;
+    }
+    add(flag, value);
+  }
+  for (std::size_t i = 0; i + 1 < run.flags.size(); i += 2) add(run.flags[i], run.flags[i + 1]);
+  if (run.shuffle && !run.current.contains("shuffle")) command.emplace_back("--shuffle");
+  command.insert(command.end(), more.begin(), more.end());
+  command.insert(command.end(), {"--bench-steps", std::to_string(bench_steps), "--warmup-steps", "8"});
+  return command;
+}
+
+void measure_ledger(PlanRun& input, const VerifyOptions& options) {
+  const Scratch scratch;
+  if (options.begun) options.begun("the ledger");
+  const std::string folder = scratch.folder("ledger");
+  const tune::TrialResult result = run(load_command(input, input.address, {}, options.bench_steps), folder, options);
+  if (!result.row.ok()) {
+    throw Error(ErrorKind::usage, fmt::format("cannot measure `{}`: {}", input.address, result.row.error),
+                "run the same settings with `stoker load` to see more");
+  }
+  const auto json = nlohmann::ordered_json::parse(read_text(folder + "/stdout"), nullptr, false);
+  read_ledger(json, input.address, input);
+}
+
+void verify(PlannedRun& planned, const VerifyOptions& options) {
+  const Scratch scratch;
+  std::vector<std::vector<tune::Row>> rows(planned.what_ifs.size());
+  std::map<std::string, std::string> packs;  // what-if -> address, or "" where it could not be made
+  for (std::uint64_t round = 0; round < options.rounds; ++round) {
+    for (std::size_t i = 0; i < planned.what_ifs.size(); ++i) {
+      VerifiedWhatIf& one = planned.what_ifs[i];
+      if (round == 0) one.not_run = why_not(one.what, planned.input);
+      if (!one.not_run.empty()) continue;
+      if (options.interrupted && options.interrupted()) return;
+      if (options.begun) options.begun(one.what.name);
+      std::string address = planned.input.address;
+      std::vector<std::string> flags = one.what.flags;
+      if (one.what.name == "faster decode") flags = {"--decode", "fast"};
+      if (one.what.needs_pack) {
+        if (!packs.contains(one.what.name)) {
+          const std::string path = scratch.file(fmt::format("{}.pack", i));
+          const std::string kind = one.what.name == "pack raw" ? "raw" : "encoded";
+          const tune::TrialResult made =
+              run({own_program(), "pack", address, path, "--kind", kind, "--quiet"}, scratch.folder("pack"), options);
+          packs[one.what.name] = exists(path + "/pack.json") ? path : "";
+          if (packs[one.what.name].empty()) one.not_run = fmt::format("it cannot be packed so: {}", made.row.error);
+        }
+        if (!one.not_run.empty()) continue;
+        address = packs[one.what.name];
+      }
+      const tune::TrialResult result = run(load_command(planned.input, address, flags, options.bench_steps),
+                                           scratch.folder(fmt::format("{}-{}", i, round)), options);
+      if (result.row.ok()) {
+        rows[i].push_back(result.row);
+      } else {
+        one.not_run = fmt::format("it failed: {}", result.row.error);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].empty()) judge(planned.what_ifs[i], rows[i]);
+  }
+}
+
+}  // namespace stoker::cli

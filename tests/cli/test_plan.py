@@ -1,0 +1,310 @@
+"""stoker plan: days against a budget, memory, options and what-ifs; the five cases; input that cannot be planned from."""
+
+import json
+import pathlib
+
+import pytest
+
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
+HEADER = "trial,status,batch_size,num_workers,images_per_s,ci_low,ci_high,verdict,device_allocated_bytes,error"
+ROWS = ["1,ok,32,1,100,98,102,prep_bound,2000000000,", "2,ok,32,2,196,193,199,prep_bound,2000000000,",
+        "3,ok,64,2,198,196,200,prep_bound,3000000000,"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(rows=ROWS, header=HEADER, name="results.csv"):
+        (tmp_path / name).write_text("\n".join([header, *rows]) + "\n")
+        return name
+    return write
+
+
+def plan(done, codes=(0,)):
+    assert done.returncode in codes, done.stderr
+    return json.loads(done.stdout)
+
+
+def chosen(run):
+    return run["configurations"][run["chosen"]]
+
+
+def options_of(run):
+    return {option["name"]: option for option in run["options"]}
+
+
+def what_ifs_of(run):
+    return {what["name"]: what for what in run["what_ifs"]}
+
+
+# ---- days and budgets
+
+
+def test_a_table_becomes_days_with_a_range_and_a_verdict(stoker, table):
+    found = plan(stoker("plan", "--run", table(), "--images", "1e9", "--budget", "70d", "--json"))
+    assert found["schema"] == "stoker.plan/1" and found["stoker_version"]
+    best = chosen(found["runs"][0])
+    assert best["knobs"] == {"batch_size": "32", "num_workers": "2"}  # within 2 % of the fastest, and cheaper
+    assert best["days"]["p10"] < best["days"]["p50"] < best["days"]["p90"]
+    assert best["days"]["p50"] == pytest.approx(1e9 / 196 / 86400)
+    assert best["images_per_day"]["p50"] == pytest.approx(196 * 86400)
+    assert best["interval"] == "measured" and best["verdict"] == "fits"
+    assert found["job"]["needed_images_per_s"] == pytest.approx(1e9 / 70 / 86400)
+
+
+def test_the_text_begins_with_a_sentence_and_ends_with_the_next_command(stoker, table):
+    done = stoker("plan", "--run", table(), "--images", "1e9", "--budget", "70d")
+    assert done.returncode == 0 and done.stdout.startswith("stoker: results fits 70 days: ")
+    assert "* results  batch_size=32 num_workers=2" in done.stdout and "images/s are needed" in done.stdout
+
+
+def test_repeated_rows_of_one_point_are_one_configuration(stoker, table):
+    rows = [*ROWS, "4,ok,32,2,150,148,152,prep_bound,2000000000,"]
+    found = plan(stoker("plan", "--run", table(rows), "--images", "1e6", "--json"))
+    pair = [one for one in found["runs"][0]["configurations"] if one["knobs"] == {"batch_size": "32", "num_workers": "2"}][0]
+    assert pair["runs"] == 2 and 150 < pair["images_per_s"]["p50"] < 196
+    assert pair["images_per_s"]["p90"] / pair["images_per_s"]["p10"] > 1.2
+
+
+def test_a_budget_that_nothing_meets_says_what_is_missing_and_exits_1(stoker, table):
+    done = stoker("plan", "--run", table(), "--images", "1e9", "--budget", "20d")
+    assert done.returncode == 1 and done.stdout.startswith("stoker: results does not fit 20 days")
+    assert "579 images/s are needed, 2.95 times what it has" in " ".join(done.stdout.split())
+    assert "closes it" in " ".join(done.stdout.split())
+
+
+def test_validation_checkpoints_and_a_cold_epoch_0_are_counted_apart(stoker, table):
+    found = plan(stoker("plan", "--run", table(), "--images", "1e8", "--epochs", "10", "--validation-time", "10m", "--checkpoint-time", "36s",
+                        "--checkpoint-every", "1h", "--cold-rate", "98", "--json"))
+    parts = chosen(found["runs"][0])["parts"]
+    assert parts["epoch0_days"] == pytest.approx(1e7 / 98 / 86400)
+    assert parts["training_days"] == pytest.approx(9e7 / 196 / 86400)
+    assert parts["validation_days"] == pytest.approx(10 * 600 / 86400)
+    assert parts["checkpoint_days"] == pytest.approx((parts["epoch0_days"] + parts["training_days"]) / 100)
+
+
+def test_a_data_set_is_counted(stoker, sounds, table):
+    found = plan(stoker("plan", "--run", table(), "--epochs", "90", "--dataset", "data", "--json"))
+    assert found["job"]["images"] == 3600 and found["job"]["epoch_images"] == 40
+
+
+def test_two_batches_give_a_line_of_device_memory_and_the_largest_safe_batch(stoker, table):
+    found = plan(stoker("plan", "--run", table(), "--images", "1e6", "--device-memory", "10GB", "--json"))
+    device = found["runs"][0]["device_memory"]
+    assert device["basis"] == "fitted to 2 batches" and device["fixed_bytes"] == pytest.approx(1e9)
+    assert device["largest_batch"] == int((9.2e9 - 1e9) / (1e9 / 32))
+
+
+# ---- a run of ours
+
+
+def test_a_run_of_ours_gets_its_plan_beside_it_and_again_without_force(stoker, sounds, tmp_path):
+    tuned = stoker("tune", "data", "--grid", "num_workers=1,2", "--grid", "batch_size=8", "--bench-steps", "3", "--out", "run", "--search", "grid")
+    assert tuned.returncode == 0, tuned.stderr
+    for _ in range(2):
+        done = stoker("plan", "--run", "run", "--epochs", "1000", "--budget", "1d")
+        assert done.returncode == 0 and "run/plan.json" in done.stdout, done.stderr
+    found = json.loads((tmp_path / "run" / "plan.json").read_text())
+    assert found["job"]["epoch_images"] == 40 and chosen(found["runs"][0])["interval"] == "measured"
+    (tmp_path / "run" / "plan.json").write_text("somebody's")
+    refused = stoker("plan", "--run", "run", "--epochs", "1000")
+    assert refused.returncode == 2 and "plan.json" in refused.stderr and (tmp_path / "run" / "plan.json").read_text() == "somebody's"
+    dry = stoker("plan", "--run", "run", "--epochs", "1000", "--dry-run", "--out", "elsewhere.json")
+    assert dry.returncode == 0 and "writes elsewhere.json" in dry.stdout and not (tmp_path / "elsewhere.json").exists()
+
+
+def test_what_ifs_are_run_and_stand_beside_what_was_predicted(stoker, sounds):
+    assert stoker("tune", "data", "--grid", "num_workers=1", "--grid", "batch_size=8", "--bench-steps", "3", "--out", "run").returncode == 0
+    found = plan(stoker("plan", "--run", "run", "--epochs", "1000", "--verify", "--bench-steps", "4", "--json"))
+    run = found["runs"][0]
+    assert run["ledger"]["prep_s"] > 0 and run["ledger"]["cpu_s"] > 0
+    measured = {what["name"]: what for what in run["what_ifs"] if what["measured_images_per_s"]}
+    assert "storage=ram" in measured and "pack encoded" in measured
+    for what in measured.values():
+        assert what["measured_low"] <= what["measured_images_per_s"] <= what["measured_high"] and what["error"] >= 0
+        assert what["predicted_images_per_s"] > 0
+    assert all(what["not_run"] for what in run["what_ifs"] if not what["measured_images_per_s"])
+
+
+def test_a_ledger_of_the_loader_gives_what_ifs(stoker, sounds, table, tmp_path):
+    done = stoker("load", "data", "--batch-size", "8", "--num-workers", "1", "--shuffle", "--bench-steps", "4", "--json")
+    (tmp_path / "ledger.json").write_text(done.stdout)
+    found = plan(stoker("plan", "--run", table(), "--images", "1e6", "--ledger", "ledger.json", "--cores", "8", "--json"))
+    names = what_ifs_of(found["runs"][0])
+    assert any(name.startswith("num_workers=") for name in names) and {"storage=ram", "pack encoded", "pack raw", "ranks=2"} <= set(names)
+    (tmp_path / "other.json").write_text("{}")
+    refused = stoker("plan", "--run", "results.csv", "--images", "1e6", "--ledger", "other.json")
+    assert refused.returncode == 2 and "cannot take a ledger from `other.json`" in refused.stderr
+
+
+def test_a_measured_torch_job_gives_what_ifs_and_its_memory(stoker, tmp_path):
+    loader = {"settings": {"batch_size": 32, "num_workers": 2, "prefetch_factor": 2, "pin_memory": True}, "batch": {"bytes": 19_000_000},
+              "workers": {"fetch_ms_per_batch": 20, "prep_ms_per_batch": 620, "collate_ms_per_batch": 0}, "total": {"compute": {"ms_per_step": 80}}}
+    processes = [{"role": "other", "pss_bytes": 2e9}, *({"role": "worker", "uss_bytes": 3e8, "growth_bytes_per_s": "unknown"},) * 2]
+    host = {"cores": {"available": 16}, "memory": {"limit_bytes": 16e9}, "shm": {"total_bytes": 8e9}, "processes": processes}
+    (tmp_path / "measure.json").write_text(json.dumps({"schema": "stoker.measure/1", "main_loader": 0, "loaders": [loader], "host": host}))
+    run = plan(stoker("plan", "--ledger", "measure.json", "--json"))["runs"][0]
+    assert run["ledger"]["limit"] == "prep" and run["ledger"]["fetch_in_workers"] and run["ledger"]["cores"] == 16
+    more = next(what for name, what in what_ifs_of(run).items() if name.startswith("num_workers="))
+    assert 3 < more["gain"] < 4.1 and more["limit"] == "compute"  # 320 ms a batch and two workers; the step takes 80 ms
+    assert run["host_memory"]["total_bytes"] == pytest.approx(2e9 + 2 * 3e8 + 4 * 19e6 + 3 * 19e6)
+    assert run["options"][0]["host_peak_bytes"] > run["host_memory"]["total_bytes"]
+
+
+def test_a_question_is_answered_from_a_ledger_alone(stoker, sounds, tmp_path):
+    done = stoker("load", "data", "--batch-size", "8", "--num-workers", "1", "--bench-steps", "4", "--json")
+    (tmp_path / "ledger.json").write_text(done.stdout)
+    found = plan(stoker("plan", "--ledger", "ledger.json", "--what-if", "step_ms=50", "--what-if", "ranks=2", "--json"))
+    assert found["job"] is None and set(what_ifs_of(found["runs"][0])) == {"step_ms=50", "ranks=2"}
+    assert what_ifs_of(found["runs"][0])["step_ms=50"]["predicted_images_per_s"] == pytest.approx(160, rel=0.02)  # 8 in 50 ms
+    refused = stoker("plan", "--ledger", "ledger.json", "--what-if", "color=blue")
+    assert refused.returncode == 2 and "cannot ask what if `color=blue`" in refused.stderr
+
+
+# ---- the five cases
+
+
+def test_case_a_is_planned_with_8_workers(stoker):
+    found = plan(stoker("plan", "--run", DATA / "case_a.csv", "--images", "28.4e6", "--json"))
+    run = found["runs"][0]
+    assert (run["points"], run["ok"]) == (72, 50) and sum(run["failures"].values()) == 22
+    assert chosen(run)["knobs"]["num_workers"] == "8" and chosen(run)["days"]["p50"] == pytest.approx(28.4e6 / 495 / 86400, rel=0.01)
+
+
+def test_case_b_pivots_from_giant_to_large(stoker):
+    found = plan(stoker("plan", "--case", DATA / "case_b.json", "--json"))
+    giant, large = found["runs"]
+    assert found["chosen_run"] == 1 and found["job"]["needed_images_per_s"] == pytest.approx(21.9, abs=0.05)
+    assert chosen(giant)["days"]["p50"] == pytest.approx(61, abs=0.3) and chosen(giant)["verdict"] == "over"
+    assert chosen(large)["days"]["p50"] == pytest.approx(14, abs=0.1) and chosen(large)["verdict"] in ("fits", "likely")
+    assert chosen(large)["images_per_day"]["p50"] == pytest.approx(2.03e6, rel=0.005)
+    assert (chosen(large)["knobs"]["batch_size"], chosen(large)["knobs"]["accumulate_steps"]) == ("64", "4")
+    assert "ViT-Giant would take 61 days, ViT-Large takes 14 (" in found["pivot"] and "FLOPs alone say 3.70" in found["pivot"]
+    assert "4.35" in found["pivot"] and "batch_size=64" in found["pivot"]
+
+
+def test_case_b_memory_is_predicted_beside_what_was_seen(stoker):
+    found = plan(stoker("plan", "--case", DATA / "case_b.json", "--json"))
+    giant, large = (run["device_memory"] for run in found["runs"])
+    assert giant["parameters"] == pytest.approx(1.13e9, rel=0.005)
+    assert len(large["points"]) == 5 and all(abs(point["ratio"] - 1) < 0.05 for point in large["points"])
+    oom = [point for point in giant["points"] if point["out_of_memory"]]
+    assert [point["batch_size"] for point in oom] == [8] and oom[0]["unexplained"] and 20e9 < oom[0]["predicted_bytes"] < 32e9
+    host = found["runs"][1]["host_memory"]  # one memory, one limit
+    assert host["unified"] and host["limit_bytes"] == 128e9 and host["total_bytes"] == pytest.approx(4e9 + 6.8e9)
+    text = stoker("plan", "--case", DATA / "case_b.json").stdout
+    assert "batch 8 ran out of memory, unexplained" in " ".join(text.split())
+
+
+def test_case_c_wants_workers_and_not_a_larger_batch(stoker):
+    found = plan(stoker("plan", "--case", DATA / "case_c.json", "--json"))
+    run = found["runs"][0]
+    assert chosen(run)["days"]["p50"] == pytest.approx(26.7, abs=0.05)
+    first = run["options"][0]
+    assert first["name"] == "num_workers=12" and first["order"] == 1 and 9 < first["gain"]["p50"] < 12.5 and first["days"] < 3.5
+    assert first["host_peak_bytes"] == pytest.approx(84e9, rel=0.002) and first["host_limit_bytes"] == 170e9 and first["risk"] == "low"
+    batch = options_of(run)["batch_size=2"]
+    assert not batch["worth"] and batch["changes_training"] and batch["gain"]["p50"] == pytest.approx(1, abs=0.02)
+    assert batch["reason"].startswith("raising the batch cannot help: the loader is the limit")
+    assert batch["device_peak_bytes"] > batch["device_limit_bytes"] == 80e9
+    assert [option["order"] for option in run["options"] if option["worth"]] == list(range(1, 1 + sum(option["worth"] for option in run["options"])))
+
+
+def test_case_d_is_closed_by_memory_and_packs_and_not_by_threads(stoker):
+    found = plan(stoker("plan", "--case", DATA / "case_d.json", "--json"))
+    run = found["runs"][0]
+    assert run["target_images_per_s"] == [77000, 121000]
+    what = what_ifs_of(run)
+    threads = next(one for name, one in what.items() if name.startswith("num_workers="))
+    assert not threads["closes_gap"]
+    assert what["storage=ram"]["closes_gap"] and what["pack raw"]["closes_gap"]
+    assert not what["storage=direct"]["closes_gap"]  # each file on its own, at the disk's pace
+    assert any("differs from every other in 3 knobs" in note for note in run["notes"])
+    assert any("cold or warm was not recorded" in note for note in run["notes"])
+
+
+def test_case_e_is_fetch_in_epoch_0_and_decoding_afterwards(stoker):
+    found = plan(stoker("plan", "--case", DATA / "case_e.json", "--json"))
+    run = found["runs"][0]
+    epochs = run["epochs"]
+    assert epochs["fetch_stall_s"] == pytest.approx(50000 / 110 - 50000 / 410) and 325 < epochs["fetch_stall_s"] < 345
+    assert epochs["local_copy_gain_first"] == pytest.approx(3.7, abs=0.1) and epochs["local_copy_gain_later"] == 1
+    assert epochs["later_images_per_s_per_worker"] == pytest.approx(51, abs=0.5)
+    assert what_ifs_of(run)["stage locally"]["gain"] == pytest.approx(1, abs=0.02)  # not 5 to 10 times
+    assert not options_of(run)["stage locally"]["worth"] and not options_of(run)["batch_size=512"]["worth"]
+    assert chosen(run)["parts"]["epoch0_days"] == pytest.approx(50000 / 110 / 86400)
+    assert "not fetching" in " ".join(stoker("plan", "--case", DATA / "case_e.json").stdout.split())
+
+
+# ---- what cannot be planned from
+
+
+def test_a_run_in_which_nothing_ran_is_explained_and_not_planned(stoker, table, tmp_path):
+    rows = ["1,oom_device,64,2,,,,,,CUDA out of memory. Tried to allocate 2.00 GiB", "2,runtime_fault,32,2,,,,,,HIP error: illegal address"]
+    done = stoker("plan", "--run", table(rows), "--images", "1e6", "--budget", "1d", "--out", "plan.json")
+    assert done.returncode == 1 and done.stdout.startswith("stoker: nothing is planned: none of 2 points ran")
+    text = " ".join(done.stdout.split())
+    assert "1 of 2 points: oom_device: CUDA out of memory" in text and "1 of 2 points: runtime_fault" in text
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_one_point_is_planned_and_said_to_be_the_only_one(stoker, table):
+    found = plan(stoker("plan", "--run", table(ROWS[:1]), "--images", "1e6", "--json"))
+    run = found["runs"][0]
+    assert "one configuration only: there is nothing to compare it with" in run["notes"] and run["device_memory"] is None
+
+
+def test_a_table_of_others_is_read_by_a_map_of_its_columns(stoker, table):
+    name = table(["64,8,410.5"], "batch_size,workers,throughput")
+    refused = stoker("plan", "--run", name, "--images", "1e6")
+    assert refused.returncode == 2 and "--map images_per_s=NAME" in refused.stderr and "throughput" in refused.stderr
+    found = plan(stoker("plan", "--run", name, "--map", "images_per_s=throughput", "--images", "1e6", "--json"))
+    assert chosen(found["runs"][0])["images_per_s"]["p50"] == pytest.approx(410.5)
+    assert chosen(found["runs"][0])["interval"] == "assumed"
+
+
+@pytest.mark.parametrize("row, why", [
+    ("2,ok,32,2,-5,,,,,", "line 3"), ("2,ok,32,2,1e15,,,,,", "row 2: images_per_s is 1e+15"), ("2,ok,32,2,0,,,,,", "row 2: images_per_s is 0"),
+    ("2,ok,32,2,inf,,,,,", "images_per_s"), ("2,ok,32,2,100,120,130,,,", "row 2: images_per_s is 100, outside its own interval"),
+    ("2,ok,32,2,100,,,,9e17,", "row 2: device_allocated_bytes is 9e+17")])
+def test_figures_that_cannot_be_are_refused_by_their_row(stoker, table, row, why):
+    done = stoker("plan", "--run", table([ROWS[0], row]), "--images", "1e6")
+    assert done.returncode == 2 and why in done.stderr and "results.csv" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("words, why", [
+    ([], "nothing measured to plan from"), (["--run", "results.csv"], "how much is to be trained is not known"),
+    (["--run", "results.csv", "--images", "-3"], "--images"), (["--run", "results.csv", "--images", "0"], "--images"),
+    (["--run", "results.csv", "--images", "1e6", "--budget", "soon"], "--budget"), (["--run", "results.csv", "--epochs", "3"], "size of an epoch"),
+    (["--run", "nowhere", "--images", "1"], "cannot open `nowhere`"), (["--run", "empty", "--images", "1"], "it has no results.csv"),
+    (["--run", "results.csv", "--case", "x.json", "--images", "1"], "two sources"),
+    (["--run", "results.csv", "--images", "1", "--model", "resnet50"], "cannot read the model `resnet50`"),
+    (["--run", "results.csv", "--images", "1", "--amp", "int3"], "--amp"),
+    (["--run", "results.csv", "--images", "1", "--verify"], "no run here is of it"),
+    (["--run", "results.csv", "--images", "1", "--nodes", "1,x"], "--nodes")])
+def test_wrong_use_is_named(stoker, table, tmp_path, words, why):
+    table()
+    (tmp_path / "empty").mkdir()
+    done = stoker("plan", *words)
+    assert done.returncode == 2 and why in done.stderr and done.stdout == "", done.stderr
+
+
+@pytest.mark.parametrize("change, why", [
+    ({"schema": "x"}, "schema is not stoker.case/1"), ({"job": 3}, "job is not an object"), ({"runs": []}, "runs is empty"),
+    ({"jobs": {}}, "jobs is no key of a case; did you mean `job`?"),
+    ({"runs": [{"rows": [{"knobs": {"a": 1}}]}]}, "runs[0].rows[0].images_per_s is missing"),
+    ({"runs": [{"rows": [{"knobs": {"a": 1}, "images_per_s": -4}]}]}, "runs[0].rows[0].images_per_s is -4"),
+    ({"machine": {"memory": "lots"}}, "machine.memory is no good"), ({"machine": {"cores": "two"}}, "machine.cores is not a number"),
+    ({"data": {"storage": "tape"}}, "data.storage is `tape`")])
+def test_a_mistake_in_a_case_is_named_by_its_place(stoker, tmp_path, change, why):
+    case = {"schema": "stoker.case/1", "job": {"images": 10}, "runs": [{"rows": [{"knobs": {"batch_size": 1}, "images_per_s": 1}]}]}
+    (tmp_path / "case.json").write_text(json.dumps({**case, **change}))
+    done = stoker("plan", "--case", "case.json")
+    assert done.returncode == 2 and "case.json" in done.stderr and why in done.stderr, done.stderr
+
+
+def test_a_file_of_others_is_not_overwritten(stoker, table, tmp_path):
+    (tmp_path / "mine.json").write_text("mine")
+    done = stoker("plan", "--run", table(), "--images", "1e6", "--out", "mine.json")
+    assert done.returncode == 2 and "mine.json" in done.stderr and (tmp_path / "mine.json").read_text() == "mine"
+    assert stoker("plan", "--run", "results.csv", "--images", "1e6", "--out", "mine.json", "--force").returncode == 0
+    assert json.loads((tmp_path / "mine.json").read_text())["schema"] == "stoker.plan/1"
