@@ -119,10 +119,10 @@ std::string reason_of(const Measured& chosen, const Measured& best, double toler
 std::optional<std::size_t> knee(std::span<const double> x, std::span<const double> y) {
   const std::size_t n = std::min(x.size(), y.size());
   if (n < 3) return std::nullopt;
-  const auto [low, high] = std::minmax_element(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(n));
-  const double width = x[n - 1] - x[0], height = *high - *low;
+  const auto ends = std::minmax_element(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(n));
+  const double low = *ends.first, width = x[n - 1] - x[0], height = *ends.second - low;
   if (!(width > 0) || !(height > 0)) return std::nullopt;
-  const auto difference = [&](std::size_t i) { return (y[i] - *low) / height - (x[i] - x[0]) / width; };
+  const auto difference = [&](std::size_t i) { return (y[i] - low) / height - (x[i] - x[0]) / width; };
   const double step = 1.0 / static_cast<double>(n - 1);  // the mean distance of the normalised x
   for (std::size_t i = 1; i + 1 < n; ++i) {
     const double here = difference(i);
