@@ -1,28 +1,30 @@
 // stoker tune: runs a loader, or any command, with many settings, and says which to use.
 #include <algorithm>
-#include <cmath>
 #include <ctime>
+#include <deque>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/dataset/dataset.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
 #include "stoker/tune/blocks.h"
 #include "stoker/tune/results_csv.h"
-#include "stoker/tune/template.h"
+#include "stoker/tune/search_space.h"
 #include "stoker/tune/tuner.h"
 
 #include "files.h"
 #include "interrupt.h"
 #include "terminal.h"
+#include "tune_environment.h"
 #include "tune_report.h"
+#include "tune_screen.h"
+#include "tune_target.h"
 #include "verbs.h"
 
 namespace stoker::cli {
@@ -33,126 +35,13 @@ using tune::Point;
 
 constexpr std::string_view kConfigSchema = "stoker.tune.config/1";
 
-// Knobs of our own loader, as flags of `stoker load`.
-constexpr std::string_view kLoaderKnobs[] = {
-    "batch_size", "num_workers",  "prefetch_factor", "storage", "io_depth", "io_batch", "read_ahead",
-    "io_threads", "memory_limit", "seek_index",      "decode",  "shuffle",  "dtype"};
-// Flags of ours that every trial of our loader gets as they are.
-constexpr std::string_view kPassedOn[] = {"--transform", "--color-mode", "--dtype",       "--seed",
-                                          "--label",     "--subset",     "--subset-seed", "--inflate",
-                                          "--step-ms",   "--workload",   "--storage"};
-
-std::string flag_of(std::string_view knob) {
-  std::string flag = "--" + std::string(knob);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
+std::string duration_text(double seconds) {
+  return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
 }
 
-struct Target {
-  std::string address;               // our loader on this data; or
-  std::vector<std::string> command;  // words with {knob}
-  std::vector<std::string> passed;   // flags of `stoker load`
-  std::string template_file;
-
-  bool is_ours() const { return command.empty(); }
-  std::string text() const {
-    if (is_ours()) return fmt::format("our loader on `{}`", address);
-    std::string out;
-    for (const std::string& word : command) out += (out.empty() ? "" : " ") + word;
-    return fmt::format("`{}`", out);
-  }
-};
-
-std::string own_program() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "stoker" : path.string();
-}
-
-tune::Grid make_grid(const Arguments& arguments, const Target& target) {
-  tune::Grid grid;
-  for (const std::string& text : arguments.all("--grid")) {
-    for (std::size_t at = 0; at < text.size();) {  // one word may hold several, as in a file
-      const std::size_t end = std::min(text.find_first_of(" \t\n", at), text.size());
-      if (end > at) grid.add(text.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-  if (target.is_ours()) {
-    if (grid.knobs().empty()) {
-      const int cores = os::effective_cores().whole();
-      std::string workers = "num_workers=1";
-      for (int count = 2; count <= 2 * cores; count *= 2) workers += fmt::format(",{}", count);
-      grid.add(workers);
-      grid.add("prefetch_factor=1,2,4");
-      grid.add("batch_size=32,64,128");
-    }
-    for (const tune::Knob& knob : grid.knobs()) {
-      if (std::find(std::begin(kLoaderKnobs), std::end(kLoaderKnobs), knob.name) != std::end(kLoaderKnobs)) continue;
-      const std::string near = nearest(knob.name, kLoaderKnobs, std::size(kLoaderKnobs));
-      throw Error(ErrorKind::usage, fmt::format("our loader has no knob `{}`", knob.name),
-                  near.empty() ? "its knobs are the flags of `stoker load`" : fmt::format("did you mean `{}`?", near));
-    }
-    return grid;
-  }
-  if (grid.knobs().empty()) {
-    throw Error(ErrorKind::usage, "there is no knob to tune",
-                "say which: --grid batch_size=32,64 --grid num_workers=0,4,8");
-  }
-  std::set<std::string> used;
-  const Point first = grid.point(0);
-  for (const std::string& word : target.command) tune::fill_in(word, first, {}, used);
-  if (!target.template_file.empty()) tune::fill_in(read_text(target.template_file), first, {}, used);
-  for (const tune::Knob& knob : grid.knobs()) {
-    if (used.contains(knob.name)) continue;
-    throw Error(ErrorKind::usage, fmt::format("nothing in the command takes `{}`", knob.name),
-                fmt::format("write `{{{}}}` where its value belongs", knob.name));
-  }
-  return grid;
-}
-
-tune::StepsFrom steps_from(const ordered_json& config, const Target& target) {
-  const std::string word = config.at("steps_from").get<std::string>();
-  if (word == "reports" || (word == "auto" && target.is_ours())) return tune::StepsFrom::reports;
-  if (word == "output" || (word == "auto" && config.at("rate_regex").is_string())) return tune::StepsFrom::output;
-  if (word == "hook" || word == "auto") return tune::StepsFrom::hook;
-  throw Error(ErrorKind::usage, fmt::format("`--steps-from` is auto, hook, output or reports, not `{}`", word));
-}
-
-std::vector<std::string> command_for(const Target& target, const Point& point, const std::string& folder,
-                                     const ordered_json& config) {
-  if (target.is_ours()) {
-    std::vector<std::string> command = {own_program(), "load", target.address, "--quiet"};
-    command.insert(command.end(), target.passed.begin(), target.passed.end());
-    bool shuffled = config.at("shuffle").get<bool>();
-    for (const auto& [knob, value] : point) {
-      if (knob == "shuffle") {
-        shuffled = false;
-        if (value == "blocks" || value == "full") command.push_back("--shuffle=" + value);
-        if (value == "true") command.push_back("--shuffle");
-        continue;
-      }
-      command.push_back(flag_of(knob));
-      command.push_back(value);
-    }
-    if (shuffled) command.push_back("--shuffle");
-    for (const char* knob : {"warmup_steps", "bench_steps"}) {
-      command.push_back(flag_of(knob));
-      command.push_back(std::to_string(config.at(knob).get<std::uint64_t>()));
-    }
-    return command;
-  }
-  std::set<std::string> used;
-  Point more;
-  if (!target.template_file.empty()) {
-    const std::string name = std::filesystem::path(target.template_file).filename().string();
-    more["template"] = folder + "/" + name;
-    write_whole(more["template"], tune::fill_in(read_text(target.template_file), point, {}, used));
-  }
-  more["trial"] = folder;
-  std::vector<std::string> command;
-  for (const std::string& word : target.command) command.push_back(tune::fill_in(word, point, more, used));
-  return command;
+// Numbers are numbers in config.json.
+ordered_json number_or_null(const Arguments& arguments, const char* flag, std::uint64_t least = 0) {
+  return arguments.has(flag) ? ordered_json(arguments.count(flag, least)) : ordered_json(nullptr);
 }
 
 ordered_json config_of(const Arguments& arguments, const Target& target, const tune::Grid& grid) {
@@ -161,14 +50,18 @@ ordered_json config_of(const Arguments& arguments, const Target& target, const t
   const auto text_or_null = [&](const char* flag) {
     return arguments.has(flag) ? ordered_json(arguments.text(flag)) : ordered_json(nullptr);
   };
+  const auto setting_or_null = [&](const char* name) {
+    const auto found = target.settings.find(name);
+    return found == target.settings.end() ? ordered_json(nullptr) : value_of(found->second);
+  };
   ordered_json config = {{"schema", kConfigSchema}, {"stoker_version", kVersion}};
-  config["source"] = target.is_ours() ? ordered_json(target.address) : ordered_json(nullptr);
-  config["command"] = target.is_ours() ? ordered_json(nullptr) : ordered_json(target.command);
-  config["flags"] = target.passed;
-  config["template"] = target.template_file.empty() ? ordered_json(nullptr) : ordered_json(target.template_file);
-  config["subset_size"] = text_or_null("--subset");
-  config["subset_seed"] = text_or_null("--subset-seed");
-  config["inflation_factor"] = text_or_null("--inflate");
+  write_target(target, config);
+  config["subset_size"] = number_or_null(arguments, "--subset", 1);
+  config["subset_seed"] =
+      arguments.has("--subset") ? ordered_json(arguments.count("--subset-seed")) : ordered_json(nullptr);
+  config["inflation_factor"] = number_or_null(arguments, "--inflate", 1);
+  config["img_size"] = setting_or_null("img_size");
+  config["window"] = setting_or_null("window");
   config["shuffle"] = arguments.is_on("--shuffle").value_or(true);
   config["search"] = arguments.text("--search");
   config["steps_from"] = arguments.text("--steps-from");
@@ -177,9 +70,6 @@ ordered_json config_of(const Arguments& arguments, const Target& target, const t
   config["warmup_steps"] = arguments.count("--warmup-steps");
   config["bench_steps"] = arguments.count("--bench-steps", 1);
   config["grid"] = knobs;
-  const os::Cores cores = os::effective_cores();
-  config["environment"] = {
-      {"cores", cores.available}, {"memory_bytes", os::memory_limit().bytes}, {"stoker", kVersion}};
   return config;
 }
 
@@ -233,27 +123,6 @@ int replay(const Arguments& arguments, const Face& face) {
   return finish(arguments, face, report);
 }
 
-Target make_target(const Arguments& arguments) {
-  Target target;
-  target.command = arguments.command();
-  target.template_file = arguments.text("--template");
-  if (!target.is_ours()) {
-    if (!arguments.operands().empty()) {
-      throw Error(ErrorKind::usage, fmt::format("`{}` and a command behind `--` are two targets", arguments.operand()),
-                  "give one of the two");
-    }
-    return target;
-  }
-  target.address = arguments.operand();
-  for (const std::string_view flag : kPassedOn) {
-    const std::string name = flag == "--color-mode" ? "--color" : std::string(flag);
-    if (!arguments.has(flag)) continue;
-    target.passed.push_back(name);
-    target.passed.push_back(arguments.text(flag));
-  }
-  return target;
-}
-
 // What an earlier run was: a run that is resumed need not be described again.
 ordered_json config_of_before(const std::string& folder) {
   const std::string file = folder + "/config.json";
@@ -269,25 +138,6 @@ ordered_json config_of_before(const std::string& folder) {
   return config;
 }
 
-Target target_of(const ordered_json& config) {
-  Target target;
-  if (config.at("source").is_string()) target.address = config.at("source").get<std::string>();
-  if (config.at("command").is_array()) target.command = config.at("command").get<std::vector<std::string>>();
-  if (config.at("template").is_string()) target.template_file = config.at("template").get<std::string>();
-  target.passed = config.at("flags").get<std::vector<std::string>>();
-  return target;
-}
-
-tune::Grid grid_of(const ordered_json& config) {
-  tune::Grid grid;
-  for (const auto& [knob, values] : config.at("grid").items()) {
-    std::string text = knob + "=";
-    for (const auto& value : values) text += (text.back() == '=' ? "" : ",") + value.get<std::string>();
-    grid.add(text);
-  }
-  return grid;
-}
-
 // What would fail only after the search, or only in its first trial.
 void check_first(const Arguments& arguments, const Target& target, const ordered_json& config) {
   if (arguments.has("--apply")) {
@@ -297,26 +147,60 @@ void check_first(const Arguments& arguments, const Target& target, const ordered
   (void)arguments.duration("--deadline");
   (void)steps_from(config, target);
   if (config.at("rate_regex").is_string()) tune::RateReader(config.at("rate_regex").get<std::string>(), 1);
-  if (target.is_ours() && target.address.find('{') == std::string::npos && !exists(target.address)) {
+  if (!target.address.empty() && target.address.find('{') == std::string::npos &&
+      target.address.find("://") == std::string::npos && !exists(target.address)) {
     throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", target.address));
+  }
+  const std::string file = target.function.substr(0, target.function.rfind(':'));
+  if (file.ends_with(".py") && !exists(file)) {
+    throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", file));
   }
 }
 
-int run(const Arguments& arguments) {
-  const Face face = make_face(arguments, arguments.text("--color"));
-  if (arguments.has("--replay")) return replay(arguments, face);
-  const bool resumes = arguments.has("--resume");
-  const bool described = !arguments.operands().empty() || !arguments.command().empty();
-  ordered_json config;
-  if (resumes && !described) {
-    config = config_of_before(arguments.text("--resume"));
-  } else {
-    const Target wanted = make_target(arguments);
-    config = config_of(arguments, wanted, make_grid(arguments, wanted));
+// What config.json says of the machine and of the job's Python.
+ordered_json environment_of(const Target& target) {
+  if (!target.function.empty()) {
+    const PythonFacts facts = look_at_python(target.python);
+    if (!facts.has_stoker) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot run `{}`: `{}` has no package `stoker`", target.function, target.python),
+                  "install it there with pip, or choose the interpreter that has it: --python .venv/bin/python");
+    }
+    return tuning_environment(&facts);
   }
-  const Target target = target_of(config);
-  const tune::Grid grid = grid_of(config);
-  check_first(arguments, target, config);
+  const std::string first = target.command.empty() ? "" : target.command.front();
+  if (std::filesystem::path(first).filename().string().starts_with("python")) {
+    try {
+      const PythonFacts facts = look_at_python(first);
+      return tuning_environment(&facts);
+    } catch (const Error&) {
+      // the trial will tell
+    }
+  }
+  return tuning_environment(nullptr);
+}
+
+// The samples of --subset, opened as every trial will; none: all are used, or only the job knows.
+dataset::DatasetPtr open_subset(const Target& target, const ordered_json& config, std::vector<std::string>& notes) {
+  if (!config.at("subset_size").is_number()) return nullptr;
+  if (target.address.empty()) {
+    notes.push_back("no subset.json: only the function knows its data; give its address behind it");
+    return nullptr;
+  }
+  dataset::OpenOptions options;
+  options.subset = config.at("subset_size").get<std::uint64_t>();
+  options.subset_seed = config.at("subset_seed").get<std::uint64_t>();
+  options.progress = [](std::uint64_t) { return !interrupted(); };
+  try {
+    return dataset::open(target.address, options);
+  } catch (const Error& error) {
+    if (target.is_ours()) throw;
+    notes.push_back(fmt::format("no subset.json: {}", error.message()));
+    return nullptr;
+  }
+}
+
+tune::SearchOptions search_options(const Arguments& arguments, const ordered_json& config, const tune::Grid& grid) {
   tune::SearchOptions searching;
   searching.grid = grid;
   searching.limits.cores = os::effective_cores().available;
@@ -324,62 +208,134 @@ int run(const Arguments& arguments) {
       arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes;
   if (arguments.has("--device-memory-limit")) searching.limits.device_bytes = arguments.bytes("--device-memory-limit");
   if (config.at("effective_batch").is_string()) {
-    searching.effective_batch = tune::number_of(config.at("effective_batch").get<std::string>());
+    const std::string word = config.at("effective_batch").get<std::string>();
+    searching.effective_batch = tune::number_of(word);
+    if (!searching.effective_batch) {
+      throw Error(ErrorKind::usage, fmt::format("`--effective-batch` is a number, not `{}`", word));
+    }
   }
+  return searching;
+}
+
+// The points, and how long they take where earlier trials tell.
+int dry_run(const Arguments& arguments, const Target& target, const tune::SearchOptions& searching,
+            const tune::Search& search, const std::string& how) {
+  const tune::SearchSpace space(searching);
+  const std::vector<Point>& points = space.points();
+  std::string out =
+      fmt::format("{}: {} {}, search {}\n", target.text(), points.size(), points.size() == 1 ? "point" : "points", how);
+  for (const Point& point : points) out += "  " + tune::text(point) + "\n";
+  std::uint64_t most = search.at_most();
+  std::optional<double> each;
+  if (arguments.has("--resume")) {
+    const std::string file = arguments.text("--resume") + "/results.csv";
+    double sum = 0, count = 0;
+    for (const tune::Row& row : tune::read_results(read_text(file), file).rows) {
+      if (row.trial_seconds) sum += *row.trial_seconds, ++count;
+    }
+    if (count > 0) each = sum / count;
+    most -= std::min(most, static_cast<std::uint64_t>(count));
+  }
+  out += each ? fmt::format("time: at most {} more trials of about {}: {}\n", most, duration_text(*each),
+                            duration_text(*each * static_cast<double>(most)))
+              : fmt::format("time: at most {} trials, each with {} + {} steps and its start, none longer than {}\n",
+                            most, arguments.text("--warmup-steps"), arguments.text("--bench-steps"),
+                            arguments.text("--deadline"));
+  answer(printable(out));
+  return 0;
+}
+
+tune::TrialOptions trial_options(const Arguments& arguments, const Target& target, const ordered_json& config,
+                                 const Point& point, const std::string& place) {
+  tune::TrialOptions trial;
+  trial.command = command_for(target, point, place, config);
+  trial.steps_from = steps_from(config, target);
+  trial.with_hook = !target.function.empty();
+  if (config.at("rate_regex").is_string()) trial.rate_regex = config.at("rate_regex").get<std::string>();
+  trial.batch_size = tune::number_of(point, "batch_size").value_or(0);
+  trial.warmup_steps = config.at("warmup_steps").get<std::uint64_t>();
+  trial.bench_steps = config.at("bench_steps").get<std::uint64_t>();
+  trial.deadline = arguments.duration("--deadline");
+  trial.memory_limit =
+      arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes / 20 * 19;
+  return trial;
+}
+
+// The end of what a trial wrote to stderr, for people.
+std::string last_lines(const std::string& file, std::size_t count) {
+  const std::string text = exists(file) ? read_text(file) : "";
+  std::deque<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(fmt::format("  | {}\n", std::string_view(text).substr(at, end - at)));
+    if (lines.size() > count) lines.pop_front();
+    at = end + 1;
+  }
+  return fmt::format("{}", fmt::join(lines, ""));
+}
+
+int run(const Arguments& arguments) {
+  const Face face = make_face(arguments, arguments.text("--color"));
+  if (arguments.has("--replay")) return replay(arguments, face);
+  const bool described = !arguments.operands().empty() || !arguments.command().empty();
+  ordered_json config;
+  if (arguments.has("--resume") && !described) {
+    config = config_of_before(arguments.text("--resume"));
+  } else {
+    Target wanted = make_target(arguments);
+    const tune::Grid grid = make_grid(arguments, wanted);
+    config = config_of(arguments, wanted, grid);
+  }
+  const Target target = read_target(config);
+  const tune::Grid grid = read_grid(config);
+  check_first(arguments, target, config);
+  const tune::SearchOptions searching = search_options(arguments, config, grid);
   const std::string how = config.at("search").get<std::string>();
   if (how != "auto" && how != "grid") {
     throw Error(ErrorKind::usage, fmt::format("`--search` is auto or grid, not `{}`", how));
   }
   const auto search = how == "grid" ? tune::grid_search(searching) : tune::auto_search(searching);
-  if (arguments.has("--dry-run")) {
-    std::string out = fmt::format("{}: {} points, search {}\n", target.text(), grid.size(), how);
-    for (const Point& point : grid.points()) out += "  " + tune::text(point) + "\n";
-    answer(printable(out));
-    return 0;
-  }
+  if (arguments.has("--dry-run")) return dry_run(arguments, target, searching, *search, how);
 
+  TuneReport report;
+  config["environment"] = environment_of(target);
+  const dataset::DatasetPtr subset = open_subset(target, config, report.notes);
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
           : tune::RunFolder::make(arguments.has("--out") ? arguments.text("--out") : new_folder(), config);
+  const std::string subset_file = folder.path() + "/subset.json";
+  if (subset && !exists(subset_file)) {
+    dataset::write_subset_json(*subset, config.at("subset_seed").get<std::uint64_t>(), subset_file);
+  }
+  const bool quiet = face.json || arguments.has("--quiet");
+  TuneScreen screen(face, quiet);
   tune::TunerOptions options;
   if (arguments.has("--time-limit")) options.time_limit = arguments.duration("--time-limit");
-  options.interrupted = interrupted;
-  const tune::StepsFrom from = steps_from(config, target);
-  options.trial = [&](const Point& point, const std::string& place) {
-    tune::TrialOptions trial;
-    trial.command = command_for(target, point, place, config);
-    trial.steps_from = from;
-    if (config.at("rate_regex").is_string()) trial.rate_regex = config.at("rate_regex").get<std::string>();
-    trial.batch_size = tune::number_of(point, "batch_size").value_or(0);
-    trial.warmup_steps = config.at("warmup_steps").get<std::uint64_t>();
-    trial.bench_steps = config.at("bench_steps").get<std::uint64_t>();
-    trial.deadline = arguments.duration("--deadline");
-    trial.memory_limit =
-        arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes / 20 * 19;
-    return trial;
+  options.interrupted = [&] {
+    screen.tick();
+    return interrupted();
   };
-  const bool quiet = face.json || arguments.has("--quiet");
-  std::uint64_t done = 0;
-  Bar bar(face, "tuning");
-  options.begun = [&](const tune::Ask&, std::uint64_t) { bar.update(done, "trials"); };
+  options.trial = [&](const Point& point, const std::string& place) {
+    return trial_options(arguments, target, config, point, place);
+  };
+  options.begun = [&](const tune::Ask& ask, std::uint64_t trial) { screen.begin(ask, trial, search->at_most()); };
   options.ended = [&](const tune::Ask& ask, const tune::Row& row, bool from_before) {
-    ++done;
-    bar.clear();
-    if (!quiet && !from_before) say(printable(one_line(ask, row)));
+    screen.end(ask, row, from_before);
   };
   if (!quiet)
     say(printable(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(), grid.size(),
                               grid.size() == 1 ? "point" : "points", how, folder.path())));
+  const std::chrono::nanoseconds cpu_before = os::process_cpu_time();
   const tune::Tuned tuned = tune::run_search(*search, folder, options);
-  bar.clear();
+  screen.clear();
 
-  TuneReport report;
   report.target = target.text();
   report.folder = folder.path();
   report.rows = folder.rows();
   report.grid_points = grid.size();
   report.seconds = tuned.seconds;
+  report.tuner_cpu_seconds = std::chrono::duration<double>(os::process_cpu_time() - cpu_before).count();
   report.choice = tune::choose(report.rows);
   switch (tuned.finish) {
     case tune::Finish::done:
@@ -394,8 +350,9 @@ int run(const Arguments& arguments) {
       report.unfinished = "a trial failed in a way that would repeat";
       break;
   }
-  folder.write_results(report.choice, to_markdown(report));
+  folder.write_results(report.choice, facts_of(report), to_markdown(report));
   if (tuned.finish == tune::Finish::user_error) {
+    if (!face.json) say(printable(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage, fmt::format("a trial failed by itself: {}", tuned.failure->cause),
                 fmt::format("{}{}what it printed is in {}", tuned.failure->remedy,
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));
@@ -410,33 +367,48 @@ const Verb& tune_verb() {
   static const Verb verb = {
       "tune",
       "try many settings, safely, and choose the cheapest that is as good as the best",
-      "[ADDRESS]",
-      "data for our own loader; or a command behind --",
+      "[TARGET] [ADDRESS]",
+      "data for our own loader; or module:function or file.py:function, and its data; or a command behind --",
       {{"stoker tune data/train --transform rrc:224 --grid num_workers=1,2,4", "our loader, at full speed"},
+       {"stoker tune train.py:build --grid batch_size=32,64 --grid num_workers=0,4,8",
+        "a function of one dict that returns (loader, step)"},
+       {"stoker tune stoker.targets:image_folder data/train --grid num_workers=1,2,4",
+        "a PyTorch DataLoader over pictures; also ct_slices, wav_folder, vit"},
        {"stoker tune --grid workers=0,4,8 -- python train.py -j {workers}",
         "a PyTorch job, unchanged: its DataLoader is measured from outside"},
+       {"stoker tune --config train.yaml --set training.workers=1,4,6 -- python train.py {config}",
+        "knobs that live in a file: each trial gets a copy"},
        {"stoker tune --replay results.csv --json", "only the choice, from rows that were measured before"}},
       {{"what to try",
         {{"--grid", "KNOB=V,V", "", "values of a knob; again for each knob", true},
+         {"--grid-file", "FILE", "", "the same as YAML or JSON: `batch_size: [32, 64]`, a knob per line"},
          {"--search", "HOW", "auto", "auto (few trials, by a model) or grid (all points)", true},
          {"--time-limit", "TIME", "", "start no trial after that, such as 10m", true},
          {"--effective-batch", "N", "", "only points where batch_size times accumulate_steps is N"},
-         {"--dry-run", "", "", "print the points and run nothing"}}},
+         {"--dry-run", "", "", "print the points and how long they may take, and run nothing"}}},
+       {"our loader, and a function",
+        {{"--seed", "N", "", "of the order and of random transforms"},
+         {"--subset", "N", "", "only N samples; subset.json names them"},
+         {"--subset-seed", "N", "42", "of --subset"},
+         {"--inflate", "N", "", "repeat the data set N times without copying it"},
+         {"--step-ms", "MS", "", "emulated step of the accelerator"}}},
+       {"a function",
+        {{"--with", "NAME=VALUE", "", "a setting that it gets beside the knobs, such as img_size=224"},
+         {"--python", "PROGRAM", "python3", "the interpreter that runs it; it needs the package stoker"}}},
        {"our loader",
         {{"--transform", "TEXT", "", "as in `stoker load`", true},
          {"--color-mode", "NAME", "", "pictures as rgb, gray or keep"},
          {"--dtype", "NAME", "", "of the batch"},
          {"--storage", "NAME", "", "how bytes are read, unless it is a knob"},
          {"--shuffle", "", "yes", "a new order every epoch", false, true},
-         {"--seed", "N", "", "of the order and of random transforms"},
          {"--label", "COLUMN", "", "of an index.csv"},
-         {"--subset", "N", "", "only N samples"},
-         {"--subset-seed", "N", "", "of --subset"},
-         {"--inflate", "N", "", "repeat the data set N times without copying it"},
-         {"--step-ms", "MS", "", "emulated step of the accelerator"},
          {"--workload", "NAME", "", "emulated accelerator, such as resnet50-h100"}}},
-       {"a command",
-        {{"--template", "FILE", "", "a text file with {knob} in it; each trial gets a copy, named by {template}"},
+       {"a command, or a function",
+        {{"--config", "FILE", "",
+          "a .yaml, .json or .toml file; each trial gets a copy with the keys of --set changed, named by {config}"},
+         {"--set", "KEY=V,V", "",
+          "values of a dotted key of that file, such as training.workers=1,4,6; again for each"},
+         {"--template", "FILE", "", "a text file with {knob} in it; each trial gets a copy, named by {template}"},
          {"--steps-from", "WHERE", "auto", "hook (torch DataLoaders), output (printed rates) or reports (JSON lines)"},
          {"--rate-regex", "REGEX", "", "finds samples per second in what it prints: its first group"}}},
        {"trials",

@@ -19,6 +19,28 @@ using nlohmann::ordered_json;
 using tune::Row;
 using tune::Status;
 
+std::string failures_text(const tune::Choice& choice) {
+  std::string text;
+  for (const auto& [status, count] : choice.failures) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(status));
+  }
+  return text;
+}
+
+std::size_t tried(const tune::Choice& choice) {
+  std::size_t count = choice.points;
+  for (const Status status : {Status::pruned, Status::skipped_memory}) {
+    if (const auto left = choice.failures.find(status); left != choice.failures.end()) count -= left->second;
+  }
+  return count;
+}
+
+std::string quoted(const std::string& word) {
+  return tune::number_of(word) && word != "true" && word != "false" ? word : "\"" + word + "\"";
+}
+
+}  // namespace
+
 std::string rate_text(const Row& row) {
   if (!row.images_per_s) return "-";
   std::string text = format_rate(*row.images_per_s) + "/s";
@@ -28,12 +50,12 @@ std::string rate_text(const Row& row) {
   return text;
 }
 
-// Of all runs of one point: the mean of its rates, and the widest interval.
-Row mean_of(const TuneReport& report, const Row& row) {
+// The mean of its rates, and the widest interval.
+Row mean_of(const std::vector<Row>& rows, const Row& row) {
   Row mean = row;
   double sum = 0, half = 0;
   std::size_t count = 0;
-  for (const Row& other : report.rows) {
+  for (const Row& other : rows) {
     if (other.knobs != row.knobs || !other.ok()) continue;
     sum += *other.images_per_s;
     if (other.ci_low && other.ci_high) half = std::max(half, (*other.ci_high - *other.ci_low) / 2);
@@ -46,19 +68,32 @@ Row mean_of(const TuneReport& report, const Row& row) {
   return mean;
 }
 
-// Best rate of each pair of values of two knobs, with a letter for how the others ended.
-std::string heat_map(const TuneReport& report, std::string_view down, std::string_view across) {
+std::string heat_map(const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  std::string down, across;
+  for (const auto& [knob, word] : rows.front().knobs) {
+    if (down.empty() && tune::role_of(knob) == "num_workers") down = knob;
+    if (across.empty() && tune::role_of(knob) == "batch_size") across = knob;
+  }
+  for (const auto& [knob, word] : rows.front().knobs) {
+    if (knob == down || knob == across) continue;
+    if (down.empty()) {
+      down = knob;
+    } else if (across.empty()) {
+      across = knob;
+    }
+  }
   std::vector<std::string> rows_of, columns;
   std::map<std::pair<std::string, std::string>, Row> cells;
   const auto note = [](std::vector<std::string>& list, const std::string& word) {
     if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
   };
-  for (const Row& row : report.rows) {
+  for (const Row& row : rows) {
     const auto d = row.knobs.find(down), a = row.knobs.find(across);
     if (d == row.knobs.end() || a == row.knobs.end()) return "";
     note(rows_of, d->second);
     note(columns, a->second);
-    const Row mean = mean_of(report, row);
+    const Row mean = mean_of(rows, row);
     const auto [cell, is_new] = cells.try_emplace({d->second, a->second}, mean);
     if (!is_new && mean.ok() && (!cell->second.ok() || *mean.images_per_s > *cell->second.images_per_s)) {
       cell->second = mean;
@@ -86,28 +121,6 @@ std::string heat_map(const TuneReport& report, std::string_view down, std::strin
   return table(lines, "  ");
 }
 
-std::string failures_text(const tune::Choice& choice) {
-  std::string text;
-  for (const auto& [status, count] : choice.failures) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(status));
-  }
-  return text;
-}
-
-std::size_t tried(const tune::Choice& choice) {
-  std::size_t count = choice.points;
-  for (const Status status : {Status::pruned, Status::skipped_memory}) {
-    if (const auto left = choice.failures.find(status); left != choice.failures.end()) count -= left->second;
-  }
-  return count;
-}
-
-std::string quoted(const std::string& word) {
-  return tune::number_of(word) && word != "true" && word != "false" ? word : "\"" + word + "\"";
-}
-
-}  // namespace
-
 std::string one_line(const tune::Ask& ask, const Row& row) {
   std::string text = fmt::format("  {:>3}  {:<44} {:>22}", row.trial, tune::text(row.knobs), rate_text(row));
   if (!row.verdict.empty()) text += "  " + row.verdict;
@@ -123,7 +136,7 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
     out += labelled(terminal, label, 9, printable(text));
   };
   if (choice.chosen) {
-    const Row chosen = mean_of(report, report.rows[*choice.chosen]);
+    const Row chosen = mean_of(report.rows, report.rows[*choice.chosen]);
     out +=
         fmt::format("{} {}: {}\n", terminal.paint(Paint::bold, "stoker:"), tune::text(chosen.knobs), rate_text(chosen));
     row("why", choice.reason);
@@ -135,14 +148,14 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
                             std::max<std::uint64_t>(report.grid_points, choice.points), choice.ok,
                             choice.failures.empty() ? "" : "; ", failures_text(choice)));
   if (choice.best && choice.best != choice.chosen) {
-    const Row best = mean_of(report, report.rows[*choice.best]);
+    const Row best = mean_of(report.rows, report.rows[*choice.best]);
     row("best", fmt::format("{}: {}, not told apart from the choice, or not worth its cost", tune::text(best.knobs),
                             rate_text(best)));
   }
   if (choice.knee) row("knee", fmt::format("{:g} workers", *choice.knee));
   if (!report.unfinished.empty()) row("note", report.unfinished);
   for (const std::string& note : report.notes) row("note", note);
-  const std::string map = heat_map(report, "num_workers", "batch_size");
+  const std::string map = heat_map(report.rows);
   if (!map.empty()) out += "\n" + map;
   if (!report.folder.empty()) out += "\n" + labelled(terminal, "files", 9, printable(report.folder));
   return out;
@@ -157,17 +170,17 @@ std::string to_markdown(const TuneReport& report) {
   out += "\n## Choice\n\n";
   if (choice.chosen) {
     out += fmt::format("`{}`: {}\n\n{}\n", tune::text(report.rows[*choice.chosen].knobs),
-                       rate_text(mean_of(report, report.rows[*choice.chosen])), choice.reason);
+                       rate_text(mean_of(report.rows, report.rows[*choice.chosen])), choice.reason);
     if (choice.best) {
       out += fmt::format("\nBest row: `{}`, {}\n", tune::text(report.rows[*choice.best].knobs),
-                         rate_text(mean_of(report, report.rows[*choice.best])));
+                         rate_text(mean_of(report.rows, report.rows[*choice.best])));
     }
     if (choice.knee) out += fmt::format("\nKnee of the workers' curve: {:g}\n", *choice.knee);
   } else {
     out += "No point ran: nothing is chosen.\n";
   }
-  if (const std::string map = heat_map(report, "num_workers", "batch_size"); !map.empty()) {
-    out += "\n## Rates, workers by batch size\n\n```\n" + map + "```\n";
+  if (const std::string map = heat_map(report.rows); !map.empty()) {
+    out += "\n## Rates\n\n```\n" + map + "```\n";
   }
   out +=
       "\n## Trials\n\n| trial | knobs | status | samples/s | verdict | host memory | error "
@@ -185,11 +198,20 @@ std::string to_markdown(const TuneReport& report) {
 ordered_json to_json(const TuneReport& report) {
   ordered_json json = {{"schema", "stoker.tune/1"}, {"stoker_version", kVersion}, {"target", report.target}};
   json["folder"] = report.folder.empty() ? ordered_json(nullptr) : ordered_json(report.folder);
-  json["grid_points"] = report.grid_points;
-  json["seconds"] = report.seconds;
-  json["unfinished"] = report.unfinished.empty() ? ordered_json(nullptr) : ordered_json(report.unfinished);
+  json.update(facts_of(report));
   json["notes"] = report.notes;
   json.update(tune::to_json(report.choice, report.rows));
+  return json;
+}
+
+ordered_json facts_of(const TuneReport& report) {
+  ordered_json json;
+  json["grid_points"] = report.grid_points;
+  json["seconds"] = report.seconds;
+  json["tuner_cpu_seconds"] = report.tuner_cpu_seconds;
+  json["tuner_cpu_share"] =
+      report.seconds > 0 ? ordered_json(report.tuner_cpu_seconds / report.seconds) : ordered_json(nullptr);
+  json["unfinished"] = report.unfinished.empty() ? ordered_json(nullptr) : ordered_json(report.unfinished);
   return json;
 }
 

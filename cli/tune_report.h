@@ -20,14 +20,22 @@ struct TuneReport {
   tune::Choice choice;
   std::uint64_t grid_points = 0;
   double seconds = 0;
-  std::string unfinished;  // why not everything was tried; empty: it was
+  double tuner_cpu_seconds = 0;  // of the tuner itself, without its trials
+  std::string unfinished;        // why not everything was tried; empty: it was
   std::vector<std::string> notes;
 };
 
-std::string one_line(const tune::Ask& ask, const tune::Row& row);  // of a trial, as it ends
+// Best rate of each pair of values of workers and batch size (or else of the first two knobs), with the status of those
+// that failed; empty where there are no two.
+std::string heat_map(const std::vector<tune::Row>& rows);
+tune::Row mean_of(const std::vector<tune::Row>& rows, const tune::Row& row);  // of all runs of its point
+std::string rate_text(const tune::Row& row);                                  // "502/s +-1.2 %"
+std::string one_line(const tune::Ask& ask, const tune::Row& row);             // of a trial, as it ends
 std::string to_text(const TuneReport& report, const Terminal& terminal);
 std::string to_markdown(const TuneReport& report);
 nlohmann::ordered_json to_json(const TuneReport& report);
+// What results.json has beside the choice and the rows.
+nlohmann::ordered_json facts_of(const TuneReport& report);
 // The chosen knobs as "json", "yaml" or "python" keyword arguments.
 std::string as_settings(const tune::Point& point, std::string_view format);
 

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,13 @@ def job(tmp_path):
 def answer(done):
     assert done.returncode in (0, 1, 130), done.stderr
     return json.loads(done.stdout)
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 def rows_of(folder):
@@ -99,6 +107,26 @@ def test_a_killed_tuner_goes_on_where_it_was(binary, environment, stoker, job, t
     after = rows_of(tmp_path / "run")
     assert after[:len(before)] == before and len(after) == 15 == found["ok"]
     assert len({(row["batch_size"], row["num_workers"]) for row in after}) == 15
+
+
+def test_a_trial_that_a_killed_tuner_left_running_is_ended_by_the_next(binary, environment, stoker, tmp_path):
+    (tmp_path / "job.py").write_text("import os,sys,time\nprint(os.getpid(), file=open('pid', 'w'), flush=True)\nif not os.path.exists('quick'): time.sleep(1000)\n"
+                                     "for i in range(20): print('rate 5', flush=True)\n")
+    words = ["tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1", "--out", "run", "--", sys.executable, "job.py", "{lr}"]
+    process = subprocess.Popen([binary, *words], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
+        assert time.time() < deadline and process.poll() is None
+        time.sleep(0.02)
+    left = int((tmp_path / "pid").read_text())
+    process.kill()
+    process.wait()
+    assert runs(left)
+    (tmp_path / "quick").touch()
+    assert stoker("tune", "--resume", "run").returncode == 0
+    while runs(left):
+        assert time.time() < deadline
+        time.sleep(0.02)
 
 
 def test_ctrl_c_leaves_a_valid_partial_report(binary, environment, job, tmp_path):
@@ -175,6 +203,85 @@ def test_colour_is_colour_and_not_its_code(stoker):
 def test_wrong_use_is_one_sentence(stoker, sounds, words, says):
     done = stoker("tune", *words)
     assert done.returncode == 2 and done.stderr.count("error: ") == 1 and says in done.stderr, done.stderr
+
+
+CONFIGS = {
+    "train.yaml": "# ours\ntraining:\n  workers: 1  # few\n  name: 'x'\n",
+    "train.json": '{"training": {"workers": 1, "name": "x"}}\n',
+    "train.toml": '[training]\nworkers = 1 # few\nname = "x"\n',
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_keys_of_a_file_are_changed_in_a_copy_for_each_trial(stoker, tmp_path, name):
+    (tmp_path / name).write_text(CONFIGS[name])
+    (tmp_path / "job.py").write_text("import re,sys\ntext = open(sys.argv[1]).read()\nn = int(re.search(r'workers\\W+([0-9]+)', text)[1])\n"
+                                     "for i in range(20): print(f'rate {100 * n}', flush=True)\n")
+    found = answer(stoker("tune", "--search", "grid", "--config", name, "--set", "training.workers=2,4", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1",
+                          "--out", "run", "--json", "--", sys.executable, "job.py", "{config}"))
+    assert found["ok"] == 2 and found["best"]["images_per_s"] == 400 and found["best"]["knobs"] == {"training.workers": "4"}
+    assert (tmp_path / name).read_text() == CONFIGS[name]
+    assert (tmp_path / "run/trials/0001" / name).read_text() == CONFIGS[name].replace("1", "2", 1)
+
+
+def test_a_key_that_the_file_does_not_have_is_refused_with_the_nearest(stoker, tmp_path):
+    (tmp_path / "train.yaml").write_text(CONFIGS["train.yaml"])
+    done = stoker("tune", "--config", "train.yaml", "--set", "training.wokers=1,2", "--", "true", "{config}")
+    assert done.returncode == 2 and "`train.yaml` has no key `training.wokers`" in done.stderr and "did you mean `training.workers`?" in done.stderr
+
+
+def test_a_grid_may_come_from_a_file(stoker, job, tmp_path):
+    (tmp_path / "grid.yaml").write_text("batch_size: [32, 64]\nnum_workers: 2\n")
+    done = stoker("tune", "--grid-file", "grid.yaml", "--dry-run", *job)
+    assert done.returncode == 0 and done.stdout.count("num_workers=2") == 2, done.stderr
+
+
+def test_dry_run_keeps_the_effective_batch(stoker, job):
+    done = stoker("tune", "--grid", "batch_size=32,64", "--grid", "num_workers=1", "--grid", "accumulate_steps=1,2,4", "--effective-batch", "128", "--dry-run", *job,
+                  "{accumulate_steps}")
+    assert done.returncode == 0 and ": 2 points" in done.stdout and done.stdout.count("accumulate_steps=") == 2, done.stdout + done.stderr
+
+
+def test_a_memory_error_is_the_last_line_of_the_traceback_not_the_source(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("def read():\n    raise MemoryError('no room for 7 rows')\nread()\n")
+    stoker("tune", "--search", "grid", "--grid", "lr=1", "--out", "run", "--steps-from", "reports", "--", sys.executable, "job.py", "{lr}")
+    assert rows_of(tmp_path / "run")[0]["error"] == "MemoryError: no room for 7 rows"
+
+
+def test_columns_are_not_taken_for_flags(stoker, tmp_path):
+    (tmp_path / "rows.csv").write_text("batch_size,warmup_steps,rate\n1,2,3\n")
+    done = stoker("tune", "--replay", "rows.csv")
+    assert done.returncode == 2 and "`warmup_steps`" in done.stderr and "--warmup-steps" not in done.stderr, done.stderr
+
+
+def test_a_terminal_shows_the_best_so_far_and_a_map_redrawn_in_place(binary, environment, job, tmp_path):
+    import pty
+
+    main, side = pty.openpty()
+    process = subprocess.Popen([binary, "tune", "--search", "grid", *GRID, "--out", "run", *job], cwd=tmp_path, stdin=side, stdout=subprocess.PIPE, stderr=side,
+                               env={**environment, "TERM": "xterm"})
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    assert process.wait() == 0
+    text = shown.decode()
+    assert "best     batch_size=" in text and "num_workers \\ batch_size" in text and "\x1b[J" in text
+    screen = []  # what is left when each panel was taken back by as many lines as it had
+    for part in re.split(r"(\x1b\[\d+A\r\x1b\[J)", text.replace("\r\n", "\n")):
+        if part.startswith("\x1b["):
+            del screen[len(screen) - int(part[2:part.index("A")]):]
+        else:
+            screen += part.split("\n")[:-1]
+    assert len(screen) == 16 and all("  best " not in line and line for line in screen), screen
+    plain = subprocess.run([binary, "tune", "--search", "grid", *GRID, "--out", "run2", *job], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "\x1b[" not in plain.stderr and plain.stderr.count("\n") == 16
 
 
 def test_dry_run_prints_the_points_and_runs_nothing(stoker, job, tmp_path):

@@ -96,6 +96,29 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
   for (int i = 0; i < 3; ++i) streams_[i] = std::move(pipes[i].from);
 }
 
+std::string Isolated::mark() const {
+  const auto start = start_of(pid_);
+  const auto boot = read_small_file("/proc/sys/kernel/random/boot_id");
+  return start && boot ? fmt::format("{} {} {}", pid_, *start, *boot) : "";
+}
+
+bool end_marked(const std::string& mark) noexcept {
+  try {
+    std::istringstream fields(mark);
+    int pid = 0;
+    std::uint64_t start = 0;
+    std::string boot;
+    if (!(fields >> pid >> start >> boot) || pid < 2 || start_of(pid) != start) return false;
+    if (read_small_file("/proc/sys/kernel/random/boot_id").value_or("").substr(0, boot.size()) != boot) return false;
+    const std::vector<int> all = process_tree(pid);
+    ::kill(-pid, SIGKILL);
+    for (const int one : all) ::kill(one, SIGKILL);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 Isolated::~Isolated() {
   end();
 }

@@ -30,6 +30,8 @@ class Isolated {
   ~Isolated();  // as end()
 
   pid_t pid() const noexcept { return pid_; }
+  // By which a later process knows this one again, for end_marked(), should we be killed before we can end it.
+  std::string mark() const;
 
   // Hands over what it wrote, as it comes, for at most `time`; returns early when it has ended. Call it once more after
   // that: what was written last is still in the pipes.
@@ -51,5 +53,9 @@ class Isolated {
   std::map<int, std::uint64_t> seen_;  // it and its descendants, so far, and when they started
   bool ended_ = false;
 };
+
+// Ends the process of that mark, its group and its descendants, if it still runs and is the same one. Says whether it
+// did.
+bool end_marked(const std::string& mark) noexcept;
 
 }  // namespace stoker::os

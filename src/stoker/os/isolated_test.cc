@@ -111,5 +111,18 @@ TEST(Isolated, RemovesSharedMemoryOfItsProcessesOnly) {
   std::filesystem::remove(mine);
 }
 
+TEST(Isolated, IsKnownAgainByItsMarkAndByNoOther) {
+  Isolated child({"sleep", "1000"}, {});
+  const std::string mark = child.mark();
+  ASSERT_FALSE(mark.empty());
+  EXPECT_FALSE(end_marked(""));
+  EXPECT_FALSE(end_marked(std::to_string(child.pid()) + " 1" + mark.substr(mark.rfind(' '))));  // the number was reused
+  EXPECT_FALSE(end_marked(mark.substr(0, mark.rfind(' ')) + " another-boot"));
+  EXPECT_FALSE(child.wait_status());
+  EXPECT_TRUE(end_marked(mark));
+  EXPECT_TRUE(is_gone(child.pid()));
+  EXPECT_FALSE(end_marked(mark));
+}
+
 }  // namespace
 }  // namespace stoker::os

@@ -3,7 +3,9 @@
 // run goes on where it was, and the plan reads in its order:
 //   1. start with the smallest batch and about as many workers as cores
 //   2. workers: while the step waits for data, so many more that they should suffice; else leave them
-//   3. batch: two sizes give a line for the time of a step, and it the sizes worth trying; not while data is the limit
+//   3. batch: two sizes give a line for the time of a step, and it the sizes worth trying; not while data is the limit,
+//      unless what limits it is paid per batch (hand-off, or no step to speak of): then along the sizes while that
+//      helps
 //   4. other knobs, along their values while that helps; then again from 2 until nothing changes
 //   5. race: those within 5 % of the best, interleaved in random order, until they can be told apart or are as good
 //   6. half as many workers, and again, while that is within the tolerance
@@ -24,11 +26,16 @@ namespace {
 
 constexpr double kWaits = 0.02;      // share of the step spent waiting from which on data is the limit
 constexpr double kWaitsMuch = 0.15;  // from which on neither batch nor pinning can matter
+constexpr double kNoStep = 0.9;      // from which on there is no step to speak of
 constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
 constexpr double kRaced = 0.05;      // behind the best
 constexpr std::size_t kRacers = 4, kRounds = 5;
-constexpr double kPriorNoise = 0.02;  // of a trial's rate, until repeats tell; counts like
-constexpr double kPriorDegrees = 3;   // so many repeats
+constexpr std::size_t kMostRounds = 9;  // where trials are so short that their own intervals are wider than the prior
+constexpr double kWide = 0.1;           // half an interval that tells nothing; then look again,
+constexpr std::size_t kMostLooks = 3;   // so often in all
+constexpr double kPriorNoise = 0.02;    // of a trial's rate, until repeats tell; counts like
+constexpr double kPriorDegrees = 3;     // so many repeats
+constexpr double kDeviations = 2.8;     // in half an interval of 95 % from the few blocks of a trial
 
 struct Wanted {  // what the plan ends with; does not leave this file
   Ask ask;
@@ -84,26 +91,44 @@ class AutoSearch final : public Search {
     if (is_done_) return 0;
     std::uint64_t untried = 0;
     for (const Point& point : space_.points()) untried += space_.rows_of(point).empty() && !space_.excluded(point);
-    return untried + kRacers * (kRounds - 1);
+    return untried + kRacers * (kMostRounds - 1);
   }
 
  private:
   struct Known {
     bool is_ok = false;
-    double rate = 0;                     // of its first run
+    double rate = 0;                     // of its first run, or of as many as it takes
     std::optional<double> waits = {};    // share of the step spent waiting for data
     std::optional<double> seconds = {};  // of compute and copy, per step
+    bool pays_per_batch = false;         // limited by hand-off, or drained without a step
   };
+
+  // How many runs of a point count on the way to the race: one, or more where its own interval is too wide to tell.
+  static std::size_t looks(const std::vector<Row>& rows) {
+    double squares = 0;
+    for (std::size_t i = 0; i < rows.size() && i + 1 < kMostLooks; ++i) {
+      const Row& row = rows[i];
+      if (!row.ok() || !row.ci_low || !row.ci_high) return i + 1;
+      squares += std::pow((*row.ci_high - *row.ci_low) / 2 / *row.images_per_s, 2);
+      if (std::sqrt(squares) / static_cast<double>(i + 1) <= kWide) return i + 1;
+    }
+    return std::min(rows.size() + 1, kMostLooks);
+  }
 
   static Known known(const std::vector<Row>& rows) {
     Known known;
+    const std::size_t most = std::min(looks(rows), rows.size());
+    std::size_t count = 0;
     for (const Row& row : rows) {
       if (!row.ok()) return {};  // also one that ran at another time: unstable
+      if (count == most) continue;
+      known.rate += (*row.images_per_s - known.rate) / static_cast<double>(++count);
       if (known.is_ok) continue;
       known.is_ok = true;
-      known.rate = *row.images_per_s;
       if (row.data_ms && row.step_ms && *row.step_ms > 0) known.waits = *row.data_ms / *row.step_ms;
       if (row.compute_ms) known.seconds = (*row.compute_ms + row.h2d_ms.value_or(0)) / 1000;
+      known.pays_per_batch =
+          row.verdict == "handoff_bound" || (known.waits.value_or(0) >= kNoStep && !row.verdict.empty());
     }
     return known;
   }
@@ -118,6 +143,9 @@ class AutoSearch final : public Search {
     }
     if (repeats && rows.size() == 1 && is_fault(rows[0].status)) {
       throw Wanted{{.point = point, .why = "again after a fault", .repeat = true}};
+    }
+    if (rows.size() < looks(rows)) {
+      throw Wanted{{.point = point, .why = "again: its interval is wide", .repeat = true}};
     }
     seen_.insert(place);
     return known(rows);
@@ -155,7 +183,7 @@ class AutoSearch final : public Search {
   Place start() const {
     Place place(space_.axes().size(), 0);
     for (std::size_t axis = 0; axis < place.size(); ++axis) {
-      const std::string& name = space_.axes()[axis].name;
+      const std::string_view name = role_of(space_.axes()[axis].name);
       if (workers_ == axis) {
         const double wanted = options_.limits.cores > 0 ? options_.limits.cores : number(axis, count(axis) / 2);
         while (place[axis] + 1 < count(axis) && number(axis, place[axis] + 1) <= wanted) ++place[axis];
@@ -263,7 +291,7 @@ class AutoSearch final : public Search {
   void search_batch() {
     if (!batch_ || count(*batch_) < 2) return;
     const std::size_t axis = *batch_;
-    if (!best_.seconds) return climb(axis);
+    if (!best_.seconds || best_.pays_per_batch) return climb(axis);
     for (std::size_t tries = 0; tries < count(axis); ++tries) {
       if (best_.waits.value_or(0) >= kWaitsMuch) return feed_another_size();
       const auto line = line_of_steps(at_);
@@ -373,7 +401,7 @@ class AutoSearch final : public Search {
       search_batch();
       for (std::size_t axis = 0; axis < space_.axes().size(); ++axis) {
         if (batch_ == axis || workers_ == axis) continue;
-        if (space_.axes()[axis].name == "pin_memory" && best_.waits.value_or(0) >= kWaitsMuch) continue;
+        if (role_of(space_.axes()[axis].name) == "pin_memory" && best_.waits.value_or(0) >= kWaitsMuch) continue;
         climb(axis);
       }
       if (at_ == before) break;
@@ -388,11 +416,13 @@ class AutoSearch final : public Search {
     double runs = 0;
   };
 
-  // Means of the first `runs` results of each; the spread of repeats, pooled over all points.
+  // Means of the first `runs` results of each; the spread of repeats, pooled over all points, but not less than what
+  // the trials say of themselves.
   std::vector<Racer> racers(std::size_t runs, double& spread, double& degrees) const {
     std::vector<Racer> all;
     double squares = kPriorNoise * kPriorNoise * kPriorDegrees;
     degrees = kPriorDegrees;
+    double own_squares = 0, own_count = 0;
     for (const Point& point : space_.points()) {
       const std::vector<Row>& rows = space_.rows_of(point);
       if (!seen_.contains(place_of(point)) || !known(rows).is_ok) continue;
@@ -401,10 +431,15 @@ class AutoSearch final : public Search {
       for (std::size_t i = 0; i < racer.runs; ++i) racer.log_rate += std::log(*rows[i].images_per_s) / racer.runs;
       for (std::size_t i = 0; i < racer.runs; ++i)
         squares += std::pow(std::log(*rows[i].images_per_s) - racer.log_rate, 2);
+      for (std::size_t i = 0; i < racer.runs; ++i) {
+        if (!rows[i].ci_low || !rows[i].ci_high) continue;
+        own_squares += std::pow((*rows[i].ci_high - *rows[i].ci_low) / 2 / kDeviations / *rows[i].images_per_s, 2);
+        ++own_count;
+      }
       degrees += racer.runs - 1;
       all.push_back(std::move(racer));
     }
-    spread = std::sqrt(squares / degrees);
+    spread = std::sqrt(std::max(squares / degrees, own_count > 0 ? own_squares / own_count : 0));
     std::stable_sort(all.begin(), all.end(), [](const Racer& a, const Racer& b) { return a.log_rate > b.log_rate; });
     return all;
   }
@@ -412,9 +447,11 @@ class AutoSearch final : public Search {
   void race() {
     double spread = 0, degrees = 0;
     std::vector<Racer> field = racers(1, spread, degrees);
-    std::erase_if(field, [&](const Racer& one) { return one.log_rate < field.front().log_rate - kRaced; });
+    const double raced = std::max(kRaced, 2 * spread);
+    const std::size_t rounds = spread > 1.5 * kPriorNoise ? kMostRounds : kRounds;
+    std::erase_if(field, [&](const Racer& one) { return one.log_rate < field.front().log_rate - raced; });
     if (field.size() > kRacers) field.resize(kRacers);
-    for (std::size_t round = 2; round <= kRounds; ++round) {
+    for (std::size_t round = 2; round <= rounds; ++round) {
       // Who is still in the race, by the rounds before.
       std::vector<Racer> now = racers(round - 1, spread, degrees);
       std::erase_if(now, [&](const Racer& one) {
@@ -447,7 +484,7 @@ class AutoSearch final : public Search {
   void economise() {
     if (!workers_) return;
     double spread = 0, degrees = 0;
-    const std::vector<Racer> all = racers(kRounds, spread, degrees);
+    const std::vector<Racer> all = racers(kMostRounds, spread, degrees);
     if (all.empty()) return;
     Place place = place_of(all.front().point);
     const double enough = all.front().log_rate + std::log(1 - options_.tolerance);

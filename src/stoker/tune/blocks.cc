@@ -55,12 +55,16 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
   row.compute_ms = per_step(compute);
   if (const auto depth = sum_of(blocks, &Block::queue_depth))
     row.queue_depth = *depth / static_cast<double>(blocks.size());
-  if (!fetch || !prep || !handoff || !compute) return;
-  row.data_ms = per_step(*fetch + *prep + *handoff);
   const auto ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
-  const measure::Verdict verdict = measure::judge(ns(*compute), {ns(*fetch), ns(*prep), ns(*handoff)});
-  row.verdict = measure::name(verdict.bound);
-  row.bound = measure::general_name(verdict.bound);
+  if (compute && fetch && prep && handoff) {
+    row.data_ms = per_step(*fetch + *prep + *handoff);
+    const measure::Verdict verdict = measure::judge(ns(*compute), {ns(*fetch), ns(*prep), ns(*handoff)});
+    row.verdict = measure::name(verdict.bound);
+    row.bound = measure::general_name(verdict.bound);
+  } else if (const auto data = sum_of(blocks, &Block::data_s); data && compute) {
+    row.data_ms = per_step(data);
+    row.bound = measure::general_name(measure::judge(ns(*compute), {0, ns(*data), 0}).bound);
+  }
 }
 
 RateReader::RateReader(const std::string& regex, double batch_size)

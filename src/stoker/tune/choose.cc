@@ -83,8 +83,9 @@ const Measured* cheapest(std::vector<const Measured*> candidates) {
 
 bool differs_only_in_workers(const Point& a, const Point& b) {
   Point without_a = a, without_b = b;
-  without_a.erase("num_workers");
-  without_b.erase("num_workers");
+  const auto is_workers = [](const auto& knob) { return role_of(knob.first) == "num_workers"; };
+  std::erase_if(without_a, is_workers);
+  std::erase_if(without_b, is_workers);
   return without_a == without_b;
 }
 

@@ -153,6 +153,10 @@ bool ends_with_name(std::string_view type, std::string_view name) noexcept {
 Failure from_exception(const Evidence& evidence) {
   const std::string_view type = evidence.exception_type;
   const std::string whole = fmt::format("{}: {}", type, evidence.exception_text);
+  const std::string told = evidence.exception_place.empty()
+                               ? one_line(whole)
+                               : fmt::format("{} ({})", one_line(whole), evidence.exception_place);
+  if (evidence.at_import && !ends_with_name(type, "MemoryError")) return {Status::user_error, "", told, ""};
   if (std::optional<TextMatch> match = match_failure(whole)) {
     // An exception of one's own that quotes words of ours is still of the status that the type says.
     if (ends_with_name(type, "MemoryError")) match->status = Status::oom_host;
@@ -160,7 +164,7 @@ Failure from_exception(const Evidence& evidence) {
   }
   if (ends_with_name(type, "DistBackendError"))
     return {Status::runtime_fault, "", one_line(whole), "NCCL_DEBUG=INFO tells more"};
-  return {Status::user_error, "", one_line(whole), ""};
+  return {Status::user_error, "", told, ""};
 }
 
 }  // namespace

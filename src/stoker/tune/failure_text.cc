@@ -240,13 +240,14 @@ std::optional<TextMatch> match_failure(std::string_view text) {
   static_assert(kRules[kFirstHost].status == Status::oom_host && kRules[kFirstHost - 1].status == Status::oom_shm);
   for_each_line(text, [&](std::string_view line) {
     if (is_hint(line)) return;
-    for (std::size_t i = 0; i < best; ++i) {
+    // Of lines that tell as much the last: a traceback shows the source before the message.
+    for (std::size_t i = 0; i < kRules.size() && i <= best; ++i) {
       if (contains(line, kRules[i].words) && contains(line, kRules[i].also)) {
         best = i;
         line_of_best = line;
       }
     }
-    if (best > kFirstHost && names_memory_error(line)) {
+    if (best >= kFirstHost && names_memory_error(line)) {
       best = kFirstHost;
       line_of_best = line;
     }

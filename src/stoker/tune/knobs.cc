@@ -123,9 +123,49 @@ std::optional<double> number_of(std::string_view word) noexcept {
   return number;
 }
 
+std::string_view role_of(std::string_view name) noexcept {
+  struct Word {
+    std::string_view word, role;
+  };
+  constexpr Word kWords[] = {
+      {"workers", "num_workers"},
+      {"n_workers", "num_workers"},
+      {"nworkers", "num_workers"},
+      {"num_worker", "num_workers"},
+      {"dataloader_num_workers", "num_workers"},
+      {"workers_per_gpu", "num_workers"},
+      {"batch", "batch_size"},
+      {"batchsize", "batch_size"},
+      {"bs", "batch_size"},
+      {"per_device_train_batch_size", "batch_size"},
+      {"train_batch_size", "batch_size"},
+      {"prefetch", "prefetch_factor"},
+      {"dataloader_prefetch_factor", "prefetch_factor"},
+      {"pin", "pin_memory"},
+      {"dataloader_pin_memory", "pin_memory"},
+      {"gradient_accumulation_steps", "accumulate_steps"},
+      {"accumulate_grad_batches", "accumulate_steps"},
+      {"accumulation_steps", "accumulate_steps"},
+  };
+  const std::size_t dot = name.rfind('.');
+  if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
+  for (const Word& one : kWords) {
+    if (one.word == name) return one.role;
+  }
+  return name;
+}
+
+const std::string* find_role(const Point& point, std::string_view knob) noexcept {
+  if (const auto found = point.find(knob); found != point.end()) return &found->second;
+  for (const auto& [name, word] : point) {
+    if (role_of(name) == knob) return &word;
+  }
+  return nullptr;
+}
+
 std::optional<double> number_of(const Point& point, std::string_view knob) noexcept {
-  const auto found = point.find(knob);
-  return found == point.end() ? std::nullopt : number_of(found->second);
+  const std::string* const word = find_role(point, knob);
+  return word == nullptr ? std::nullopt : number_of(*word);
 }
 
 std::string text(const Point& point) {

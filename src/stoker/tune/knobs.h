@@ -36,7 +36,12 @@ class Grid {
 };
 
 std::optional<double> number_of(std::string_view word) noexcept;  // 32, 1e-3, true is 1, false is 0
+// What a knob is by its name: "num_workers" for training.workers or loader.n_workers, "batch_size" for train.batch;
+// else the name itself. So that knobs which live in files or commands of others are searched as what they are.
+std::string_view role_of(std::string_view name) noexcept;
+// Of that name, or else of the first knob in that role.
 std::optional<double> number_of(const Point& point, std::string_view knob) noexcept;
-std::string text(const Point& point);  // "batch_size=32 num_workers=8"
+const std::string* find_role(const Point& point, std::string_view knob) noexcept;  // its word; null: there is none
+std::string text(const Point& point);                                              // "batch_size=32 num_workers=8"
 
 }  // namespace stoker::tune

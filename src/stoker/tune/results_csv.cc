@@ -40,6 +40,7 @@ constexpr std::array kColumns = {
     Column{.name = "device_reserved_bytes", .count = &Row::device_reserved_bytes},
     Column{.name = "cpu_seconds", .real = &Row::cpu_seconds},
     Column{.name = "error", .text = &Row::error},
+    Column{.name = "trial_seconds", .real = &Row::trial_seconds},
 };
 constexpr std::array<std::string_view, 14> kKnownKnobs = {
     "batch_size",       "num_workers", "prefetch_factor", "pin_memory", "persistent_workers",
@@ -144,7 +145,7 @@ class Reader {
         const std::string near = nearest(theirs, names.data(), names.size());
         throw Error(ErrorKind::usage,
                     fmt::format("cannot take {} from the column `{}`: `{}` has none of that name", ours, theirs, file_),
-                    near.empty() ? fmt::format("its columns: {}", fmt::join(fields_, ", "))
+                    near.empty() ? fmt::format("its columns: `{}`", fmt::join(fields_, "`, `"))
                                  : fmt::format("did you mean `{}`?", near));
       }
     }
@@ -174,8 +175,8 @@ class Reader {
     }
     if (rate == fields_.size()) {
       refuse("no column is called images_per_s",
-             fmt::format("name the one that holds the rate: --map images_per_s=NAME; there are: {}",
-                         fmt::join(fields_, ", ")));
+             fmt::format("name the one that holds the rate: --map images_per_s=NAME; there are: `{}`",
+                         fmt::join(fields_, "`, `")));
     }
     has_status_ = status != fields_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -186,7 +187,7 @@ class Reader {
     }
     if (results_.knobs.empty()) {
       refuse("no column is a knob",
-             "knobs stand between status and images_per_s, or are called batch_size, num_workers, ...");
+             "knobs stand between `status` and `images_per_s`, or are called `batch_size`, `num_workers`, ...");
     }
   }
 

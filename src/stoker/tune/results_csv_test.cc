@@ -42,7 +42,7 @@ Row made(Random& random, std::uint64_t trial, const Names& knobs) {
   Row row{.trial = trial, .status = static_cast<Status>(random.below(13))};
   for (const std::string& knob : knobs) row.knobs[knob] = "v" + word(random);
   for (auto* figure : {&row.images_per_s, &row.ci_low, &row.ci_high, &row.step_ms, &row.data_ms, &row.h2d_ms,
-                       &row.compute_ms, &row.queue_depth, &row.cpu_seconds}) {
+                       &row.compute_ms, &row.queue_depth, &row.cpu_seconds, &row.trial_seconds}) {
     *figure = real(random);
   }
   if (row.status == Status::ok) row.images_per_s = 0.1 + 500 * random.uniform();
@@ -62,12 +62,12 @@ TEST(ResultsCsv, WritesTheColumnsOfTheDesignInTheirOrder) {
       results_header(knobs),
       "trial,status,batch_size,num_workers,images_per_s,ci_low,ci_high,steps,warmup_steps,step_ms,data_ms,h2d_ms,"
       "compute_ms,bound,verdict,queue_depth,host_peak_bytes,device_allocated_bytes,device_reserved_bytes,cpu_seconds,"
-      "error\n");
+      "error,trial_seconds\n");
   Row row{.trial = 7, .status = Status::oom_shm, .knobs = {{"batch_size", "32"}, {"num_workers", "8"}}};
   row.images_per_s = 502.84;
   row.steps = 20;
   row.error = "no \"room\", it said";
-  EXPECT_EQ(results_line(row, knobs), "7,oom_shm,32,8,502.84,,,20,,,,,,,,,,,,,\"no \"\"room\"\", it said\"\n");
+  EXPECT_EQ(results_line(row, knobs), "7,oom_shm,32,8,502.84,,,20,,,,,,,,,,,,,\"no \"\"room\"\", it said\",\n");
 }
 
 TEST(ResultsCsv, ReadsBackWhateverItWrote) {

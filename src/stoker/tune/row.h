@@ -40,7 +40,8 @@ struct Row {
   std::optional<double> queue_depth = {};
   std::optional<std::uint64_t> host_peak_bytes = {}, device_allocated_bytes = {}, device_reserved_bytes = {};
   std::optional<double> cpu_seconds = {};
-  std::string error = {};  // one line; empty when ok
+  std::string error = {};                    // one line; empty when ok
+  std::optional<double> trial_seconds = {};  // all of the trial, with its start
 
   bool ok() const noexcept { return status == Status::ok && images_per_s.has_value(); }
 };

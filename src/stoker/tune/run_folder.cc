@@ -14,6 +14,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/os/file.h"
+#include "stoker/os/isolated.h"
 #include "stoker/tune/results_csv.h"
 
 namespace stoker::tune {
@@ -102,7 +103,20 @@ RunFolder RunFolder::resume(const std::string& path, const ordered_json& config)
     os::write_file(path + "/results.csv", text.empty() ? results_header(folder.knobs_) : text);
   }
   folder.rows_ = read_results(text, path + "/results.csv").rows;
+  const std::string header = results_header(folder.knobs_);
+  if (!text.starts_with(header)) {  // of a version with other columns
+    std::string again = header;
+    for (const Row& row : folder.rows_) again += results_line(row, folder.knobs_);
+    os::write_file(path + "/results.csv", again);
+  }
   folder.csv_ = os::open_file(path + "/results.csv", O_WRONLY | O_APPEND);
+  // What a tuner that was killed could not end.
+  for (const auto& trial : std::filesystem::directory_iterator(path + "/trials", ignored)) {
+    const std::string mark = trial.path().string() + "/process";
+    if (!std::filesystem::exists(mark, ignored)) continue;
+    os::end_marked(read_text(mark));
+    std::filesystem::remove(mark, ignored);
+  }
   return folder;
 }
 
@@ -137,8 +151,10 @@ void RunFolder::add(const Row& row) {
   rows_.push_back(row);
 }
 
-void RunFolder::write_results(const Choice& choice, const std::string& report) const {
-  os::write_file(path_ + "/results.json", to_json(choice, rows_).dump(2) + "\n");
+void RunFolder::write_results(const Choice& choice, const ordered_json& more, const std::string& report) const {
+  ordered_json json = more;
+  json.update(to_json(choice, rows_));
+  os::write_file(path_ + "/results.json", json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   os::write_file(path_ + "/report.md", report);
 }
 
@@ -164,6 +180,7 @@ ordered_json to_json(const Row& row) {
   json["device_reserved_bytes"] = or_null(row.device_reserved_bytes);
   json["cpu_seconds"] = or_null(row.cpu_seconds);
   json["error"] = row.error.empty() ? ordered_json(nullptr) : ordered_json(row.error);
+  json["trial_seconds"] = or_null(row.trial_seconds);
   return json;
 }
 

@@ -19,7 +19,8 @@ class RunFolder {
   // A new folder `path`, which must not exist or be empty. `config` is what the search is: a resumed one must have the
   // same. Throws Error.
   static RunFolder make(const std::string& path, const nlohmann::ordered_json& config);
-  // One that was made before. Another experiment's is refused. A row that was cut short by a crash is dropped.
+  // One that was made before. Another experiment's is refused. A row that was cut short by a crash is dropped, and a
+  // trial that a killed tuner left running is ended.
   static RunFolder resume(const std::string& path, const nlohmann::ordered_json& config);
 
   const std::string& path() const noexcept { return path_; }
@@ -28,8 +29,8 @@ class RunFolder {
   std::string trial_folder(std::uint64_t trial, const Point& knobs);  // made, with its config.json
 
   void add(const Row& row);  // durable when this returns
-  // results.json and report.md, from all rows.
-  void write_results(const Choice& choice, const std::string& report) const;
+  // results.json and report.md, from all rows; `more` goes into the former.
+  void write_results(const Choice& choice, const nlohmann::ordered_json& more, const std::string& report) const;
 
  private:
   RunFolder(std::string path, const nlohmann::ordered_json& config);

@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 8> kLoaderKnobs = {"num_workers",        
                                                           "io_batch",           "read_ahead"};
 
 bool is_loader_knob(std::string_view knob) {
+  knob = role_of(knob);
   return std::find(kLoaderKnobs.begin(), kLoaderKnobs.end(), knob) != kLoaderKnobs.end();
 }
 
@@ -33,12 +34,13 @@ bool is_at_least(const Point& point, const Point& other, std::string_view knob) 
 // `point` needs at least the memory that `other` needed: a batch as large, and equal settings otherwise.
 bool needs_as_much(const Point& point, const Point& other, bool on_device) {
   for (const auto& [knob, word] : point) {
-    if (knob == "batch_size" || knob == "accumulate_steps") continue;
+    const std::string_view role = role_of(knob);
+    if (role == "batch_size" || role == "accumulate_steps") continue;
     if (on_device && is_loader_knob(knob)) continue;
     const auto found = other.find(knob);
     const bool is_same = found != other.end() && found->second == word;
-    const bool may_be_more = !on_device && (knob == "num_workers" || knob == "prefetch_factor");
-    if (!is_same && !(may_be_more && is_at_least(point, other, knob))) return false;
+    const bool may_be_more = !on_device && (role == "num_workers" || role == "prefetch_factor");
+    if (!is_same && !(may_be_more && is_at_least(point, other, role))) return false;
   }
   return number_of(point, "batch_size") && is_at_least(point, other, "batch_size");
 }
@@ -46,7 +48,8 @@ bool needs_as_much(const Point& point, const Point& other, bool on_device) {
 std::string memory_settings(const Point& point) {
   Point settings;
   for (const auto& [knob, word] : point) {
-    if (knob != "batch_size" && knob != "accumulate_steps" && !is_loader_knob(knob)) settings.emplace(knob, word);
+    const std::string_view role = role_of(knob);
+    if (role != "batch_size" && role != "accumulate_steps" && !is_loader_knob(role)) settings.emplace(knob, word);
   }
   return text(settings);
 }
@@ -111,7 +114,8 @@ SearchSpace::SearchSpace(const SearchOptions& options) : options_(options) {
                 "add values of batch_size or accumulate_steps that give it");
   }
   for (const Knob& knob : grid.knobs()) {
-    if (is_fixed && knob.name == "accumulate_steps" && grid.find("batch_size") != nullptr) continue;
+    if (is_fixed && role_of(knob.name) == "accumulate_steps" && find_role(points_.front(), "batch_size") != nullptr)
+      continue;
     Axis axis{.name = knob.name, .settings = {}, .numbers = {}};
     std::vector<std::string> values = knob.values;
     const bool are_numbers =
@@ -122,11 +126,13 @@ SearchSpace::SearchSpace(const SearchOptions& options) : options_(options) {
     }
     for (const std::string& value : values) {
       Point setting{{knob.name, value}};
-      if (is_fixed && knob.name == "batch_size") {
+      if (is_fixed && role_of(knob.name) == "batch_size") {
         const auto whole =
-            std::find_if(points_.begin(), points_.end(), [&](const Point& p) { return p.at("batch_size") == value; });
+            std::find_if(points_.begin(), points_.end(), [&](const Point& p) { return p.at(knob.name) == value; });
         if (whole == points_.end()) continue;
-        if (const auto steps = whole->find("accumulate_steps"); steps != whole->end()) setting.insert(*steps);
+        for (const auto& [name, word] : *whole) {
+          if (role_of(name) == "accumulate_steps") setting.emplace(name, word);
+        }
       }
       axis.settings.push_back(std::move(setting));
       axis.numbers.push_back(number_of(value));
@@ -139,6 +145,9 @@ SearchSpace::SearchSpace(const SearchOptions& options) : options_(options) {
 std::optional<std::size_t> SearchSpace::axis(std::string_view name) const noexcept {
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (axes_[i].name == name) return i;
+  }
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (role_of(axes_[i].name) == name) return i;
   }
   return std::nullopt;
 }

@@ -299,6 +299,48 @@ TEST(AutoSearch, RacesWhatItCannotTellApartAndStopsWhereItCan) {
   EXPECT_EQ(far.rows.size(), 2u);
 }
 
+TEST(AutoSearch, TriesLargerBatchesWhereHandOffIsTheLimit) {
+  SearchOptions options = over({"batch_size=8,16,32,64,128", "num_workers=1,2,4"});
+  options.limits.cores = 2;
+  const auto search = auto_search(options);
+  const Story story = run(*search, [](const Point& point, Row& row) {
+    const double batch = of(point, "batch_size"),
+                 step_s = 0.01 + batch / 10000;  // 10 ms for each batch whatever its size
+    row.images_per_s = batch / step_s;
+    row.step_ms = 1000 * step_s;
+    row.compute_ms = 1;
+    row.data_ms = *row.step_ms - 1;
+    row.verdict = "handoff_bound";
+  });
+  EXPECT_EQ(of(story.rows[*choose(story.rows).best].knobs, "batch_size"), 128);
+}
+
+TEST(AutoSearch, RacesForMoreRoundsWhereTrialsAreTooShortToTell) {
+  const auto rounds = [](double half_width) {
+    const auto search = auto_search(over({"depth=1,2"}));
+    Random random(11, 0, 0);
+    const Story story = run(*search, [&](const Point&, Row& row) {
+      row.images_per_s = 100 * random.uniform(0.999, 1.001);
+      row.ci_low = *row.images_per_s * (1 - half_width);
+      row.ci_high = *row.images_per_s * (1 + half_width);
+    });
+    return story.rows.size() / 2;
+  };
+  EXPECT_GT(rounds(0.3), rounds(0.001));
+}
+
+TEST(AutoSearch, KnowsWorkersAndBatchesByOtherNames) {
+  SearchOptions options = over({"train.batch=32,64,128,192,256,512", "loader.workers=0,4,8,16,24,32"});
+  options.limits.cores = 16;
+  const auto search = auto_search(options);
+  const Story story = run(*search, [](const Point& point, Row& row) {
+    feed({{"batch_size", point.at("train.batch")}, {"num_workers", point.at("loader.workers")}}, row, 16);
+  });
+  EXPECT_TRUE(story.has("start"));
+  EXPECT_EQ(story.rows.front().knobs, (Point{{"train.batch", "32"}, {"loader.workers", "16"}}));
+  EXPECT_EQ(of(story.rows[*choose(story.rows).best].knobs, "num_workers"), 16);
+}
+
 TEST(AutoSearch, LooksForFewerWorkersThatDo) {
   SearchOptions options = over({"batch_size=32", "num_workers=0,2,4,8,16,32"});
   options.limits.cores = 32;

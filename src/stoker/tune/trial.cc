@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ class Watch {
         oom_kills_(oom_kills()),
         records_(options.folder + "/records", true) {
     environment_ = options.environment;
-    if (options_.steps_from == StepsFrom::hook) {
+    if (uses_hook()) {
       const std::string hook = options_.folder + "/hook", records = options_.folder + "/records";
       os::make_folders(hook);
       os::make_folders(records);
@@ -93,6 +94,7 @@ class Watch {
     const Clock::time_point started = Clock::now();
     TrialResult result;
     os::Isolated child(options_.command, environment_);
+    write("process", child.mark());
     last_sign_ = started;
     bool stopping = false;
     Clock::time_point stopped_at;
@@ -121,12 +123,16 @@ class Watch {
     settle(true);
     evidence_.wait_status = child.wait_status().value_or(0);
     result.left_behind = child.end();
+    std::error_code ignored;
+    if (!options_.folder.empty()) std::filesystem::remove(options_.folder + "/process", ignored);
     result.seconds = std::chrono::duration<double>(Clock::now() - started).count();
     finish(result);
     return result;
   }
 
  private:
+  bool uses_hook() const { return options_.steps_from == StepsFrom::hook || options_.with_hook; }
+
   void hear(os::Stream stream, std::string_view text) {
     if (stream == os::Stream::report) return read_reports(text);
     (stream == os::Stream::out ? out_ : err_).add(text);
@@ -151,7 +157,11 @@ class Watch {
 
   void report(const nlohmann::json& json) {
     last_sign_ = Clock::now();
-    const std::string event = json.value("event", "");
+    const auto text = [&](const char* key) {
+      const auto found = json.find(key);
+      return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+    };
+    const std::string event = text("event");
     const auto number = [&](const char* key) -> std::optional<double> {
       const auto found = json.find(key);
       return found != json.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
@@ -169,6 +179,7 @@ class Watch {
                         .fetch_s = number("fetch_s"),
                         .prep_s = number("prep_s"),
                         .handoff_s = number("handoff_s"),
+                        .data_s = number("data_s"),
                         .ready_change = number("ready_change").value_or(0),
                         .queue_depth = number("queue_depth")};
       const bool warmup = json.contains("warmup") && json["warmup"].is_boolean() && json["warmup"].get<bool>();
@@ -180,8 +191,12 @@ class Watch {
       row_.device_reserved_bytes = bytes("device_reserved_bytes");
       evidence_.device_free_bytes = bytes("device_free_bytes");
     } else if (event == "error") {
-      evidence_.exception_type = json.value("type", "");
-      evidence_.exception_text = json.value("text", "");
+      evidence_.exception_type = text("type");
+      evidence_.exception_text = text("text");
+      evidence_.at_import = text("stage") == "import";
+      if (!text("file").empty()) {
+        evidence_.exception_place = fmt::format("{}, line {:g}", text("file"), number("line").value_or(0));
+      }
     } else if (event == "done") {
       evidence_.reported_done = true;
     }
@@ -203,7 +218,7 @@ class Watch {
   }
 
   void settle(bool all) {
-    if (options_.steps_from != StepsFrom::hook) return;
+    if (!uses_hook()) return;
     const std::uint64_t before = job_.steps();
     records_.poll([this](int pid, std::string_view line) { job_.add(pid, line); });
     job_.settle(all);
@@ -238,9 +253,10 @@ class Watch {
     for (const auto& [pid, cpu] : cpu_) cpu_s_ += std::chrono::duration<double>(cpu).count();
     if (cpu_s_ > 0) row_.cpu_seconds = cpu_s_;
     row_.warmup_steps = options_.warmup_steps;
-    if (options_.steps_from == StepsFrom::hook) take_hook();
+    if (uses_hook()) take_hook();
     if (options_.steps_from == StepsFrom::output) take_rates();
     if (!blocks_.empty()) fill_row(blocks_, row_);
+    if (options_.with_hook) split_data();
     if (hook_rate_ > 0) {  // the window was shorter than the queue that had been filled before it
       row_.images_per_s = hook_rate_;
       row_.ci_low.reset();
@@ -261,27 +277,65 @@ class Watch {
       row_.status = result.failure->status;
       row_.error = result.failure->cause;
     }
+    row_.trial_seconds = result.seconds;
     result.row = row_;
     write("stdout", out_.text());
     write("stderr", err_.text());
+    if (options_.steps_from != StepsFrom::reports) write_blocks();
     write("steps.jsonl", steps_text_);
+  }
+
+  // What was seen from outside, in the words of a program that reports.
+  void write_blocks() {
+    for (const Block& block : blocks_) {
+      nlohmann::ordered_json line = {{"event", "block"},
+                                     {"steps", block.steps},
+                                     {"samples", block.samples},
+                                     {"seconds", block.seconds},
+                                     {"warmup", false}};
+      const auto add = [&](const char* name, const std::optional<double>& value) {
+        if (value) line[name] = *value;
+      };
+      add("compute_s", block.compute_s);
+      add("fetch_s", block.fetch_s);
+      add("prep_s", block.prep_s);
+      add("handoff_s", block.handoff_s);
+      add("queue_depth", block.queue_depth);
+      steps_text_ += line.dump() + "\n";
+    }
   }
 
   void take_hook() {
     const measure::Answer answer = measure::answer(job_, {});
     if (!answer.main) return;
     const measure::LoaderAnswer& loader = answer.loaders[*answer.main];
-    for (const auto& [key, run] : job_.loaders()) {
-      if (key.first != loader.pid || key.second != loader.number) continue;
-      add_blocks(run);
+    wait_ = loader.steady ? loader.steady->wait : loader.steps.wait.split();
+    if (options_.steps_from == StepsFrom::hook) {
+      for (const auto& [key, run] : job_.loaders()) {
+        if (key.first == loader.pid && key.second == loader.number) add_blocks(run);
+      }
+      row_.queue_depth = loader.ready_mean;
     }
-    row_.queue_depth = loader.ready_mean;
     if (loader.steady) {  // the queue was filled before the clock started
       hook_rate_ = loader.steady->step_ns > 0 && loader.steps.steps > 0
                        ? static_cast<double>(loader.steps.samples) / static_cast<double>(loader.steps.steps) * 1e9 /
                              loader.steady->step_ns
                        : 0;
     }
+  }
+
+  // The wait of the reported blocks, divided as the hook saw it.
+  void split_data() {
+    const double total = static_cast<double>(wait_.total_ns());
+    if (!row_.data_ms || !row_.compute_ms || !row_.verdict.empty() || total <= 0) return;
+    const auto part = [&](std::int64_t ns) {
+      return static_cast<std::int64_t>(*row_.data_ms * 1e6 * static_cast<double>(ns) / total);
+    };
+    const measure::Verdict verdict =
+        measure::judge(static_cast<std::int64_t>((*row_.compute_ms + row_.h2d_ms.value_or(0)) * 1e6),
+                       {part(wait_.fetch_ns), part(wait_.prep_ns), part(wait_.handoff_ns)});
+    row_.verdict = measure::name(verdict.bound);
+    row_.bound = measure::general_name(verdict.bound);
   }
 
   void add_blocks(const measure::LoaderRun& run) {
@@ -334,6 +388,7 @@ class Watch {
   std::vector<Block> blocks_;
   std::uint64_t warmup_steps_ = 0, pss_ = 0, oom_kills_ = 0;
   double slowest_step_s_ = 0, cpu_s_ = 0, hook_rate_ = 0;
+  measure::WaitSplit wait_;
   std::map<int, std::chrono::nanoseconds> cpu_;
   measure::Job job_;
   measure::RecordFolder records_;

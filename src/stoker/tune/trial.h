@@ -4,9 +4,10 @@
 // A program that knows of Stoker writes JSON lines to the descriptor in STOKER_REPORT_FD:
 //   {"event": "hello"}
 //   {"event": "block", "steps": 5, "samples": 160, "seconds": 0.4, "warmup": false, and where known: "compute_s",
-//    "h2d_s", "fetch_s", "prep_s", "handoff_s", "ready_change" (batches), "queue_depth"}
+//    "h2d_s", "fetch_s", "prep_s", "handoff_s" or their sum "data_s", "ready_change" (batches), "queue_depth"}
 //   {"event": "memory", "device_allocated_bytes": …, "device_reserved_bytes": …, "device_free_bytes": …}
-//   {"event": "error", "type": "torch.OutOfMemoryError", "text": "…"}
+//   {"event": "error", "type": "torch.OutOfMemoryError", "text": "…", and where known: "stage" ("import", "build",
+//    "step"), "file", "line"}
 //   {"event": "done"}
 // Any other program is measured by the hook of `measure`, or by rates that it prints.
 #pragma once
@@ -35,6 +36,7 @@ struct TrialOptions {
   std::map<std::string, std::string> environment;
   std::string folder;  // exists; gets stdout, stderr (the first and last of them) and steps.jsonl
   StepsFrom steps_from = StepsFrom::reports;
+  bool with_hook = false;  // of reports: the hook tells by what the data was late, and what its workers could do
   std::string rate_regex;  // its first group is samples per second
   double batch_size = 0;   // of a step, where only steps are counted; 0: not known
   std::uint64_t warmup_steps = 5, bench_steps = 20;

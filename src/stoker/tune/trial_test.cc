@@ -67,6 +67,33 @@ TEST_F(Trials, CountBatchesThatWereReadyBefore) {
   EXPECT_DOUBLE_EQ(*result.row.images_per_s, 64);  // two of the four had been made before
 }
 
+TEST_F(Trials, TellWaitingForDataThoughItIsNotSplit) {
+  const TrialResult result = run(
+      "echo '{\"event\":\"block\",\"steps\":4,\"samples\":128,\"seconds\":1,\"data_s\":0.8,\"compute_s\":0.2}' >&3\n" +
+      kDone);
+  EXPECT_DOUBLE_EQ(*result.row.data_ms, 200);
+  EXPECT_EQ(result.row.bound, "io_bound");
+  EXPECT_EQ(result.row.verdict, "");
+  EXPECT_GT(*result.row.trial_seconds, 0);
+}
+
+TEST_F(Trials, OfAJobThatCannotBeImportedAreTheUsersErrorWhateverItsWords) {
+  const TrialResult result = run(
+      "echo '{\"event\":\"error\",\"stage\":\"import\",\"type\":\"ImportError\",\"text\":\"x: Too many open files\","
+      "\"file\":\"train.py\",\"line\":3}' >&3\nexit 1");
+  EXPECT_EQ(result.row.status, Status::user_error);
+  EXPECT_EQ(result.row.error, "ImportError: x: Too many open files (train.py, line 3)");
+}
+
+TEST_F(Trials, MayReportNonsense) {
+  const TrialResult result =
+      run("printf '{\"event\": "
+          "5}\\n[1]\\nnull\\n{\"event\":\"error\",\"type\":null,\"text\":[]}\\n{\"event\":\"block\",\"steps\":\"x\"}"
+          "\\n' >&3\n" +
+          block(5, 1) + kDone);
+  EXPECT_TRUE(result.row.ok()) << result.row.error;
+}
+
 TEST_F(Trials, KeepWhatWasMeasuredBeforeACrash) {
   const TrialResult result = run(block(5, 1) + "kill -SEGV $$");
   ASSERT_TRUE(result.failure);
@@ -125,6 +152,7 @@ TEST_F(Trials, AreMeasuredByWhatProgressBarsPrint) {
   EXPECT_FALSE(result.failure) << result.row.error;
   ASSERT_TRUE(result.row.ok());
   EXPECT_NEAR(*result.row.images_per_s, 320, 1);
+  EXPECT_NE(file("steps.jsonl").find("{\"event\":\"block\",\"steps\":"), std::string::npos);
 }
 
 TEST_F(Trials, TheCallerMayEndAtAnyTime) {

@@ -1,0 +1,351 @@
+#include "tune_target.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/cpu.h"
+#include "stoker/tune/config_file.h"
+#include "stoker/tune/template.h"
+
+#include "files.h"
+
+namespace stoker::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using tune::Point;
+
+// Knobs of our own loader, as flags of `stoker load`.
+constexpr std::string_view kLoaderKnobs[] = {
+    "batch_size", "num_workers",  "prefetch_factor", "storage", "io_depth", "io_batch", "read_ahead",
+    "io_threads", "memory_limit", "seek_index",      "decode",  "shuffle",  "dtype"};
+// Flags of ours that every trial of our loader gets as they are; those that are also for functions are so marked.
+struct Passed {
+  std::string_view flag;
+  bool is_for_functions = false;
+};
+constexpr Passed kPassedOn[] = {{"--transform"},         {"--color-mode"},    {"--dtype"},
+                                {"--seed", true},        {"--label"},         {"--subset", true},
+                                {"--subset-seed", true}, {"--inflate", true}, {"--step-ms", true},
+                                {"--workload"},          {"--storage"}};
+
+std::string flag_of(std::string_view knob) {
+  std::string flag = "--" + std::string(knob);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string knob_of(std::string_view flag) {
+  std::string knob(flag.substr(2));
+  std::replace(knob.begin(), knob.end(), '-', '_');
+  return knob;
+}
+
+std::string own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "stoker" : path.string();
+}
+
+bool is_identifier(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && is_letter(text.front()) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
+// package.module:function, path/to/file.py:function
+bool names_function(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || !is_identifier(std::string_view(text).substr(colon + 1)) || exists(text))
+    return false;
+  std::string_view where = std::string_view(text).substr(0, colon);
+  if (where.ends_with(".py")) return true;
+  for (bool more = true; more;) {
+    const std::size_t dot = where.find('.');
+    more = dot != std::string_view::npos;
+    if (!is_identifier(where.substr(0, dot))) return false;
+    if (more) where.remove_prefix(dot + 1);
+  }
+  return true;
+}
+
+void add_grid_words(tune::Grid& grid, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {  // one word may hold several
+    const std::size_t end = std::min(text.find_first_of(" \t\n", at), text.size());
+    if (end > at) grid.add(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+void add_default_grid(tune::Grid& grid) {
+  const int cores = os::effective_cores().whole();
+  std::string workers = "num_workers=1";
+  for (int count = 2; count <= 2 * cores; count *= 2) workers += fmt::format(",{}", count);
+  grid.add(workers);
+  grid.add("prefetch_factor=1,2,4");
+  grid.add("batch_size=32,64,128");
+}
+
+void check_loader_knobs(const tune::Grid& grid) {
+  for (const tune::Knob& knob : grid.knobs()) {
+    if (std::find(std::begin(kLoaderKnobs), std::end(kLoaderKnobs), knob.name) != std::end(kLoaderKnobs)) continue;
+    const std::string near = nearest(knob.name, kLoaderKnobs, std::size(kLoaderKnobs));
+    throw Error(ErrorKind::usage, fmt::format("our loader has no knob `{}`", knob.name),
+                near.empty() ? "its knobs are the flags of `stoker load`" : fmt::format("did you mean `{}`?", near));
+  }
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Every knob must get somewhere.
+void check_command_knobs(const tune::Grid& grid, const Target& target) {
+  std::set<std::string> used;
+  const Point first = grid.point(0);
+  const Point files = {{"config", ""}, {"template", ""}};
+  for (const std::string& word : target.command) tune::fill_in(word, first, files, used);
+  for (const auto& [what, file] :
+       {std::pair("config", target.config_file), std::pair("template", target.template_file)}) {
+    if (file.empty() || used.contains(what)) continue;
+    throw Error(ErrorKind::usage, fmt::format("nothing in the command takes the copy of `{}`", file),
+                fmt::format("write `{{{}}}` where its path belongs", what));
+  }
+  if (!target.template_file.empty()) tune::fill_in(read_text(target.template_file), first, {}, used);
+  for (const tune::Knob& knob : grid.knobs()) {
+    if (used.contains(knob.name) || has(target.config_keys, knob.name)) continue;
+    throw Error(ErrorKind::usage, fmt::format("nothing in the command takes `{}`", knob.name),
+                fmt::format("write `{{{}}}` where its value belongs", knob.name));
+  }
+}
+
+// Copies of --config and --template for one trial; their paths by name.
+Point write_copies(const Target& target, const Point& point, const std::string& folder) {
+  Point paths;
+  const auto place = [&](const std::string& file) {
+    return folder + "/" + std::filesystem::path(file).filename().string();
+  };
+  std::set<std::string> used;
+  if (!target.template_file.empty()) {
+    paths["template"] = place(target.template_file);
+    write_whole(paths["template"], tune::fill_in(read_text(target.template_file), point, {}, used));
+  }
+  if (!target.config_file.empty()) {
+    // The trial's own config.json has that name already.
+    const std::string name = std::filesystem::path(target.config_file).filename().string();
+    paths["config"] = name == "config.json" ? folder + "/job_config.json" : place(target.config_file);
+    write_whole(paths["config"],
+                tune::ConfigFile(read_text(target.config_file), target.config_file).with(point, target.config_keys));
+  }
+  return paths;
+}
+
+std::vector<std::string> loader_command(const Target& target, const Point& point, const ordered_json& config) {
+  std::vector<std::string> command = {own_program(), "load", target.address, "--quiet"};
+  command.insert(command.end(), target.passed.begin(), target.passed.end());
+  bool shuffled = config.at("shuffle").get<bool>();
+  for (const auto& [knob, value] : point) {
+    if (knob == "shuffle") {
+      shuffled = false;
+      if (value == "blocks" || value == "full") command.push_back("--shuffle=" + value);
+      if (value == "true") command.push_back("--shuffle");
+      continue;
+    }
+    command.push_back(flag_of(knob));
+    command.push_back(value);
+  }
+  if (shuffled) command.push_back("--shuffle");
+  return command;
+}
+
+std::vector<std::string> function_command(const Target& target, const Point& point, const Point& files) {
+  ordered_json knobs = ordered_json::object();
+  if (!target.address.empty()) knobs["source"] = target.address;
+  for (const auto& [name, word] : target.settings) knobs[name] = value_of(word);
+  for (const auto& [name, word] : point) knobs[name] = value_of(word);
+  for (const auto& [name, path] : files) knobs[name] = path;
+  return {target.python,   "-m",      "stoker._trial",
+          target.function, "--knobs", knobs.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+}
+
+}  // namespace
+
+std::string Target::text() const {
+  if (is_ours()) return fmt::format("our loader on `{}`", address);
+  if (!function.empty())
+    return fmt::format("`{}`{}", function, address.empty() ? "" : fmt::format(" on `{}`", address));
+  std::string out;
+  for (const std::string& word : command) out += (out.empty() ? "" : " ") + word;
+  return fmt::format("`{}`", out);
+}
+
+Target make_target(const Arguments& arguments) {
+  Target target;
+  target.command = arguments.command();
+  target.template_file = arguments.text("--template");
+  target.config_file = arguments.text("--config");
+  if (!target.command.empty() && !arguments.operands().empty()) {
+    throw Error(ErrorKind::usage, fmt::format("`{}` and a command behind `--` are two targets", arguments.operand()),
+                "give one of the two");
+  }
+  if (target.command.empty() && names_function(arguments.operand())) {
+    target.function = arguments.operand();
+    target.python = arguments.text("--python");
+    if (arguments.operands().size() > 1) target.address = arguments.operand(1);
+  } else if (target.command.empty()) {
+    target.address = arguments.operand();
+    if (arguments.operands().size() > 1) {
+      throw Error(ErrorKind::usage, fmt::format("`{}` is no function of a module or file", target.address),
+                  "data alone is for our own loader; a function is written module:function or file.py:function");
+    }
+    for (const char* flag : {"--template", "--config"}) {
+      if (arguments.has(flag))
+        throw Error(ErrorKind::usage, fmt::format("`{}` is for commands and functions", flag), "");
+    }
+  }
+  for (const auto& [flag, is_for_functions] : kPassedOn) {
+    if (!arguments.has(flag)) continue;
+    if (target.is_ours()) {
+      target.passed.push_back(flag == "--color-mode" ? "--color" : std::string(flag));
+      target.passed.push_back(arguments.text(flag));
+    } else if (!target.function.empty() && is_for_functions) {
+      target.settings[knob_of(flag)] = arguments.text(flag);
+    } else {
+      throw Error(ErrorKind::usage,
+                  fmt::format("`{}` is for our own loader{}, not for {}", flag,
+                              is_for_functions ? " and for functions" : "", target.text()),
+                  "leave it out, or give it to the job itself");
+    }
+  }
+  for (const std::string& text : arguments.all("--with")) {
+    const std::size_t equals = text.find('=');
+    if (target.function.empty() || equals == std::string::npos || equals == 0) {
+      throw Error(ErrorKind::usage, fmt::format("`--with {}` does not say what a function is given", text),
+                  "write it like --with img_size=224, and only for a target module:function");
+    }
+    target.settings[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return target;
+}
+
+tune::Grid make_grid(const Arguments& arguments, Target& target) {
+  tune::Grid grid;
+  for (const std::string& text : arguments.all("--grid")) add_grid_words(grid, text);
+  for (const std::string& file : arguments.all("--grid-file")) tune::add_grid_file(grid, read_text(file), file);
+  if (arguments.has("--set") && target.config_file.empty()) {
+    throw Error(ErrorKind::usage, "`--set` changes keys of a file, but there is none", "name it: --config train.yaml");
+  }
+  for (const std::string& text : arguments.all("--set")) {
+    grid.add(text);
+    target.config_keys.push_back(grid.knobs().back().name);
+  }
+  if (!target.config_file.empty()) {
+    const tune::ConfigFile file(read_text(target.config_file), target.config_file);
+    for (const std::string& key : target.config_keys) file.check(key);
+  }
+  if (target.is_ours()) {
+    if (grid.knobs().empty()) add_default_grid(grid);
+    check_loader_knobs(grid);
+    return grid;
+  }
+  if (grid.knobs().empty()) {
+    throw Error(ErrorKind::usage, "there is no knob to tune",
+                "say which: --grid batch_size=32,64 --grid num_workers=0,4,8");
+  }
+  for (const tune::Knob& knob : grid.knobs()) {
+    if (!target.settings.contains(knob.name)) continue;
+    throw Error(ErrorKind::usage, fmt::format("`{}` is a knob and a setting at once", knob.name),
+                "leave one of the two out");
+  }
+  if (!target.command.empty()) check_command_knobs(grid, target);
+  return grid;
+}
+
+void write_target(const Target& target, ordered_json& config) {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+  };
+  const bool is_index = target.address.ends_with(".csv");
+  config["source"] = or_null(target.address);
+  config["index_csv"] = is_index ? ordered_json(target.address) : ordered_json(nullptr);
+  config["function"] = or_null(target.function);
+  config["python"] = or_null(target.python);
+  config["settings"] = ordered_json::object();
+  for (const auto& [name, word] : target.settings) config["settings"][name] = word;
+  config["command"] = target.command.empty() ? ordered_json(nullptr) : ordered_json(target.command);
+  config["flags"] = target.passed;
+  config["template"] = or_null(target.template_file);
+  config["config"] = or_null(target.config_file);
+  config["set"] = target.config_keys;
+}
+
+Target read_target(const ordered_json& config) {
+  Target target;
+  const auto text = [&](const char* key) {
+    const auto found = config.find(key);
+    return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  target.address = text("source");
+  target.function = text("function");
+  target.python = text("python");
+  target.template_file = text("template");
+  target.config_file = text("config");
+  if (config.contains("settings"))
+    target.settings = config.at("settings").get<std::map<std::string, std::string, std::less<>>>();
+  if (config.contains("set")) target.config_keys = config.at("set").get<std::vector<std::string>>();
+  if (config.at("command").is_array()) target.command = config.at("command").get<std::vector<std::string>>();
+  target.passed = config.at("flags").get<std::vector<std::string>>();
+  return target;
+}
+
+tune::Grid read_grid(const ordered_json& config) {
+  tune::Grid grid;
+  for (const auto& [knob, values] : config.at("grid").items()) {
+    std::string text = knob + "=";
+    for (const auto& value : values) text += (text.back() == '=' ? "" : ",") + value.get<std::string>();
+    grid.add(text);
+  }
+  return grid;
+}
+
+tune::StepsFrom steps_from(const ordered_json& config, const Target& target) {
+  const std::string word = config.at("steps_from").get<std::string>();
+  if (word == "reports" || (word == "auto" && target.command.empty())) return tune::StepsFrom::reports;
+  if (word == "output" || (word == "auto" && config.at("rate_regex").is_string())) return tune::StepsFrom::output;
+  if (word == "hook" || word == "auto") return tune::StepsFrom::hook;
+  throw Error(ErrorKind::usage, fmt::format("`--steps-from` is auto, hook, output or reports, not `{}`", word));
+}
+
+std::vector<std::string> command_for(const Target& target, const Point& point, const std::string& folder,
+                                     const ordered_json& config) {
+  Point files = write_copies(target, point, folder);
+  std::vector<std::string> command;
+  if (!target.command.empty()) {
+    std::set<std::string> used;
+    files["trial"] = folder;
+    for (const std::string& word : target.command) command.push_back(tune::fill_in(word, point, files, used));
+    return command;
+  }
+  Point of_function = point;  // what lives in the file is read from there
+  for (const std::string& key : target.config_keys) of_function.erase(key);
+  command = target.is_ours() ? loader_command(target, point, config) : function_command(target, of_function, files);
+  for (const char* knob : {"warmup_steps", "bench_steps"}) {
+    command.push_back(flag_of(knob));
+    command.push_back(std::to_string(config.at(knob).get<std::uint64_t>()));
+  }
+  return command;
+}
+
+ordered_json value_of(const std::string& word) {
+  if (word == "True") return true;
+  if (word == "False") return false;
+  if (word == "None" || word == "none") return nullptr;
+  const auto value = ordered_json::parse(word, nullptr, false);
+  return value.is_discarded() || value.is_structured() ? ordered_json(word) : value;
+}
+
+}  // namespace stoker::cli

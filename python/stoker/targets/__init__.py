@@ -1,0 +1,17 @@
+"""Ready-made targets of ``stoker tune``: functions of one dict of knobs that give ``(loader, step)``::
+
+    stoker tune stoker.targets:image_folder data/train --grid batch_size=32,64 --grid num_workers=1,2,4
+    stoker tune stoker.targets:ct_slices data/slices/index.csv --subset 1000 --inflate 1000 --grid num_workers=0,4,8
+    stoker tune stoker.targets:vit --with model=large --grid batch_size=32,64 --grid checkpointing=true,false
+
+Each is a plain PyTorch DataLoader, as people write them: what is tuned is their job, not ours. All take ``source`` (the address
+given behind the target), ``subset``, ``subset_seed``, ``inflate``, ``seed``, the DataLoader's ``batch_size, num_workers,
+prefetch_factor, pin_memory, persistent_workers``, and for the step ``device``, ``step_ms`` (an emulated step) or ``model`` (a ViT; see
+:func:`vit`). Needs torch; pictures need Pillow.
+"""
+
+from .pictures import ct_slices, image_folder
+from .sounds import wav_folder
+from .vit import vit
+
+__all__ = ["ct_slices", "image_folder", "vit", "wav_folder"]

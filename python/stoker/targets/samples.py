@@ -1,0 +1,85 @@
+"""What the ready-made targets share: which files, in which DataLoader."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from .. import _engine
+from ..errors import UsageError
+
+
+class Files(Dataset):
+    """Files of a folder or an index.csv, each read by ``read(path, row)``; the same ones that ``stoker load`` takes with the same
+    ``subset`` and ``subset_seed``. ``inflate`` repeats them without copying."""
+
+    def __init__(self, knobs: dict[str, Any], read: Callable[[str, dict[str, str]], Any]) -> None:
+        source = knobs.get("source")
+        if not source:
+            raise UsageError("the target has no data", "name a folder or an index.csv behind it, or give it: --with source=data/train")
+        source = os.fspath(source)
+        found = _engine.open_dataset(source, label="", storage="buffered", cache_dir="", use_cache=True, class_subset=0, class_subset_seed=42,
+                                     subset=int(knobs.get("subset") or 0), subset_seed=int(knobs.get("subset_seed", 42)), inflate=1)
+        if not found.kind.startswith(("folder", "index.csv")):
+            raise UsageError(f"`{source}` is a {found.kind}, not files of their own", "give a folder or an index.csv")
+        self._names = found.names(numpy.arange(len(found), dtype=numpy.int64))
+        if not self._names:
+            raise UsageError(f"`{source}` has no samples")
+        self._root, self._rows = _index(source, self._names) if source.endswith(".csv") else (source, {})
+        self._classes = {name: number for number, name in enumerate(found.classes)}
+        self._inflate = max(1, int(knobs.get("inflate") or 1))
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._names) * self._inflate
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        name = self._names[index % len(self._names)]
+        row = self._rows.get(name, {})
+        label = row.get("label") or name.split(os.sep, 1)[0]
+        number = self._classes.get(label)
+        return self._read(os.path.join(self._root, name), row), number if number is not None else _whole(label)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return -1
+
+
+def _index(path: str, names: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
+    """The folder that paths of an index.csv are below, and its rows by path."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.basename(folder) == "_index":
+        folder = os.path.dirname(folder)
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    for column in rows[0] if rows else ():
+        by_name = {row[column]: row for row in rows}
+        if names[0] in by_name:
+            return folder, by_name
+    return folder, {}
+
+
+def loader_of(dataset: Dataset, knobs: dict[str, Any]) -> DataLoader:
+    """A shuffled DataLoader with the knobs that it has."""
+    workers = int(knobs.get("num_workers", 0))
+    prefetch, persistent = knobs.get("prefetch_factor"), bool(knobs.get("persistent_workers", False))
+    generator = torch.Generator()
+    generator.manual_seed(int(knobs.get("seed", 0)))
+    many = {"prefetch_factor": int(prefetch) if prefetch is not None else 2, "persistent_workers": persistent} if workers else {}
+    # Random numbers with replacement where the data set is inflated: a permutation of a billion would take 8 GB.
+    sampler = torch.utils.data.RandomSampler(dataset, replacement=len(dataset) > 10_000_000, generator=generator)  # type: ignore[arg-type]
+    return DataLoader(dataset, batch_size=int(knobs.get("batch_size", 32)), sampler=sampler, num_workers=workers,
+                      pin_memory=bool(knobs.get("pin_memory", False)), drop_last=True, worker_init_fn=_one_thread, **many)
+
+
+def _one_thread(_: int) -> None:
+    torch.set_num_threads(1)

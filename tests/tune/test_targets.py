@@ -1,0 +1,85 @@
+"""The ready-made targets of stoker.targets, on small data and a CPU."""
+
+import json
+import wave
+
+import numpy
+import pytest
+
+from conftest import rows_of
+
+pytest.importorskip("torch")
+Image = pytest.importorskip("PIL.Image")
+FAST = ["--search", "grid", "--warmup-steps", "1", "--bench-steps", "4", "--out", "run"]
+
+
+@pytest.fixture
+def slices(tmp_path):
+    """Twelve 16-bit slices named by slices/index.csv."""
+    generator = numpy.random.default_rng(1)
+    (tmp_path / "slices/png").mkdir(parents=True)
+    lines = ["path,label,hu_offset"]
+    for number in range(12):
+        Image.fromarray(generator.integers(31000, 36000, (48, 48), numpy.uint16)).save(tmp_path / f"slices/png/{number:02}.png")
+        lines.append(f"png/{number:02}.png,{number % 2},32768")
+    (tmp_path / "slices/index.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "slices/index.csv"
+
+
+def test_slices_of_an_index_are_tuned_on_a_subset_that_is_written_down(tune, slices, tmp_path):
+    found = tune("stoker.targets:ct_slices", slices, "--subset", "4", "--subset-seed", "7", "--inflate", "1000", "--with", "img_size=16",
+                 "--grid", "num_workers=0,1", "--grid", "batch_size=4", *FAST)
+    assert found["ok"] == 2 and found["chosen"]["verdict"] in ("fetch_bound", "prep_bound", "handoff_bound", "compute_bound")
+    subset = json.loads((tmp_path / "run/subset.json").read_text())
+    assert (subset["seed"], subset["count"], len(subset["ids"]), len(set(subset["paths"]))) == (7, 4, 4, 4)
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    assert config["index_csv"] == str(slices) and (config["subset_size"], config["subset_seed"], config["inflation_factor"], config["img_size"]) == (4, 7, 1000, 16)
+    assert config["environment"]["torch"]
+
+
+def test_a_vision_transformer_is_stepped_with_accumulation_checkpointing_and_bf16(tune, tmp_path):
+    small = [word for setting in ("model=tiny", "dim=32", "depth=2", "heads=2", "patch_size=8", "img_size=16", "classes=10") for word in ("--with", setting)]
+    found = tune("stoker.targets:vit", *small, "--grid", "batch_size=2,4", "--grid", "accumulate_steps=1,2", "--grid", "checkpointing=true", "--grid", "amp=bf16",
+                 "--effective-batch", "4", *FAST)
+    assert found["points"] == found["ok"] == 2
+    assert all(float(row["compute_ms"]) > float(row["data_ms"]) and row["bound"] == "compute_bound" for row in rows_of(tmp_path / "run"))
+
+
+def test_pictures_and_sounds_are_loaded_as_people_do(tmp_path):
+    from stoker import targets
+
+    for name in ("cat", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        (tmp_path / "sounds" / name).mkdir(parents=True)
+        for number in range(4):
+            Image.fromarray(numpy.full((20, 30, 3), 128, numpy.uint8)).save(tmp_path / "photos" / name / f"{number}.jpg")
+            with wave.open(str(tmp_path / "sounds" / name / f"{number}.wav"), "wb") as file:
+                file.setparams((2, 2, 8000, 0, "NONE", ""))
+                file.writeframes(numpy.full(2 * 50, 16384, numpy.int16).tobytes())
+    loader, step = targets.image_folder({"source": str(tmp_path / "photos"), "batch_size": 4, "img_size": 8, "inflate": 3})
+    assert len(loader) == 6
+    images, labels = step.transfer(next(iter(loader)))
+    assert images.shape == (4, 3, 8, 8) and images.dtype.is_floating_point and set(labels.tolist()) <= {0, 1}
+    assert abs(float(images[0, 0, 0, 0]) - (128 / 255 - 0.485) / 0.229) < 0.05
+    loader, step = targets.wav_folder({"source": str(tmp_path / "sounds"), "batch_size": 8, "frames": 80})
+    sounds, labels = next(iter(loader))
+    assert sounds.shape == (8, 80) and sounds[0, 49] == 0.5 and sounds[0, 50] == 0 and sorted(labels.tolist()) == [0] * 4 + [1] * 4
+
+
+def test_the_slices_window_maps_hounsfield_units(slices):
+    from stoker import targets
+
+    loader, _ = targets.ct_slices({"source": str(slices), "batch_size": 12, "img_size": 16, "window": "-1000:3000"})
+    images, labels = next(iter(loader))
+    assert images.shape == (12, 3, 16, 16) and 0 <= float(images.min()) < float(images.max()) <= 1 and sorted(labels.tolist()) == [0] * 6 + [1] * 6
+
+
+@pytest.mark.parametrize("knobs, says", [
+    ({}, "the target has no data"), ({"source": "x", "window": "wide"}, "window is `random` or LOW:HIGH"), ({"model": "tiny", "amp": "int8"}, "amp is off, bf16 or fp16"),
+    ({"model": "enormous"}, "model is tiny"), ({"model": "tiny", "step_ms": 3}, "not both"),
+])
+def test_settings_that_make_no_sense_are_named(knobs, says):
+    from stoker import UsageError, targets
+
+    with pytest.raises(UsageError, match=says):
+        (targets.vit if "model" in knobs else targets.ct_slices)(knobs)
