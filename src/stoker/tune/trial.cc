@@ -267,6 +267,7 @@ class Watch {
     const std::uint64_t kills = oom_kills();
     evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
     const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
+    enough_ |= ended_well && has_enough();  // a job that came to its end before we looked
     if (!enough_ && !result.interrupted) result.failure = classify(evidence_);
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
       result.failure =

@@ -155,6 +155,16 @@ TEST_F(Trials, AreMeasuredByWhatProgressBarsPrint) {
   EXPECT_NE(file("steps.jsonl").find("{\"event\":\"block\",\"steps\":"), std::string::npos);
 }
 
+TEST_F(Trials, ThatPrintEnoughAndEndAtOnceAreOk) {
+  options_.steps_from = StepsFrom::output;
+  options_.batch_size = 32;
+  options_.warmup_steps = 1;
+  for (int i = 0; i < 20; ++i) {
+    const TrialResult result = run("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo '10.0it/s'; done");
+    ASSERT_TRUE(result.row.ok()) << result.row.error;
+  }
+}
+
 TEST_F(Trials, TheCallerMayEndAtAnyTime) {
   options_.command = {"sleep", "1000"};
   options_.folder = folder_.path();
