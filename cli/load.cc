@@ -14,6 +14,7 @@
 #include "feed.h"
 #include "files.h"
 #include "interrupt.h"
+#include "load_options.h"
 #include "load_report.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -22,94 +23,6 @@ namespace stoker::cli {
 namespace {
 
 constexpr std::string_view kStateSchema = "stoker.state/1";
-
-// --color names the pictures' colours (as LoaderOptions does) or, with its own three words, the terminal's.
-bool is_terminal_color(const std::string& word) {
-  return word == "auto" || word == "always" || word == "never";
-}
-
-std::string terminal_color(const Arguments& arguments) {
-  std::string color = "auto";
-  for (const std::string& word : arguments.all("--color")) {
-    if (is_terminal_color(word)) color = word;
-  }
-  return color;
-}
-
-int count_or_auto(const Arguments& arguments, std::string_view flag) {
-  if (arguments.text(flag) == "auto") return loader::kAuto;
-  try {
-    const std::uint64_t count = arguments.count(flag);
-    if (count <= 1024) return static_cast<int>(count);
-  } catch (const Error&) {
-  }
-  throw Error(ErrorKind::usage,
-              fmt::format("`{}` takes auto or a number up to 1024, not `{}`", flag, arguments.text(flag)));
-}
-
-loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<Workload>& workload) {
-  loader::LoaderOptions options;
-  if (arguments.has("--batch-size")) {
-    options.batch_size = arguments.count("--batch-size", 1);
-  } else if (workload) {
-    options.batch_size = workload->batch_size;
-  }
-  if (const auto on = arguments.is_on("--shuffle")) {
-    const std::string how = arguments.text("--shuffle");
-    options.shuffle = !*on || how.empty() ? dataset::Shuffle(*on) : dataset::parse_shuffle(how);
-  }
-  if (arguments.has("--seed")) options.seed = arguments.count("--seed");
-  if (arguments.has("--last-batch")) options.last_batch = loader::parse_last_batch(arguments.text("--last-batch"));
-  if (arguments.has("--drop-last")) {
-    if (arguments.has("--last-batch") && options.last_batch != dataset::LastBatch::drop) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("`--drop-last` contradicts `--last-batch {}`", arguments.text("--last-batch")),
-                  "give one of the two");
-    }
-    options.last_batch = dataset::LastBatch::drop;
-  }
-  if (arguments.has("--rank")) options.rank = arguments.count("--rank");
-  if (arguments.has("--world-size")) options.world_size = arguments.count("--world-size", 1);
-  if (arguments.has("--transform")) options.transform = transform::parse_ops(arguments.text("--transform"));
-  for (const std::string& word : arguments.all("--color")) {
-    if (!is_terminal_color(word)) options.color = loader::parse_color(word);
-  }
-  if (arguments.has("--seek-index")) options.seek_index = loader::parse_seek_index(arguments.text("--seek-index"));
-  if (arguments.has("--decode")) options.decode = loader::parse_decode(arguments.text("--decode"));
-  options.exif_orientation = arguments.has("--exif-orientation");
-  if (arguments.has("--dtype")) {
-    options.output.dtype = parse_dtype(arguments.text("--dtype"));
-    if (!options.output.dtype) {
-      throw Error(ErrorKind::usage, fmt::format("there is no dtype `{}`", arguments.text("--dtype")),
-                  "the dtypes of batches are: uint8, float16, bfloat16, float32, and int16 for sounds");
-    }
-  }
-  if (arguments.has("--layout")) options.output.layout = loader::parse_layout(arguments.text("--layout"));
-  options.num_workers = count_or_auto(arguments, "--num-workers");
-  options.io_threads = count_or_auto(arguments, "--io-threads");
-  if (arguments.has("--prefetch-factor")) options.prefetch_factor = arguments.count("--prefetch-factor", 1);
-  if (arguments.has("--memory-limit")) options.memory_limit = arguments.bytes("--memory-limit");
-  if (arguments.has("--storage")) options.storage = storage::parse_storage(arguments.text("--storage"));
-  if (arguments.text("--io-depth") != "auto") options.io_depth = arguments.count("--io-depth", 1);
-  if (arguments.text("--io-batch") != "auto") options.io_batch = arguments.count("--io-batch", 1);
-  if (arguments.text("--read-ahead") != "auto") options.read_ahead = arguments.bytes("--read-ahead");
-  if (arguments.has("--on-error")) options.on_error = loader::parse_on_error(arguments.text("--on-error"));
-  if (arguments.has("--max-errors")) options.max_errors = arguments.number("--max-errors");
-  if (arguments.has("--timeout")) options.timeout = arguments.duration("--timeout");
-  return options;
-}
-
-dataset::OpenOptions open_options(const Arguments& arguments, storage::Storage storage) {
-  dataset::OpenOptions options;
-  options.label = arguments.text("--label");
-  options.storage = storage;
-  if (arguments.has("--subset")) options.subset = arguments.count("--subset", 1);
-  options.subset_seed = arguments.count("--subset-seed");
-  if (arguments.has("--class-subset")) options.class_subset = arguments.count("--class-subset", 1);
-  options.class_subset_seed = arguments.count("--class-subset-seed");
-  options.inflate = arguments.count("--inflate", 1);
-  return options;
-}
 
 std::string state_text(const loader::State& state, const std::string& address) {
   const nlohmann::ordered_json json = {{"schema", kStateSchema},
@@ -256,18 +169,9 @@ int run_load(const Arguments& arguments) {
   const Face face = make_face(arguments, terminal_color(arguments));
   LoadReport report;
   report.address = arguments.operand();
-  if (arguments.has("--workload")) {
-    report.workload = find_workload(arguments.text("--workload"));
-    if (arguments.has("--step-ms")) {
-      throw Error(ErrorKind::usage, "`--step-ms` and `--workload` both set the step", "give one of the two");
-    }
-    report.step_ms = report.workload->step_ms;
-  } else if (arguments.has("--step-ms")) {
-    report.step_ms = arguments.number("--step-ms");
-    if (!(report.step_ms >= 0 && report.step_ms <= 1e7)) {
-      throw Error(ErrorKind::usage, "`--step-ms` is 0 up to 10000000 (milliseconds)");
-    }
-  }
+  const EmulatedStep emulated = emulated_step(arguments);
+  report.workload = emulated.workload;
+  report.step_ms = emulated.step_ms;
   const loader::LoaderOptions wanted = loader_options(arguments, report.workload);
   dataset::OpenOptions opening = open_options(arguments, wanted.storage);
   const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
@@ -378,29 +282,23 @@ int run_load(const Arguments& arguments) {
   return report.fed.interrupted ? 130 : 0;
 }
 
+Section with(Section section, const std::vector<Flag>& more) {
+  section.flags.insert(section.flags.end(), more.begin(), more.end());
+  return section;
+}
+
 std::string more_help() {
-  std::string out = "transforms (--transform, separated by commas):\n" + transform::ops_help();
-  if (out.back() != '\n') out += '\n';
-  out += "\nworkloads (--workload; batch size and step of MLPerf Storage):\n";
-  std::vector<std::vector<std::string>> rows = {{"name", "batch size", "step", "AU at least"}};
-  for (const Workload& workload : workloads()) {
-    rows.push_back({std::string(workload.name), std::to_string(workload.batch_size),
-                    fmt::format("{:.2f} ms", workload.step_ms), fmt::format("{:.0f} %", 100 * workload.au_min)});
-  }
-  out += table(rows, "  ");
-  out +=
-      "\nAU, the accelerator's utilisation: compute time / running time, without the\n"
-      "first step. Waiting is split by what the next batch still lacked: fetch (its\n"
-      "bytes had not arrived), prep (they had: it waited for a worker or was being\n"
-      "decoded), hand-off (it was ready but not yet delivered).\n"
-      "Ctrl-C stops at once and prints what was measured until then.\n";
-  return out;
+  return loader_help() +
+         "\nAU, the accelerator's utilisation: compute time / running time, without the\n"
+         "first step. Waiting is split by what the next batch still lacked: fetch (its\n"
+         "bytes had not arrived), prep (they had: it waited for a worker or was being\n"
+         "decoded), hand-off (it was ready but not yet delivered).\n"
+         "Ctrl-C stops at once and prints what was measured until then.\n";
 }
 
 }  // namespace
 
 const Verb& load_verb() {
-  static const loader::LoaderOptions defaults;
   static const Verb verb = {
       "load",
       "feed from a data set at full speed or at an emulated step: where does time go?",
@@ -413,66 +311,23 @@ const Verb& load_verb() {
        {"stoker load data/train --steps 1000 --state run.json",
         "in pieces: the next call goes on where this one stopped"},
        {"stoker load data/train --on-error skip --save-errors bad.json", "go on over bad files, and keep the list"}},
-      {{"batches",
-        {{"--batch-size", "N", std::to_string(defaults.batch_size),
-          "samples per batch and rank; --workload brings its own", true},
-         {"--shuffle", "", "no",
-          "a new order every epoch, from --seed; =blocks mixes blocks of neighbours, for disks that like to read in "
-          "order; =blocks:N:M keeps N together and mixes M",
-          true, true, 0, "HOW"},
-         {"--seed", "N", std::to_string(defaults.seed), "of the order and of the random transforms"},
-         {"--transform", "TEXT", "", "per sample, such as rrc:224,flip,normalize:imagenet; the list is below", true},
-         {"--dtype", "NAME", "",
-          "of the batch: uint8, float16, bfloat16, float32 or (sounds) int16; without: what the transform gives"},
-         {"--layout", "NAME", "NCHW", "NCHW, NHWC or channels_last"},
-         {"--color", "NAME", "rgb",
-          "pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},
-         {"--seek-index", "USE", std::string(name(defaults.seek_index)),
-          "places inside JPEG files that make later crops cheaper: auto (kept and saved), memory (not saved), off"},
-         {"--decode", "HOW", std::string(name(defaults.decode)), "exact, fast (approximate) or none (encoded bytes)"},
-         {"--exif-orientation", "", "", "turn pictures as their Exif says before anything else"},
-         {"--drop-last", "", "", "leave out a short last batch; the same as --last-batch drop"},
-         {"--last-batch", "HOW", "keep", "keep it short, drop it or pad it"},
-         {"--rank", "N", std::to_string(defaults.rank), "which of the --world-size equal parts"},
-         {"--world-size", "N", std::to_string(defaults.world_size), "number of ranks that share each epoch"}}},
-       {"which samples",
-        {{"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"},
-         {"--subset", "N", "", "only N samples, chosen by --subset-seed"},
-         {"--subset-seed", "N", "42", "of --subset"},
-         {"--class-subset", "N", "", "only N classes, chosen by --class-subset-seed"},
-         {"--class-subset-seed", "N", "42", "of --class-subset"},
-         {"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"},
-         {"--inflate", "N", "1", "repeat the data set N times without copying it"}}},
-       {"how long",
-        {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
-         {"--steps", "N", "", "stop after N steps", true},
-         {"--bench-steps", "N", "",
-          "measure so many steps, or half a second of them, after --warmup-steps, and say only their rate; epochs "
-          "follow one another"},
-         {"--warmup-steps", "N", "5", "of --bench-steps: steps before the clock starts"},
-         {"--step-ms", "MS", "0", "emulated step of the accelerator; 0 is full speed", true},
-         {"--workload", "NAME", "", "emulated accelerator, such as resnet50-h100; the list is below", true},
-         {"--state", "FILE", "", "resume from FILE if it exists; where this run stopped is written to it"}}},
-       {"resources",
-        {{"--num-workers", "N", "auto", "threads that decode; auto: the cores that this process may use", true},
-         {"--prefetch-factor", "N", std::to_string(defaults.prefetch_factor), "ready batches beyond the one in use"},
-         {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most",
-          "bound on memory, as 4GB; hard, over all that the loader holds", true},
-         {"--storage", "HOW", std::string(storage::name(defaults.storage)), "buffered, direct, mmap, ram or auto",
-          true},
-         {"--io-depth", "N", "auto", "requests in flight per I/O thread"},
-         {"--io-batch", "N", "auto", "requests per submission"},
-         {"--read-ahead", "SIZE", "auto", "bytes fetched beyond the ready batches"},
-         {"--io-threads", "N", "auto", "threads that read"},
-         {"--cold", "", "", "drop the files from the page cache first; needs no root; the report then says cold=data",
-          true}}},
-       {"trouble",
-        {{"--on-error", "HOW", std::string(name(defaults.on_error)), "a bad sample: raise, skip, replace or zero",
-          true},
-         {"--max-errors", "N", "0", "more in an epoch end the run; below 1: a share of the data set; 0: no limit"},
-         {"--timeout", "TIME", "5m", "without any progress: an error that names the sample; 0: never"},
-         {"--save-errors", "FILE", "", "write the list of bad samples as JSON"},
-         {"--force", "", "", "let --save-errors and --save-subset overwrite FILE"}}},
+      {batch_flags(),
+       with(sample_flags(),
+            {{"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"}}),
+       with({"how long",
+             {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
+              {"--steps", "N", "", "stop after N steps", true},
+              {"--bench-steps", "N", "",
+               "measure so many steps, or half a second of them, after --warmup-steps, and say only their rate; epochs "
+               "follow one another"},
+              {"--warmup-steps", "N", "5", "of --bench-steps: steps before the clock starts"},
+              {"--state", "FILE", "", "resume from FILE if it exists; where this run stopped is written to it"}}},
+            step_flags()),
+       with(resource_flags(),
+            {{"--cold", "", "",
+              "drop the files from the page cache first; needs no root; the report then says cold=data", true}}),
+       with({"trouble", trouble_flags()}, {{"--save-errors", "FILE", "", "write the list of bad samples as JSON"},
+                                           {"--force", "", "", "let --save-errors and --save-subset overwrite FILE"}}),
        common_flags(true)},
       more_help,
       run_load};
