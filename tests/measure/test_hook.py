@@ -11,7 +11,7 @@ import pytest
 
 HOOK = pathlib.Path(__file__).resolve().parents[2] / "python/stoker/hook"
 sys.path.insert(0, str(HOOK))
-from stoker_hook import device, recorder  # noqa: E402
+from stoker_hook import copies, device, recorder  # noqa: E402
 
 sys.path.remove(str(HOOK))
 
@@ -142,7 +142,7 @@ def test_the_device_clock_waits_for_nothing(tmp_path):
         number = batch = 0
 
     writer = recorder.Recorder(str(tmp_path))
-    clock = device.DeviceClock(Torch, writer)
+    clock = device.DeviceClock(Torch, writer, copies.Copies(Torch))
     Torch.cuda.finished = False
     for batch in range(4):
         State.batch = batch
@@ -161,3 +161,126 @@ def test_the_device_clock_waits_for_nothing(tmp_path):
     clock.before(State)
     clock.after(State)
     assert len(Torch.cuda.recorded) == before
+
+
+class FakeTensor:
+    """What `to` and `cuda` of the stand-in's tensors take, in ms of the device's clock."""
+
+    cuda_clock = None
+
+    def __init__(self, is_cuda=False):
+        self.is_cuda = is_cuda
+
+    def to(self, where, non_blocking=False):
+        """moves it"""
+        if where == "cuda" and not self.is_cuda:
+            type(self).cuda_clock.now += 4
+        return type(self)(where == "cuda")
+
+    def cuda(self):
+        return FakeTensor.to(self, "cuda")
+
+
+def fake_torch(monkeypatch, folder):
+    class Tensor(FakeTensor):
+        pass
+
+    class Torch:
+        cuda = FakeCuda()
+        __name__ = "faketorch"
+
+    Torch.Tensor = Tensor
+    Tensor.cuda_clock = Torch.cuda
+    Torch.cuda.stream = "main"
+    Torch.cuda.current_stream = lambda: Torch.cuda.stream
+    return Torch, copies.Copies(Torch), recorder.Recorder(str(folder))
+
+
+def test_copies_to_the_device_are_told_apart_and_others_are_left_alone(tmp_path, monkeypatch):
+    Torch, seen, writer = fake_torch(monkeypatch, tmp_path)
+    seen.install()
+    clock = device.DeviceClock(Torch, writer, seen)
+    assert Torch.Tensor.to.__doc__ == "moves it" and Torch.Tensor.to.__name__ == "to"
+
+    class State:
+        number = batch = 0
+
+    assert Torch.Tensor().to("cuda").is_cuda  # before any batch: a model, say
+    for batch in range(3):
+        State.batch = batch
+        clock.before(State)
+        clock.after(State)
+        images, labels = Torch.Tensor(), Torch.Tensor()
+        assert images.to("cuda", non_blocking=True).is_cuda and labels.cuda().is_cuda
+        assert not images.to("float16").is_cuda          # on the host: no copy to the device
+        images.to("cuda").to("cuda")                     # there already
+        Torch.cuda.stream = "aside"                      # runs beside the step
+        images.to("cuda")
+        Torch.cuda.stream = "main"
+        Torch.cuda.now += 20
+    clock.before(State)
+    clock.after(State)
+    got = [(line["b"], line["work"], line["h2d"], line["copies"]) for line in lines(tmp_path)]
+    assert got[1:] == [(batch, 36000000, 12000000, 3) for batch in (1, 2, 2)]
+
+
+def test_nothing_is_timed_while_a_graph_is_captured(tmp_path, monkeypatch):
+    Torch, seen, writer = fake_torch(monkeypatch, tmp_path)
+    seen.install()
+    seen.begin()
+    recorded = len(Torch.cuda.recorded)
+    Torch.cuda.capturing = True
+    assert Torch.Tensor().to("cuda").is_cuda
+    assert len(Torch.cuda.recorded) == recorded and seen.take() == []
+
+
+def test_a_copy_that_fails_fails_as_ever(tmp_path, monkeypatch):
+    Torch, seen, writer = fake_torch(monkeypatch, tmp_path)
+    seen.install()
+    seen.begin()
+    with pytest.raises(TypeError, match="required positional argument"):
+        Torch.Tensor().to()
+    Torch.cuda.Event = None  # an error of the hook
+    assert Torch.Tensor().to("cuda").is_cuda
+
+
+def test_methods_of_tensors_are_replaced_only_where_a_device_is(environment, tmp_path):
+    pytest.importorskip("torch")
+    done = python("import torch; print(torch.Tensor.to is torch._C.TensorBase.to, torch.version.cuda or torch.version.hip)", environment, records=tmp_path)
+    if done.stdout.split()[1] != "None":
+        pytest.skip("this torch can have a device")
+    assert done.stdout == "True None\n", done.stderr
+
+
+ARITHMETIC = """
+import sys, torch
+from torch.utils.data import DataLoader
+enter, to = torch.autocast.__enter__, torch.nn.Module.to
+with torch.autocast("cpu", torch.bfloat16, enabled=False): pass
+model = torch.nn.Conv2d(3, 4, 3).to(torch.float32).to(memory_format=torch.channels_last)
+def forward(x):
+    with torch.autocast("cpu", torch.bfloat16):
+        return x @ x
+print(torch.jit.script(forward)(torch.ones(2, 2)).dtype, torch.compile(forward, backend="eager", fullgraph=True)(torch.ones(2, 2)).dtype)
+for batch in DataLoader(list(range(100)), batch_size=10):
+    assert forward(torch.ones(2, 2)).dtype is torch.bfloat16
+print(torch.autocast.__enter__ is enter, torch.nn.Module.to is to, torch.nn.Module.to.__qualname__)
+"""
+
+
+def test_autocast_and_channels_last_are_noted_once_and_their_methods_put_back(environment, tmp_path):
+    pytest.importorskip("torch")
+    done = python(ARITHMETIC, environment, records=tmp_path)
+    assert done.stdout == "torch.bfloat16 torch.bfloat16\nFalse False Module.to\n", done.stderr
+    assert [line for line in lines(tmp_path) if line["k"] in ("autocast", "channels_last")] == [
+        {"k": "channels_last"}, {"k": "autocast", "device": "cpu", "dtype": "bfloat16"}]
+
+
+def test_a_job_that_sets_precision_by_the_new_names_is_described_too(environment, tmp_path):
+    torch = pytest.importorskip("torch")
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("this torch has the old names only")
+    done = python("import torch\nfrom torch.utils.data import DataLoader\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'\n"
+                  "for batch in DataLoader(list(range(100)), batch_size=10): pass", environment, records=tmp_path)
+    assert done.returncode == 0 and done.stderr == ""
+    assert [line["bytes"] for line in lines(tmp_path) if line["k"] == "described"] == [80]

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kCrowded = 0.2;                 // of the time to make a batch spent ready, without a core
 constexpr double kStartMatters = 0.1;            // of the running time
+constexpr double kCopyMatters = 0.05;            // of the running time
 constexpr double kGrowthMatters = 100e6 / 3600;  // bytes per second and worker: 100 MB an hour
 
 double mean_ns(std::int64_t sum, std::uint64_t count) {
@@ -170,7 +171,7 @@ void note_epochs(Answer& answer, const LoaderAnswer& loader) {
     made.samples += loader.epochs[i].made.samples;
     made.fetch_ns += loader.epochs[i].made.fetch_ns;
   }
-  const Verdict rest = judge(later.compute_ns, later.wait.split());
+  const Verdict rest = judge(later.work_ns(), later.wait.split());
   if (first.steps.steps < 3 || later.steps < 3 || first.verdict.bound == rest.bound) return;
   std::string note = fmt::format("epoch {} was {} ({}), later ones are {} ({})", first.epoch, name(first.verdict.bound),
                                  percent(first.verdict.share), name(rest.bound), percent(rest.share));
@@ -205,6 +206,26 @@ void note_window(Answer& answer, const LoaderAnswer& loader) {
   }
 }
 
+// What a device spends on copies, and whether it may compute in less than float32.
+void advise_device(Answer& answer, const LoaderAnswer& loader) {
+  const double copying = share_of(loader.steps.h2d_ns, loader.steps.running_ns());
+  if (copying > kCopyMatters) {
+    answer.advice.push_back(
+        loader.facts.pin_memory
+            ? fmt::format(
+                  "copies to the device take {} of the time: `.to(device, non_blocking=True)`, the next batch on "
+                  "a stream of its own, or smaller types (uint8, normalized on the device)",
+                  percent(copying))
+            : fmt::format("pin_memory=True{} and `.to(device, non_blocking=True)`: copies to the device take {} of the "
+                          "time",
+                          at_place(loader), percent(copying)));
+  }
+  if (answer.verdict->bound != Bound::compute || !loader.batch || loader.batch->device.empty()) return;
+  if (loader.arithmetic.watched && loader.arithmetic.autocast_dtype.empty() && loader.batch->tf32 == false)
+    answer.advice.push_back(
+        "torch.autocast, or torch.set_float32_matmul_precision(\"high\"): everything is computed in full float32");
+}
+
 void note_slow_samples(Answer& answer, const LoaderAnswer& loader) {
   if (loader.slow.size() < 2) return;
   const SlowSample& worst =
@@ -224,7 +245,7 @@ double predicted_gain(const LoaderAnswer& loader, double workers, double cores) 
   const double n = static_cast<double>(std::max<std::uint64_t>(1, loader.steps.steps));
   const double made = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches));
   const double now = loader.steady ? loader.steady->step_ns : static_cast<double>(loader.steps.running_ns()) / n;
-  const double compute = static_cast<double>(loader.steps.compute_ns) / n;
+  const double compute = static_cast<double>(loader.steps.work_ns()) / n;
   const double cpu = static_cast<double>(loader.made.prep_ns - loader.made.delay_ns + loader.made.collate_ns) / made;
   const double build = cpu + static_cast<double>(loader.made.fetch_ns) / made;
   const double then = std::max({compute, build / std::max(1.0, workers), cpu / std::max(1.0, cores), 1.0});
@@ -289,6 +310,7 @@ void advise(Answer& answer, const Offer& offer) {
       !loader.facts.persistent_workers && loader.facts.num_workers > 0)
     answer.advice.push_back(fmt::format("persistent_workers=True{}: starting workers each epoch takes {} of the time",
                                         at_place(loader), percent(loader.start_share)));
+  advise_device(answer, loader);
   note_epochs(answer, loader);
   note_slow_samples(answer, loader);
   if (offer.worker_bytes_per_s > kGrowthMatters)

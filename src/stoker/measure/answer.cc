@@ -48,6 +48,9 @@ bool use_device_clock(std::vector<Step>& steps) {
       *part = static_cast<std::int64_t>(static_cast<double>(*part) * scale);
     }
     step.compute_ns = *step.device_work_ns;
+    if (!step.device_h2d_ns) continue;
+    step.h2d_ns = std::clamp<std::int64_t>(*step.device_h2d_ns, 0, step.compute_ns);
+    step.compute_ns -= *step.h2d_ns;
   }
   return true;
 }
@@ -84,8 +87,7 @@ std::optional<double> interval(const std::vector<Step>& steps, const LoaderFacts
   for (std::size_t at = 0; at + block <= steps.size(); at += block) {
     Steps sum;
     for (std::size_t i = at; i < at + block; ++i) sum.add(steps[i]);
-    const double part =
-        static_cast<double>(bound == Bound::compute ? sum.compute_ns : part_of(sum.wait.split(), bound));
+    const double part = static_cast<double>(bound == Bound::compute ? sum.work_ns() : part_of(sum.wait.split(), bound));
     shares.push_back(part / static_cast<double>(std::max<std::int64_t>(1, sum.running_ns())));
   }
   return half_width(shares);
@@ -96,7 +98,7 @@ std::optional<SteadyState> steady_state(const LoaderAnswer& loader) {
   if (workers < 1 || loader.made.batches < static_cast<std::uint64_t>(workers) || loader.steps.steps == 0)
     return std::nullopt;
   const double n = static_cast<double>(loader.steps.steps), made = static_cast<double>(loader.made.batches);
-  const double compute = static_cast<double>(loader.steps.compute_ns) / n;
+  const double compute = static_cast<double>(loader.steps.work_ns()) / n;
   const double per_batch = static_cast<double>(loader.made.build_ns()) / made / workers;
   SteadyState state;
   state.step_ns = std::max(compute, per_batch);
@@ -142,7 +144,7 @@ LoaderAnswer answer_for(const LoaderRun& run) {
     answer.steps.add(sum);
     const auto made = run.made_by_epoch.find(epoch);
     answer.epochs.push_back(
-        {epoch, sum, judge(sum.compute_ns, sum.wait.split()), made == run.made_by_epoch.end() ? Made{} : made->second});
+        {epoch, sum, judge(sum.work_ns(), sum.wait.split()), made == run.made_by_epoch.end() ? Made{} : made->second});
   }
   const double seconds = static_cast<double>(std::max<std::int64_t>(1, answer.steps.running_ns())) * 1e-9;
   const double n = static_cast<double>(std::max<std::uint64_t>(1, answer.steps.steps));
@@ -159,7 +161,7 @@ LoaderAnswer answer_for(const LoaderRun& run) {
   }
   answer.short_window = answer.steps.steps < 2 * queued(run.facts);
   if (answer.steps.steps < kFewestSteps) return answer;
-  answer.verdict = judge(answer.steps.compute_ns, answer.steps.wait.split());
+  answer.verdict = judge(answer.steps.work_ns(), answer.steps.wait.split());
   answer.half_width = interval(steps, run.facts, answer.verdict->bound);
   if (answer.short_window) {
     answer.steady = steady_state(answer);
@@ -183,7 +185,9 @@ Answer answer(const Job& job, const Offer& offer) {
   Answer answer;
   answer.saw_torch = job.saw_torch();
   for (const auto& [key, run] : job.loaders()) {
-    if (run.epochs > 0) answer.loaders.push_back(answer_for(run));
+    if (run.epochs == 0) continue;
+    answer.loaders.push_back(answer_for(run));
+    answer.loaders.back().arithmetic = job.arithmetic(run.pid);
   }
   std::stable_sort(answer.loaders.begin(), answer.loaders.end(), [](const LoaderAnswer& a, const LoaderAnswer& b) {
     if (a.evaluation != b.evaluation) return b.evaluation;
@@ -221,7 +225,7 @@ Answer answer(const Job& job, const Offer& offer) {
     answer.verdict = main.verdict;
     answer.half_width = main.half_width;
   } else if (answer.steps.steps >= kFewestSteps) {
-    answer.verdict = judge(answer.steps.compute_ns, answer.steps.wait.split());
+    answer.verdict = judge(answer.steps.work_ns(), answer.steps.wait.split());
   }
   advise(answer, offer);
   return answer;

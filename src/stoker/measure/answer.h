@@ -31,6 +31,7 @@ struct LoaderAnswer {
   bool evaluation = false;
   LoaderFacts facts;
   std::optional<BatchFacts> batch;
+  Arithmetic arithmetic;
   Steps steps;  // without the first (it starts the workers) and an unfinished last one
   std::uint64_t all_steps = 0;
   std::int64_t first_batch_ns = 0;    // from iter() to the first batch
@@ -77,6 +78,9 @@ std::string_view stage_name(Bound bound) noexcept;      // "hand-off"
 std::string headline(const Answer& answer);             // "prep_bound (io_bound) 61.2 % (+-2.0), severe: ..."
 std::string step_line(const Steps& steps);              // "41.2 ms = compute 16.0 + wait 25.2 (fetch ...)"
 std::string settings_line(const LoaderAnswer& loader);  // "train_loader at train.py:41: num_workers=1, ..."
+// "NVIDIA H100: autocast bfloat16, TF32 off, float32_matmul_precision highest, batches channels_last"; empty: not
+// known.
+std::string arithmetic_line(const LoaderAnswer& loader);
 nlohmann::ordered_json to_json(const Answer& answer);
 std::string steps_csv(const Job& job);
 // The steps as a trace for Perfetto or chrome://tracing: a track per training process and per worker, the ready batches

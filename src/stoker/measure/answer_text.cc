@@ -48,7 +48,7 @@ ordered_json to_json(const Steps& steps) {
           {"running_s", static_cast<double>(steps.running_ns()) * 1e-9},
           {"step_ms", per_step_ms(steps.running_ns(), steps.steps)},
           {"compute", part(steps.compute_ns)},
-          {"h2d", nullptr},
+          {"h2d", steps.h2d_steps > 0 ? part(steps.h2d_ns) : ordered_json(nullptr)},
           {"wait", wait}};
 }
 
@@ -91,6 +91,14 @@ ordered_json to_json(const LoaderAnswer& loader) {
                      {"torch", loader.batch->torch},        {"float32_matmul_precision", loader.batch->precision},
                      {"tf32", or_null(loader.batch->tf32)}, {"device", or_null(loader.batch->device)}};
   }
+  const Arithmetic& arithmetic = loader.arithmetic;
+  json["autocast"] = {{"entered", arithmetic.autocast_dtype.empty() && !arithmetic.watched
+                                      ? ordered_json(nullptr)
+                                      : ordered_json(!arithmetic.autocast_dtype.empty())},
+                      {"dtype", or_null(arithmetic.autocast_dtype)},
+                      {"device", or_null(arithmetic.autocast_device)}};
+  json["channels_last_model"] =
+      arithmetic.channels_last || arithmetic.watched ? ordered_json(arithmetic.channels_last) : ordered_json(nullptr);
   json["verdict"] = loader.verdict ? to_json(*loader.verdict, loader.half_width) : ordered_json(nullptr);
   json["all_steps"] = loader.all_steps;
   json["first_batch_s"] = static_cast<double>(loader.first_batch_ns) * 1e-9;
@@ -149,9 +157,24 @@ std::string headline(const Answer& answer) {
 std::string step_line(const Steps& steps) {
   const WaitSplit split = steps.wait.split();
   const auto each = [&](std::int64_t ns) { return per_step_ms(ns, steps.steps); };
-  return fmt::format("{:.2f} ms = compute {:.2f} + wait {:.2f} (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
-                     each(steps.running_ns()), each(steps.compute_ns), each(split.total_ns()), each(split.fetch_ns),
-                     each(split.prep_ns), each(split.handoff_ns));
+  return fmt::format("{:.2f} ms = compute {:.2f}{} + wait {:.2f} (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
+                     each(steps.running_ns()), each(steps.compute_ns),
+                     steps.h2d_steps > 0 ? fmt::format(" + h2d {:.2f}", each(steps.h2d_ns)) : "",
+                     each(split.total_ns()), each(split.fetch_ns), each(split.prep_ns), each(split.handoff_ns));
+}
+
+std::string arithmetic_line(const LoaderAnswer& loader) {
+  if (!loader.batch) return "";
+  const BatchFacts& batch = *loader.batch;
+  const Arithmetic& arithmetic = loader.arithmetic;
+  std::string text = fmt::format("{}: autocast {}", batch.device.empty() ? "no device" : batch.device,
+                                 !arithmetic.autocast_dtype.empty()
+                                     ? fmt::format("{} ({})", arithmetic.autocast_dtype, arithmetic.autocast_device)
+                                     : std::string(arithmetic.watched ? "off" : "unknown"));
+  if (!batch.device.empty()) text += fmt::format(", TF32 {}", !batch.tf32 ? "unknown" : *batch.tf32 ? "on" : "off");
+  if (!batch.precision.empty()) text += fmt::format(", float32_matmul_precision {}", batch.precision);
+  return text + fmt::format(", batches {}channels_last{}", batch.channels_last ? "" : "not ",
+                            arithmetic.channels_last ? ", model channels_last" : "");
 }
 
 std::string settings_line(const LoaderAnswer& loader) {
@@ -190,7 +213,7 @@ ordered_json to_json(const Answer& answer) {
 std::string steps_csv(const Job& job) {
   std::string out =
       "rank,loader,role,epoch,batch,samples,asked_s,step_ms,compute_ms,fetch_ms,prep_ms,handoff_ms,start_ms,task_ms,"
-      "collate_ms,deliver_ms,unknown_ms,ready\n";
+      "collate_ms,deliver_ms,unknown_ms,ready,h2d_ms\n";
   std::int64_t origin = 0;
   for (const auto& [key, run] : job.loaders()) {
     if (!run.steps.empty() && (origin == 0 || run.steps.front().asked_ns < origin)) origin = run.steps.front().asked_ns;
@@ -200,13 +223,13 @@ std::string steps_csv(const Job& job) {
       const WaitSplit split = step.wait.split();
       const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-6; };
       out += fmt::format(
-          "{},{},{},{},{},{},{:.6f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{}\n",
+          "{},{},{},{},{},{},{:.6f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{}\n",
           run.rank, run.facts.name.empty() ? std::to_string(run.number) : run.facts.name,
           run.is_evaluation() ? "val" : "train", step.epoch, step.batch, step.samples,
           static_cast<double>(step.asked_ns - origin) * 1e-9, ms(step.compute_ns + step.wait.total_ns()),
           ms(step.compute_ns), ms(split.fetch_ns), ms(split.prep_ns), ms(split.handoff_ns), ms(step.wait.start_ns),
           ms(step.wait.task_ns), ms(step.wait.collate_ns), ms(step.wait.deliver_ns), ms(step.wait.unknown_ns),
-          step.ready);
+          step.ready, step.device_h2d_ns ? fmt::format("{:.4f}", ms(*step.device_h2d_ns)) : "");
     }
   }
   return out;

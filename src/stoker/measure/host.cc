@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::size_t kBusyKept = 6000;  // 10 minutes at 10 Hz
 constexpr std::size_t kGrowthPoints = 512;
+constexpr int kEarlyReadings = 4;        // of memory: 0.5, 1, 2 and 4 s apart
 constexpr std::size_t kFilesAtOnce = 4;  // processes whose open files are looked at in one sample
 
 // Programs, libraries and our own records are no data.
@@ -69,8 +70,9 @@ void HostSampler::sample(int child, const std::vector<int>& workers, std::int64_
     if (busy_.size() > kBusyKept) busy_.pop_front();
     ++readings_;
   }
-  if (now_ns - tree_ns_ >= kSecond || tree_ns_ == 0) {
+  if (now_ns - tree_ns_ >= kSecond || tree_ns_ == 0 || workers.size() > workers_seen_) {
     tree_ns_ = now_ns;
+    workers_seen_ = workers.size();
     alive_ = os::process_tree(child, root_);
     for (const int pid : alive_) processes_[pid];
   }
@@ -132,10 +134,18 @@ void HostSampler::sample_counters(std::int64_t now_ns) {
   if (const auto shm = os::space_of("/dev/shm")) shm_peak_ = std::max(shm_peak_, shm->used_bytes);
 }
 
-// The kernel walks page tables for this: at most every 5 s, and so seldom that it takes less than 0.1 % of a core.
+void HostSampler::loading_began() {
+  if (loading_) return;
+  loading_ = true;
+  early_left_ = kEarlyReadings;
+  memory_ns_ = 0;
+}
+
+// The kernel walks page tables for this: at most every 5 s, and so seldom that it takes less than 0.1 % of a core; but
+// for the first few readings, which may take 1 %.
 void HostSampler::sample_memory(std::int64_t now_ns) {
   const std::int64_t began = static_cast<std::int64_t>(os::thread_cpu_time().count());
-  std::uint64_t together = 0;
+  pss_ = worker_uss_ = workers_alive_ = 0;
   for (const int pid : alive_) {
     const auto shares = os::process_shares(pid, root_);
     if (!shares) continue;
@@ -144,13 +154,18 @@ void HostSampler::sample_memory(std::int64_t now_ns) {
     process.uss = shares->uss_bytes;
     process.pss_peak = std::max(process.pss_peak, process.pss);
     process.own.add(static_cast<double>(now_ns - started_ns_) * 1e-9, static_cast<double>(process.uss));
-    together += process.pss;
+    pss_ += process.pss;
+    if (process.is_worker) worker_uss_ += process.uss, ++workers_alive_;
     process.descriptors = std::max(process.descriptors, os::open_descriptors(pid, root_).value_or(0));
     descriptors_peak_ = std::max(descriptors_peak_, process.descriptors);
   }
-  pss_peak_ = std::max(pss_peak_, together);
+  pss_peak_ = std::max(pss_peak_, pss_);
   const std::int64_t cost = static_cast<std::int64_t>(os::thread_cpu_time().count()) - began;
   memory_ns_ = now_ns + std::max(5 * kSecond, 1000 * cost);
+  if (early_left_ == 0) return;
+  const std::int64_t soon = (kSecond / 2) << (kEarlyReadings - early_left_);
+  memory_ns_ = now_ns + std::max(soon, 100 * cost);
+  --early_left_;
 }
 
 // Data files are often open for a moment only: look often, at a few processes in turn.
@@ -182,7 +197,10 @@ HostFacts HostSampler::facts() const {
   facts.memory_available_bytes = os::available_memory(root_);
   if (facts.memory_available_bytes)
     facts.memory_available_bytes = std::min(*facts.memory_available_bytes, facts.memory_limit_bytes);
+  facts.pss_bytes = pss_;
   facts.pss_peak_bytes = pss_peak_;
+  facts.worker_uss_bytes = worker_uss_;
+  facts.workers = workers_alive_;
   std::uint64_t read = 0, chars = 0, written = 0;
   bool has_io = false;
   for (const auto& [pid, process] : processes_) {
@@ -216,6 +234,8 @@ HostFacts HostSampler::facts() const {
   });
   if (facts.processes.size() > 64) facts.processes.resize(64);
   if (has_io) {
+    facts.disk_read_bytes = read;
+    facts.cache_read_bytes = chars - std::min(chars, read);
     facts.disk_read_bytes_per_s = static_cast<double>(read) / seconds;
     facts.disk_write_bytes_per_s = static_cast<double>(written) / seconds;
     if (chars > 0)

@@ -46,7 +46,10 @@ struct HostFacts {
   std::string cores_limited_by;
   std::uint64_t memory_limit_bytes = 0;
   std::optional<std::uint64_t> memory_available_bytes;
-  std::uint64_t pss_peak_bytes = 0;  // of all processes of the job together
+  std::uint64_t pss_bytes = 0, pss_peak_bytes = 0;                 // of all processes of the job together; 0: not known
+  std::uint64_t worker_uss_bytes = 0;                              // what only the workers have, together
+  std::uint64_t workers = 0;                                       // that lived when their memory was read last
+  std::optional<std::uint64_t> disk_read_bytes, cache_read_bytes;  // so far
   std::optional<double> disk_read_bytes_per_s, disk_write_bytes_per_s, network_received_bytes_per_s,
       network_sent_bytes_per_s;
   std::optional<double> page_cache_share;  // of what was read: not from the disk; pipes count as cached
@@ -66,6 +69,10 @@ class HostSampler {
 
   // `child` is the job; `workers` those of its processes that load data.
   void sample(int child, const std::vector<int>& workers, std::int64_t now_ns);
+  // The job has begun to load: its memory is read now, and again soon, so that a job of seconds is seen too.
+  void loading_began();
+  // Reads memory now, whatever was read when: before an answer while the job still runs.
+  void sample_memory(std::int64_t now_ns);
   HostFacts facts() const;
 
  private:
@@ -81,7 +88,6 @@ class HostSampler {
     Growth own, anonymous;
   };
   void sample_counters(std::int64_t now_ns);
-  void sample_memory(std::int64_t now_ns);
   void sample_files(int child);
 
   bool attached_;
@@ -95,9 +101,12 @@ class HostSampler {
   std::deque<double> busy_;  // the last 10 minutes of the first accelerator
   std::vector<double> busy_sum_;
   std::vector<AcceleratorReading> last_readings_;
-  std::uint64_t readings_ = 0, pss_peak_ = 0, shm_base_ = 0, shm_peak_ = 0, descriptors_peak_ = 0;
+  std::uint64_t readings_ = 0, pss_ = 0, pss_peak_ = 0, worker_uss_ = 0, workers_alive_ = 0, shm_base_ = 0,
+                shm_peak_ = 0, descriptors_peak_ = 0;
   std::int64_t started_ns_ = 0, last_ns_ = 0, tree_ns_ = 0, counters_ns_ = 0, files_ns_ = 0, memory_ns_ = 0;
-  std::size_t turn_ = 0;
+  std::size_t turn_ = 0, workers_seen_ = 0;
+  bool loading_ = false;
+  int early_left_ = 0;  // readings of memory that come soon after one another
 };
 
 nlohmann::ordered_json to_json(const HostFacts& facts);

@@ -107,6 +107,19 @@ TEST(HostSampler, SumsTheJobsProcesses) {
       << host_line(facts);
 }
 
+TEST(HostSampler, SeesTheMemoryOfAJobOfTwoSeconds) {
+  Machine machine;
+  HostSampler sampler(false, machine.root.path(), kNoLibrary);
+  for (int tenth = 0; tenth < 20; ++tenth) {
+    machine.at(tenth);  // the worker's own memory grows by 2000 KiB with each reading
+    if (tenth == 10) sampler.loading_began();
+    sampler.sample(10, tenth < 10 ? std::vector<int>{} : std::vector<int>{11}, kSecond * 100 + kSecond / 10 * tenth);
+  }
+  EXPECT_EQ(sampler.facts().processes.at(0).uss_bytes, (1000u + 2000u * 15) * 1024);  // read at once, and 0.5 s later
+  sampler.sample_memory(kSecond * 102);
+  EXPECT_EQ(sampler.facts().processes.at(0).uss_bytes, (1000u + 2000u * 19) * 1024);
+}
+
 TEST(HostSampler, CountsOnlyWhatHappensAfterItWasAttached) {
   Machine machine;
   HostSampler sampler(true, machine.root.path(), kNoLibrary);

@@ -75,7 +75,8 @@ BatchFacts batch_facts(const json& line) {
   facts.precision = text(line, "float32_matmul_precision");
   if (const auto cuda = line.find("cuda"); cuda != line.end() && cuda->is_object()) {
     facts.device = text(*cuda, "name");
-    facts.tf32 = truth(*cuda, "tf32_matmul");
+    if (const auto tf32 = cuda->find("tf32_matmul"); tf32 != cuda->end() && tf32->is_boolean())
+      facts.tf32 = tf32->get<bool>();
   }
   return facts;
 }
@@ -131,6 +132,7 @@ void Steps::add(const Step& step) noexcept {
   ++steps;
   samples += step.samples;
   compute_ns += step.compute_ns;
+  if (step.h2d_ns) h2d_ns += *step.h2d_ns, ++h2d_steps;
   wait += step.wait;
 }
 
@@ -138,6 +140,8 @@ void Steps::add(const Steps& other) noexcept {
   steps += other.steps;
   samples += other.samples;
   compute_ns += other.compute_ns;
+  h2d_ns += other.h2d_ns;
+  h2d_steps += other.h2d_steps;
   wait += other.wait;
 }
 
@@ -253,6 +257,7 @@ void Job::add(int pid, std::string_view line_text) {
       step.wait.deliver_ns = wait - step.wait.fetch_ns - step.wait.prep_ns;
       step.samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")));
       if (step.first) step.wait.start_ns += iteration->made_ns - iteration->begun_ns;
+      step.settled = true;
     }
     run.steps.push_back(step);
     steps_ = std::max<std::uint64_t>(steps_, place + 1);
@@ -324,7 +329,9 @@ void Job::add(int pid, std::string_view line_text) {
       if (steps[i].epoch != iteration->epoch || steps[i].batch != static_cast<std::uint64_t>(whole(line, "b")))
         continue;
       steps[i].device_wait_ns = whole(line, "wait");
-      if (i > 0) steps[i - 1].device_work_ns = whole(line, "work");
+      if (i == 0) break;
+      steps[i - 1].device_work_ns = whole(line, "work");
+      if (line.contains("h2d")) steps[i - 1].device_h2d_ns = whole(line, "h2d");
       break;
     }
   } else if (kind == "slow") {
@@ -345,6 +352,13 @@ void Job::add(int pid, std::string_view line_text) {
     }
   } else if (kind == "process") {
     ranks_[pid] = static_cast<int>(whole(line, "rank", -1));
+  } else if (kind == "installed") {
+    arithmetic_[pid].watched = whole(line, "early") != 0;
+  } else if (kind == "autocast") {
+    arithmetic_[pid].autocast_device = text(line, "device");
+    arithmetic_[pid].autocast_dtype = text(line, "dtype");
+  } else if (kind == "channels_last") {
+    arithmetic_[pid].channels_last = true;
   }
 }
 
@@ -363,6 +377,7 @@ bool Job::settle_one(const Waiting& waiting, bool all) {
   }
   if (step->first) wait.start_ns += iteration->made_ns - iteration->begun_ns;
   step->wait += wait;  // the end of the epoch may have been added already
+  step->settled = true;
   for (const auto& [number, times] : iteration->batches) {
     if (number > waiting.batch && times.put_ns <= step->asked_ns) ++step->ready;
   }
@@ -383,6 +398,11 @@ void Job::settle(bool all) {
     run.steps.erase(run.steps.begin(), run.steps.begin() + static_cast<std::ptrdiff_t>(kListedSteps));
     run.folded_steps += kListedSteps;
   }
+}
+
+Arithmetic Job::arithmetic(int pid) const {
+  const auto found = arithmetic_.find(pid);
+  return found == arithmetic_.end() ? Arithmetic{} : found->second;
 }
 
 std::vector<int> Job::workers() const {

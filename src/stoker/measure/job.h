@@ -49,8 +49,10 @@ struct Step {
   std::uint64_t samples = 0;
   std::uint64_t ready = 0;  // finished batches that lay waiting when this one was asked for
   bool first = false;       // of its epoch
+  bool settled = false;     // the wait is split
   Waited wait;
-  std::optional<std::int64_t> device_wait_ns, device_work_ns;
+  // By the device's clock; h2d is part of the work. `h2d_ns`: where it was taken out of compute_ns.
+  std::optional<std::int64_t> device_wait_ns, device_work_ns, device_h2d_ns, h2d_ns;
   BatchTimes made;  // zeros: not known
 };
 
@@ -82,15 +84,25 @@ struct BatchFacts {
   std::optional<bool> tf32;
 };
 
+// The arithmetic of a process, as far as it was seen entering it.
+struct Arithmetic {
+  bool watched = false;                         // from the start: what was not seen did not happen
+  std::string autocast_device, autocast_dtype;  // "cuda", "bfloat16"; empty: not entered
+  bool channels_last = false;                   // a model was moved to that memory format
+};
+
 // Sums over steps.
 struct Steps {
   std::uint64_t steps = 0, samples = 0;
   std::int64_t compute_ns = 0;
+  std::int64_t h2d_ns = 0;      // copies to the device that nothing hid
+  std::uint64_t h2d_steps = 0;  // of how many steps they are known
   Waited wait;
 
   void add(const Step& step) noexcept;
   void add(const Steps& other) noexcept;
-  std::int64_t running_ns() const noexcept { return compute_ns + wait.total_ns(); }
+  std::int64_t running_ns() const noexcept { return work_ns() + wait.total_ns(); }
+  std::int64_t work_ns() const noexcept { return compute_ns + h2d_ns; }
 };
 
 // One DataLoader of one process.
@@ -127,6 +139,7 @@ class Job {
   std::uint64_t bad_lines() const noexcept { return bad_lines_; }
   std::uint64_t steps() const noexcept { return steps_; }  // of the loader that has most
   std::vector<int> workers() const;                        // process ids seen so far
+  Arithmetic arithmetic(int pid) const;
 
  private:
   struct Iteration {
@@ -169,6 +182,7 @@ class Job {
   std::map<std::uint64_t, std::vector<std::pair<int, int>>> of_seed_;
   std::map<int, Consumer> consumers_;
   std::map<int, int> ranks_;
+  std::map<int, Arithmetic> arithmetic_;
   struct Homeless {
     int pid, thread;
     std::int64_t batch;

@@ -322,6 +322,49 @@ TEST(Answer, UsesTheDevicesClockWhereThereIsOne) {
   EXPECT_NEAR(got.verdict->share, 5.0 / 31, 0.01);
 }
 
+TEST(Answer, TakesCopiesToTheDeviceOutOfCompute) {
+  Teller tell;
+  tell.loader(0, "train_loader");
+  tell.train(0, 0, 0, 40, 30, 0, 1);
+  EXPECT_EQ(to_json(answer(tell.job, machine(8)))["total"]["h2d"], nullptr);  // nobody told
+  for (int i = 0; i < 40; ++i)
+    tell.job.add(1, fmt::format(R"({{"k":"device","n":0,"b":{},"wait":{},"work":{},"h2d":{},"copies":2}})", i, 2 * kMs,
+                                26 * kMs, 6 * kMs));
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(8));
+  const auto total = to_json(got)["total"];
+  EXPECT_NEAR(total["compute"]["ms_per_step"].get<double>(), 20, 1e-6);
+  EXPECT_NEAR(total["h2d"]["ms_per_step"].get<double>(), 6, 1e-6);
+  EXPECT_NEAR(total["step_ms"].get<double>(), 28, 1e-6);
+  EXPECT_NE(step_line(got.steps).find("compute 20.00 + h2d 6.00 + wait 2.00"), std::string::npos);
+  EXPECT_EQ(got.advice.back().find("pin_memory=True at train.py:41"), 0u) << got.advice.back();
+}
+
+TEST(Answer, NamesTheArithmeticOfTheJob) {
+  Teller tell;
+  tell.job.add(1, R"({"k":"installed","early":1})");
+  tell.loader(0, "train_loader");
+  tell.iter(0, 0, 0, 0);
+  tell.job.add(1, R"({"k":"described","n":0,"float32_matmul_precision":"highest","channels_last":true,)"
+                  R"("cuda":{"name":"Fake 1","tf32_matmul":false}})");
+  for (int i = 0; i < 20; ++i) tell.next(0, i, 30 * i, 30 * i);
+  tell.end(0, 600, 600);
+  tell.job.settle(true);
+  Answer got = answer(tell.job, machine(8));
+  EXPECT_EQ(arithmetic_line(got.loaders.at(0)),
+            "Fake 1: autocast off, TF32 off, float32_matmul_precision highest, batches channels_last");
+  EXPECT_EQ(got.advice.back().find("torch.autocast, or"), 0u);
+
+  tell.job.add(1, R"({"k":"autocast","device":"cuda","dtype":"bfloat16"})");
+  tell.job.add(1, R"({"k":"channels_last"})");
+  got = answer(tell.job, machine(8));
+  EXPECT_EQ(
+      arithmetic_line(got.loaders.at(0)),
+      "Fake 1: autocast bfloat16 (cuda), TF32 off, float32_matmul_precision highest, batches channels_last, model "
+      "channels_last");
+  EXPECT_NE(got.advice.back().find("nothing in the loader"), std::string::npos);
+}
+
 TEST(Answer, WithoutALoaderSaysWhy) {
   Job job;
   EXPECT_EQ(headline(answer(job, {})), "no loader was seen");

@@ -1,57 +1,23 @@
 #include "stoker/measure/launch.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-
-#include "stoker/base/error.h"
 #include "stoker/measure/counters.h"
 #include "stoker/measure/hook.h"
 #include "stoker/measure/record_file.h"
 #include "stoker/os/child.h"
+#include "stoker/os/temporary_folder.h"
 
 namespace stoker::measure {
-namespace {
 
 using namespace std::chrono_literals;
 
-class RunFolder {
- public:
-  RunFolder() {
-    const char* base = std::getenv("TMPDIR");
-    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/stoker-measure-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) throw system_error(errno, "make a folder for records like", path_);
-  }
-  ~RunFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string python_path(const std::string& hook) {
-  const char* before = std::getenv("PYTHONPATH");
-  return before != nullptr && *before != '\0' ? hook + ":" + before : hook;
-}
-
-}  // namespace
-
 Launched launch(const LaunchOptions& options, Job& job) {
-  const RunFolder folder;
-  const std::string hook = folder.path() + "/hook", records = folder.path() + "/records";
-  std::filesystem::create_directories(hook);
-  std::filesystem::create_directories(records);
-  write_hook(hook);
+  const os::TemporaryFolder folder("stoker-measure-");
+  const std::map<std::string, std::string> environment = install_hook(folder.path(), options.environment);
 
   os::SignalGate gate;
   const std::int64_t started = now_ns();
-  os::Child child(options.command, {{"STOKER_MEASURE_DIR", records}, {"PYTHONPATH", python_path(hook)}});
-  RecordFolder lines(records, true);
+  os::Child child(options.command, environment);
+  RecordFolder lines(environment.at("STOKER_MEASURE_DIR"), true);
   const auto collect = [&](bool all) {
     lines.poll([&](int pid, std::string_view line) { job.add(pid, line); });
     job.settle(all);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,10 @@ namespace stoker::measure {
 
 struct LaunchOptions {
   std::vector<std::string> command;
-  std::uint64_t steps = 0;                     // call `after_steps` once so many were seen; 0: never
-  bool stop = false;                           // then end the job: SIGTERM, after 10 s SIGKILL
-  std::chrono::milliseconds patience{60'000};  // without a loader until `no_loader` is called
+  std::map<std::string, std::string> environment;  // beyond our own
+  std::uint64_t steps = 0;                         // call `after_steps` once so many were seen; 0: never
+  bool stop = false;                               // then end the job: SIGTERM, after 10 s SIGKILL
+  std::chrono::milliseconds patience{60'000};      // without a loader until `no_loader` is called
   std::function<void()> after_steps;
   std::function<void()> no_loader;
   std::function<void(int pid)> tick;  // about ten times a second, with the job's process

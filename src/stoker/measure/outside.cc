@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kLogTail = 256 * kKiB;
 constexpr std::size_t kTroubleKept = 5;
-constexpr double kBusy = 0.8, kCrowded = 0.2, kDiskWait = 0.2;
+constexpr double kBusy = 0.8, kHalf = 0.5, kCrowded = 0.2, kDiskWait = 0.2;
 
 // What memory that ran out and workers that died leave in a log.
 constexpr const char* kTrouble[] = {"out of memory",
@@ -137,6 +137,17 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
   } else if (device_full) {
     answer.headline = "compute_bound, most likely: the accelerator is busy and the workers rest";
     answer.why.push_back(spent);
+  } else if (busy >= kHalf) {
+    answer.headline = fmt::format(
+        "no clear limit: the workers are at work {} of the time, near what they can do; where samples or steps vary, "
+        "the "
+        "step waits now and then",
+        percent(busy));
+    answer.why.push_back(spent);
+    if (static_cast<double>(answer.workers) < facts.cores)
+      answer.advice.push_back(
+          fmt::format("one worker more (num_workers={}) would show whether they are the limit: steps get shorter then",
+                      answer.workers + 1));
   } else {
     answer.headline =
         "the workers rest most of the time: the step is the limit, or they wait for a network; from outside these look "

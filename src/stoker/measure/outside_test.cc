@@ -44,6 +44,16 @@ TEST(Outside, SaysWhatItCannotTell) {
             std::string::npos);
 }
 
+TEST(Outside, WorkersThatWorkMoreThanHalfOfTheTimeDoNotRest) {
+  for (const double cpu : {0.55, 0.75}) {
+    const OutsideAnswer answer = outside_answer(job(4, cpu), std::nullopt);
+    EXPECT_EQ(answer.headline.find("no clear limit: the workers are at work"), 0u) << answer.headline;
+    EXPECT_EQ(answer.advice.at(0).find("one worker more (num_workers=5)"), 0u);
+  }
+  EXPECT_TRUE(outside_answer(job(12, 0.6), std::nullopt).advice.empty());  // no core is left
+  EXPECT_EQ(outside_answer(job(4, 0.45), std::nullopt).headline.find("the workers rest most of the time"), 0u);
+}
+
 TEST(Outside, WorkersWithoutTorchsNameAreTheChildrenNamedAsTheJob) {
   HostFacts facts = job(2, 0.5);
   for (ProcessFacts& process : facts.processes) process.name = "python";

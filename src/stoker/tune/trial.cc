@@ -78,16 +78,7 @@ class Watch {
         oom_kills_(oom_kills()),
         records_(options.folder + "/records", true) {
     environment_ = options.environment;
-    if (uses_hook()) {
-      const std::string hook = options_.folder + "/hook", records = options_.folder + "/records";
-      os::make_folders(hook);
-      os::make_folders(records);
-      measure::write_hook(hook);
-      const auto own = environment_.find("PYTHONPATH");
-      const char* const before = own != environment_.end() ? own->second.c_str() : std::getenv("PYTHONPATH");
-      environment_["PYTHONPATH"] = before != nullptr && *before != '\0' ? hook + ":" + before : hook;
-      environment_["STOKER_MEASURE_DIR"] = records;
-    }
+    if (uses_hook()) environment_ = measure::install_hook(options_.folder, environment_);
   }
 
   TrialResult run() {

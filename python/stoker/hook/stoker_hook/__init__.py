@@ -11,15 +11,16 @@ __all__ = ["install", "watch_for_torch"]
 TARGET = "torch.utils.data.dataloader"
 
 
-def install(folders, module=None):
+def install(folders, module=None, early=False):
     """Times the DataLoaders of `module` (torch.utils.data.dataloader) from now on; records go to files in each folder.
+    `early`: torch is still being imported, nobody has got hold of its methods yet.
     Returns the recorder in use, which is an older one where the hook was there already."""
     from . import loaders, recorder
 
     writer = None
     for folder in folders:
         writer = recorder.Recorder(folder, writer)
-    return loaders.install(module or sys.modules[TARGET], writer or recorder.Recorder(None))
+    return loaders.install(module or sys.modules[TARGET], writer or recorder.Recorder(None), early)
 
 
 def watch_for_torch(folders):
@@ -57,7 +58,7 @@ class _Watcher:
         def exec_module(module):
             original(module)
             try:
-                install(self._folders, module)
+                install(self._folders, module, bool(getattr(module.torch.__spec__, "_initializing", False)))
             except BaseException:
                 pass
 

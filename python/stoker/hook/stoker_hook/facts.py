@@ -62,13 +62,28 @@ def batch_line(number, data, torch):
     seen = {"bytes": 0, "tensors": 0, "objects": 0, "channels_last": False, "shared": False, "pinned": False}
     _walk(data, torch, seen, [2000])
     line = {"k": "described", "n": number, "torch": str(torch.__version__), "threads": torch.get_num_threads(),
-            "float32_matmul_precision": torch.get_float32_matmul_precision(), "cuda": None}
+            "float32_matmul_precision": _told(torch.get_float32_matmul_precision), "cuda": None}
     line.update(seen)
     if torch.cuda.is_initialized():
         line["cuda"] = {"name": torch.cuda.get_device_name(), "count": torch.cuda.device_count(), "hip": bool(torch.version.hip),
-                        "tf32_matmul": bool(torch.backends.cuda.matmul.allow_tf32), "tf32_cudnn": bool(torch.backends.cudnn.allow_tf32),
-                        "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
+                        "tf32_matmul": _tf32(torch.backends.cuda.matmul), "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
     return json.dumps(line)
+
+
+def _told(ask):
+    """torch 2.9 and later refuse to answer by the old names where the job used the new ones."""
+    try:
+        return ask()
+    except Exception:
+        return None
+
+
+def _tf32(matmul):
+    new = _told(lambda: matmul.fp32_precision)
+    if new is not None and new != "none":
+        return new == "tf32"
+    old = _told(lambda: matmul.allow_tf32)
+    return None if old is None else bool(old)
 
 
 def _walk(data, torch, seen, left):

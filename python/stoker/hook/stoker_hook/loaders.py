@@ -15,6 +15,8 @@ import threading
 import weakref
 
 from . import clocks, facts, places
+from .arithmetic import Arithmetic
+from .copies import Copies, built_for_device, has_device
 from .device import DeviceClock
 from .lane import Lane
 from .quiet import quiet
@@ -22,11 +24,11 @@ from .quiet import quiet
 SENT_LATE_NS = 1000000  # a batch whose pickling and sending took longer gets a record of its own
 
 
-def install(module, recorder):
+def install(module, recorder, early=False):
     hook = getattr(module, "_stoker_hook", None)
     if hook is None:
         module._stoker_hook = hook = Hook(module, recorder)
-        hook.install()
+        hook.install(early)
     return hook.recorder
 
 
@@ -40,12 +42,18 @@ class Hook:
         self._numbers = itertools.count()
         self._iterations = itertools.count()
         self._local = threading.local()
+        self._copies = Copies(module.torch)
+        self._arithmetic = Arithmetic(module.torch, recorder)
         while recorder is not None:
             recorder.hello = facts.process_line
             recorder = recorder.also
 
-    def install(self):
+    def install(self, early):
         module = self._module
+        if early:
+            self._arithmetic.watch()
+            if has_device(module.torch):
+                self._copies.install()
         utils = module._utils
         self._replace_iter(module.DataLoader)
         self._replace_check(module.DataLoader)
@@ -55,12 +63,13 @@ class Hook:
         self._replace_worker_loop(utils.worker)
         self._replace_pin(utils.pin_memory)
         atexit.register(self.recorder.close)
-        self.recorder.write('{"k":"installed"}')
+        self.recorder.write('{"k":"installed","early":%d}' % early)
 
     def forget(self):
         """Loaders are described anew when they are iterated next: for a recorder that was added since."""
         self._loaders.clear()
         self._last_made.clear()
+        self._arithmetic.say_again()
 
     # ---- the training thread
 
@@ -132,7 +141,8 @@ class Hook:
     def _replace_next(self, cls):
         original = cls._next_data
         torch = self._module.torch
-        device = DeviceClock(torch, self.recorder)
+        # Asked once: a clock that has nothing to look at costs every step a little.
+        device = DeviceClock(torch, self.recorder, self._copies) if built_for_device(torch) else None
         get_data = getattr(cls, "_get_data", None)
 
         @functools.wraps(original)
@@ -141,7 +151,8 @@ class Hook:
             if state is None or state.inside:
                 return original(iterator)
             state.inside = True
-            device.before(state)
+            if device is not None:
+                device.before(state)
             started = clocks.wall()
             try:
                 data = original(iterator)
@@ -152,7 +163,8 @@ class Hook:
                 state.inside = False
             ended = clocks.wall()
             self._note_next(iterator, state, started, ended, torch)
-            device.after(state)
+            if device is not None:
+                device.after(state)
             if state.described is False:
                 state.described = True
                 self._describe(state, data)

@@ -33,12 +33,11 @@ class _Mapping:
         if self._address in (None, ctypes.c_void_p(-1).value):
             self._address = None
             raise OSError(ctypes.get_errno(), "mmap")
-
-    def write(self, offset, data):
-        ctypes.memmove(self._address + offset, data, len(data))
+        self.view = memoryview((ctypes.c_char * size).from_address(self._address)).cast("B")
 
     def close(self):
         address, self._address = self._address, None
+        self.view = None
         if address is not None:
             self._c.munmap(address, self._size)
 
@@ -83,7 +82,7 @@ class Recorder:
                 if end >= self._size:  # one zero byte stays
                     self._make_room(len(data))
                     end = self._used + len(data)
-                self._map.write(self._used, data)
+                self._map.view[self._used:end] = data
                 self._used = end
         except BaseException:
             self.off = True
