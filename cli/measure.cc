@@ -13,11 +13,16 @@
 #include "stoker/measure/counters.h"
 #include "stoker/measure/host.h"
 #include "stoker/measure/launch.h"
+#include "stoker/measure/live.h"
+#include "stoker/measure/metrics.h"
 #include "stoker/measure/outside.h"
 #include "stoker/os/process.h"
 
 #include "files.h"
 #include "interrupt.h"
+#include "load_options.h"
+#include "measure_deep.h"
+#include "panel.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -56,11 +61,9 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
     }
   }
   row("host", measure::host_line(finding.host));
-  if (answer.main && answer.loaders[*answer.main].batch && !answer.loaders[*answer.main].batch->device.empty()) {
-    const measure::BatchFacts& batch = *answer.loaders[*answer.main].batch;
-    row("device",
-        fmt::format("{}: TF32 {}, float32_matmul_precision {}, batches {}channels_last", batch.device,
-                    batch.tf32.value_or(false) ? "on" : "off", batch.precision, batch.channels_last ? "" : "not "));
+  if (answer.main) {
+    const std::string arithmetic = measure::arithmetic_line(answer.loaders[*answer.main]);
+    if (!arithmetic.empty()) row("device", arithmetic);
   }
   for (const std::string& why : answer.why) row("why", why);
   for (const std::string& advice : answer.advice) row("try", advice);
@@ -88,6 +91,77 @@ std::string so_far(const Answer& answer) {
   return fmt::format("stoker: step {}: {}; {}; ready {:.1f}\n", format_count(main.all_steps), measure::headline(answer),
                      measure::step_line(answer.steps), main.ready_mean);
 }
+
+std::string verdict_so_far(const measure::Steps& steps) {
+  if (steps.steps < 3) return "too few steps for a verdict";
+  measure::Answer answer;
+  answer.loaders.emplace_back();
+  answer.verdict = measure::judge(steps.work_ns(), steps.wait.split());
+  return measure::headline(answer);
+}
+
+// What is shown while the job runs: a panel on a terminal, lines elsewhere, figures on a port.
+class Show {
+ public:
+  Show(const Arguments& arguments, const Face& face) : panel_(face), began_ns_(measure::now_ns()) {
+    if (arguments.has("--metrics-port")) {
+      const std::uint64_t port = arguments.count("--metrics-port");
+      if (port > 65535)
+        throw Error(ErrorKind::usage, fmt::format("`--metrics-port` is 0 up to 65535, not {}", port),
+                    "0 takes any port that is free, and says which");
+      server_.emplace(static_cast<std::uint16_t>(port));
+      say(fmt::format("stoker: figures at http://127.0.0.1:{}/metrics\n", server_->port()));
+    }
+    if (arguments.has("--every")) {
+      every_ns_ = std::max<std::int64_t>(kSecond, arguments.duration("--every").count());
+    } else if (face.bars) {
+      has_panel_ = true;
+    } else if (!face.json && !arguments.has("--quiet")) {
+      every_ns_ = 5 * 60 * kSecond;
+    }
+    next_line_ns_ = began_ns_ + every_ns_;
+  }
+
+  // About ten times a second.
+  void update(const measure::Job& job, const measure::HostSampler& host) {
+    const std::int64_t now = measure::now_ns();
+    if (every_ns_ > 0 && now >= next_line_ns_) {
+      next_line_ns_ = now + every_ns_;
+      say(so_far(measure::answer(job, measure::offer_of(host.facts()))));
+    }
+    if ((!has_panel_ && !server_) || now - updated_ns_ < kSecond / 2) return;
+    updated_ns_ = now;
+    live_.update(job, now);
+    const measure::HostFacts facts = host.facts();
+    if (server_)
+      server_->publish(metrics_text(live_, facts, measure::MetricsFormat::openmetrics),
+                       metrics_text(live_, facts, measure::MetricsFormat::text));
+    if (!has_panel_) return;
+    panel_.draw({.seconds = static_cast<double>(now - began_ns_) * 1e-9,
+                 .steps = live_.training().steps,
+                 .recent = live_.recent(),
+                 .ready = live_.ready(),
+                 .queue = live_.queue(),
+                 .workers = facts.workers,
+                 .worker_bytes = facts.worker_uss_bytes,
+                 .job_bytes = facts.pss_bytes,
+                 .verdict = verdict_so_far(live_.training())});
+  }
+
+  void clear() { panel_.close(); }  // something else is to be printed
+  void answered() {                 // the job goes on, and so do lines and figures
+    panel_.close();
+    has_panel_ = false;
+  }
+
+ private:
+  static constexpr std::int64_t kSecond = 1'000'000'000;
+  Panel panel_;
+  measure::Live live_;
+  std::optional<measure::MetricsServer> server_;
+  bool has_panel_ = false;
+  std::int64_t began_ns_, every_ns_ = 0, next_line_ns_ = 0, updated_ns_ = 0;
+};
 
 class Output {
  public:
@@ -142,6 +216,7 @@ int watch(const Arguments& arguments, const Face& face) {
   const std::string log_file = arguments.text("--log");
   if (!log_file.empty()) log = measure::read_log(log_file);
   measure::HostSampler host(true);
+  host.loading_began();
   const std::int64_t started = measure::now_ns(), wanted = arguments.duration("--time").count();
   Bar bar(face, "watching", static_cast<std::uint64_t>(wanted / 1'000'000'000));
   while (!interrupted() && os::process_counters(pid) && measure::now_ns() - started < wanted) {
@@ -150,6 +225,7 @@ int watch(const Arguments& arguments, const Face& face) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   bar.clear();
+  host.sample_memory(measure::now_ns());
   measure::HostFacts facts = host.facts();
   measure::mark_workers(facts, pid);
   if (!log_file.empty()) log = measure::read_log(log_file);  // what it says by now
@@ -186,7 +262,13 @@ int watch(const Arguments& arguments, const Face& face) {
 }
 
 int run_measure(const Arguments& arguments) {
-  const Face face = make_face(arguments, arguments.text("--color"));
+  const Face face = make_face(arguments, terminal_color(arguments));
+  if (arguments.has("--deep")) {
+    if (arguments.has("--pid"))
+      throw Error(ErrorKind::usage, "`--deep` and `--pid` exclude each other",
+                  "a job that runs already cannot be taken apart");
+    return measure_deep(arguments, face);
+  }
   if (arguments.has("--pid")) return watch(arguments, face);
   measure::LaunchOptions options;
   options.command = arguments.operands();
@@ -207,29 +289,29 @@ int run_measure(const Arguments& arguments) {
     return finding;
   };
   bool said = false;
-  const std::int64_t every =
-      arguments.has("--every") ? std::max<std::int64_t>(1'000'000'000, arguments.duration("--every").count()) : 0;
-  std::int64_t next_line = measure::now_ns() + every;
+  Show show(arguments, face);
   options.tick = [&](int child) {
-    const std::int64_t now = measure::now_ns();
-    host.sample(child, job.workers(), now);
-    if (every == 0 || now < next_line) return;
-    next_line = now + every;
-    say(so_far(measure::answer(job, measure::offer_of(host.facts()))));
+    if (!job.loaders().empty()) host.loading_began();
+    host.sample(child, job.workers(), measure::now_ns());
+    show.update(job, host);
   };
   const std::int64_t began = measure::now_ns();
   options.after_steps = [&] {
     said = true;
+    show.answered();
+    host.sample_memory(measure::now_ns());
     measure::Launched so_far;
     so_far.stopped = options.stop;
     so_far.seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
     output.give(find(so_far), job);
   };
   options.no_loader = [&] {
+    show.clear();
     say(fmt::format("note: no loader was seen in {}; {}\n", format_duration(options.patience),
                     find({}).answer.why.front()));
   };
   const measure::Launched launched = measure::launch(options, job);
+  show.clear();
   if (said) return launched.code;
   Finding finding = find(launched);
   std::vector<std::string>& notes = finding.answer.notes;
@@ -248,13 +330,26 @@ int run_measure(const Arguments& arguments) {
   return launched.code;
 }
 
+// For --deep: as in `stoker load`, and out of the short help.
+std::vector<Section> with_loader_flags(std::vector<Section> sections) {
+  Section trouble{"our loader with --deep: trouble", trouble_flags()};
+  for (Section section : {batch_flags(), sample_flags(), resource_flags(), trouble}) {
+    if (!section.title.starts_with("our loader")) section.title = "our loader with --deep: " + section.title;
+    for (Flag& flag : section.flags) flag.brief = false;
+    sections.push_back(std::move(section));
+  }
+  sections.push_back(common_flags(true));
+  return sections;
+}
+
 std::string more_help() {
   return "The job runs as it is: same output, same exit code, signals are passed on. Timing is\n"
          "put in through PYTHONPATH and covers every torch.utils.data.DataLoader. The answer\n"
          "goes to stderr, since stdout is the job's; --json goes to stdout after it.\n"
          "Waiting for a batch is split by what its worker was doing: fetch (its samples waited\n"
          "for bytes), prep (they computed, or had no core), hand-off (collating, pickling,\n"
-         "sending, pinning, starting workers). docs/measure.md has the rest.\n";
+         "sending, pinning, starting workers). docs/measure.md has the rest.\n\n" +
+         loader_help();
 }
 
 }  // namespace
@@ -269,22 +364,42 @@ const Verb& measure_verb() {
        {"stoker measure --steps 200 --stop -- python train.py", "200 steps are enough: end the job then"},
        {"stoker measure --out runs/monday -- torchrun --nproc-per-node 8 train.py", "every rank; the slowest is named"},
        {"stoker measure --json -- python train.py --epochs 1", "one JSON object after the job's own output"},
-       {"stoker measure --pid 4711 --log train.log", "a job that is days into its run"}},
-      {{"how long",
-        {{"--steps", "N", "", "answer after N steps; the job goes on", true},
-         {"--stop", "", "", "with --steps: end the job then", true},
-         {"--every", "TIME", "", "say where the time went so far, a line on stderr every TIME"},
-         {"--patience", "TIME", "60s", "say so when no loader was seen for so long"}}},
-       {"a job that runs already",
-        {{"--pid", "PID", "", "look at it from outside, without stopping it: no command then", true},
-         {"--time", "TIME", "30s", "for how long; Ctrl-C ends it earlier"},
-         {"--log", "FILE", "", "its log, for the time per step and lines about memory that ran out"}}},
-       {"results",
-        {{"--out", "DIR", "", "write measure.json and steps.csv there", true},
-         {"--trace", "FILE", "",
-          "write the steps and what the workers did as a trace for Perfetto; x.json, or x.json.gz"},
-         {"--force", "", "", "let --out and --trace overwrite"}}},
-       common_flags()},
+       {"stoker measure --pid 4711 --log train.log", "a job that is days into its run"},
+       {"stoker measure --deep data/train --batch-size 64 --transform rrc:224 --step-ms 20",
+        "our loader and an emulated step, in parts and together"},
+       {"stoker measure --deep train:make --knob num_workers=4", "the same of `def make(knobs)` in train.py"}},
+      with_loader_flags(
+          {{"how long",
+            {{"--steps", "N", "", "answer after N steps; the job goes on", true},
+             {"--stop", "", "", "with --steps: end the job then", true},
+             {"--every", "TIME", "5m, on a terminal a panel instead",
+              "say where the time went so far, a line on stderr every TIME; --quiet says nothing"},
+             {"--patience", "TIME", "60s", "say so when no loader was seen for so long"}}},
+           {"a job that runs already",
+            {{"--pid", "PID", "", "look at it from outside, without stopping it: no command then", true},
+             {"--time", "TIME", "30s", "for how long; Ctrl-C ends it earlier"},
+             {"--log", "FILE", "", "its log, for the time per step and lines about memory that ran out"}}},
+           {"for monitoring",
+            {{"--metrics-port", "PORT", "",
+              "while the job runs, serve its figures to Prometheus at http://127.0.0.1:PORT/metrics; 0: any free port",
+              true}}},
+           {"results",
+            {{"--out", "DIR", "", "write measure.json and steps.csv there", true},
+             {"--trace", "FILE", "",
+              "write the steps and what the workers did as a trace for Perfetto; x.json, or x.json.gz"},
+             {"--force", "", "", "let --out and --trace overwrite"}}},
+           {"in parts, to check the ledger",
+            {{"--deep", "WHAT", "",
+              "run the step alone, the loader alone (warm, cold) and both: of our loader on an ADDRESS, or of a Python "
+              "module:function that takes a dict of knobs and returns (loader, step)",
+              true},
+             {"--knob", "NAME=VALUE", "", "of module:function; again for each"},
+             {"--data", "PATH", "",
+              "of module:function: files or folders to drop from the page cache for the cold run"},
+             {"--python", "PROGRAM", "python3", "of module:function: the Python that runs it"},
+             {"--step-ms", "MS", "0", "of an ADDRESS: emulated step of the accelerator"},
+             {"--workload", "NAME", "",
+              "of an ADDRESS: emulated accelerator, such as resnet50-h100; the list is below"}}}}),
       more_help,
       run_measure,
       true};

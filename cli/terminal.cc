@@ -49,6 +49,16 @@ Terminal look_at(int fd, const std::string& color) {
 
 }  // namespace
 
+TerminalSize size_of_terminal() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return {.rows = size.ws_row, .columns = size.ws_col};
+}
+
+bool owns_terminal() {
+  return tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
 Face make_face(const Arguments& arguments, const std::string& color) {
   if (color != "auto" && color != "always" && color != "never") {
     throw Error(ErrorKind::usage, fmt::format("`--color` takes auto, always or never, not `{}`", color));

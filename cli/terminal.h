@@ -27,6 +27,13 @@ struct Terminal {
   std::string gauge(double share, int cells) const;
 };
 
+struct TerminalSize {
+  int rows = 0, columns = 0;  // 0: not known
+  bool operator==(const TerminalSize&) const = default;
+};
+TerminalSize size_of_terminal();  // of stderr, as it is now
+bool owns_terminal();             // this program runs in the foreground of stderr's terminal
+
 // How this run speaks: from --json, --quiet, --color and the environment.
 struct Face {
   Terminal out, err;

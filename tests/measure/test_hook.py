@@ -270,7 +270,8 @@ print(torch.autocast.__enter__ is enter, torch.nn.Module.to is to, torch.nn.Modu
 
 def test_autocast_and_channels_last_are_noted_once_and_their_methods_put_back(environment, tmp_path):
     pytest.importorskip("torch")
-    done = python(ARITHMETIC, environment, records=tmp_path)
+    (tmp_path / "train.py").write_text(ARITHMETIC)  # TorchScript reads the source
+    done = python("import runpy; runpy.run_path('train.py')", environment, records=tmp_path, cwd=tmp_path)
     assert done.stdout == "torch.bfloat16 torch.bfloat16\nFalse False Module.to\n", done.stderr
     assert [line for line in lines(tmp_path) if line["k"] in ("autocast", "channels_last")] == [
         {"k": "channels_last"}, {"k": "autocast", "device": "cpu", "dtype": "bfloat16"}]

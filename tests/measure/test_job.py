@@ -111,6 +111,22 @@ for epoch in range(2):
     assert len(ends["s"]) == 20 and all(start <= end for start, end in zip(ends["s"], ends["f"]))
 
 
+def test_a_short_jobs_memory_and_arithmetic_are_known(script):
+    answer = script(LOOP + """
+model = torch.nn.Linear(4, 2)
+for batch, index in DataLoader(Samples(), batch_size=2, num_workers=1):
+    with torch.autocast("cpu", torch.bfloat16): model(batch)
+    time.sleep(0.05)
+""")
+    workers = [process for process in answer["host"]["processes"] if process["role"] == "worker"]
+    assert len(workers) == 1 and workers[0]["uss_bytes"] > 1e6 and workers[0]["pss_bytes"] > 1e6, answer["host"]
+    assert answer["host"]["memory"]["pss_peak_bytes"] > workers[0]["pss_bytes"]
+    loader = answer["loaders"][0]
+    assert loader["autocast"] == {"entered": True, "dtype": "bfloat16", "device": "cpu"} and loader["channels_last_model"] is False
+    assert "autocast bfloat16 (cpu), float32_matmul_precision highest, batches not channels_last" in re.sub(r"\s+", " ", answer["stderr"])
+    assert answer["total"]["h2d"] is None  # there is no device
+
+
 def test_a_job_without_a_loader_is_told_so(script):
     answer = script("import time; time.sleep(1.5); print('hello')", flags=["--patience", "500ms"])
     assert "note: no loader was seen in 500 ms; no Python with torch was seen" in answer["stderr"]

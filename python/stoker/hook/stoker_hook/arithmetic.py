@@ -4,6 +4,7 @@
 back. TF32 and the memory format of batches stand in the line that describes a batch (facts.py).
 """
 
+import functools
 import json
 import sys
 
@@ -19,6 +20,11 @@ class Arithmetic:
     @quiet
     def watch(self):
         self._watch(sys.modules["torch.amp.autocast_mode"].autocast, "__enter__", self._enters)
+        # Module is not there yet: it is when torch goes on to import its first subclasses.
+        sys.meta_path.insert(0, _Imported("torch.nn.modules.linear", self._watch_models))
+
+    @quiet
+    def _watch_models(self):
         self._watch(sys.modules["torch.nn.modules.module"].Module, "to", self._moves)
 
     def say_again(self):
@@ -29,13 +35,12 @@ class Arithmetic:
     def _watch(self, cls, name, look):
         original = getattr(cls, name)
 
+        @functools.wraps(original)  # TorchScript compiles what `__wrapped__` points to
         def watched(this, *arguments, **options):
             if look(this, options) and cls.__dict__.get(name) is watched:
                 setattr(cls, name, original)
             return original(this, *arguments, **options)
 
-        for word in ("__name__", "__qualname__", "__doc__"):
-            setattr(watched, word, getattr(original, word))
         setattr(cls, name, watched)
 
     @quiet
@@ -55,3 +60,17 @@ class Arithmetic:
     def _say(self, line):
         self._said.append(json.dumps(line))
         self._recorder.write(self._said[-1])
+
+
+class _Imported:
+    """A finder that finds nothing: it calls `then` once, when somebody begins to import `name`."""
+
+    def __init__(self, name, then):
+        self._name = name
+        self._then = then
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self._name and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._then()
+        return None
