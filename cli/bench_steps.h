@@ -21,7 +21,8 @@ struct Ledger {
   double compute_s = 0;            // of the emulated accelerator
   double cpu_s = 0;                // CPU time of the process
   double sample_bytes = 0, decoded_bytes = 0;
-  double fetch_share = 0;  // of the running time: the consumer waited for bytes
+  double usable_cores = 0;  // used by this process, or idle; the rest other programs had. 0: not known
+  double fetch_share = 0;   // of the running time: the consumer waited for bytes
   int num_workers = 0, io_threads = 0;
 };
 

@@ -16,6 +16,7 @@
 namespace stoker::cli {
 namespace {
 
+constexpr double kLongestFill = 120;    // seconds
 constexpr double kMostPackBytes = 2e9;  // a pack for trying is not made of more than that
 
 // A folder that is gone at the end.
@@ -67,6 +68,10 @@ std::string why_not(const plan::WhatIf& what, const PlanRun& input) {
   if (what.name == "pack raw") return "it holds what the transforms make of a sample: pack that, and measure it";
   if (what.needs_pack && input.setting.dataset_bytes > kMostPackBytes)
     return "the data is too large to be packed for a try";
+  if (what.name == "storage=ram" && input.stages &&
+      input.setting.dataset_samples > kLongestFill * plan::predict(*input.stages).per_s) {
+    return "filling the memory takes too long for a try";
+  }
   if (what.needs_pack || !what.flags.empty() || what.name == "faster decode") return "";
   return "it cannot be run on one machine by flags alone";
 }
@@ -107,7 +112,8 @@ std::vector<std::string> load_command(const PlanRun& run, const std::string& add
   for (std::size_t i = 0; i + 1 < run.flags.size(); i += 2) add(run.flags[i], run.flags[i + 1]);
   if (run.shuffle && !run.current.contains("shuffle")) command.emplace_back("--shuffle");
   command.insert(command.end(), more.begin(), more.end());
-  command.insert(command.end(), {"--bench-steps", std::to_string(bench_steps), "--warmup-steps", "8"});
+  command.insert(command.end(), {"--bench-steps", std::to_string(bench_steps)});
+  add("--warmup-steps", "8");
   return command;
 }
 
@@ -137,6 +143,10 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
       if (options.begun) options.begun(one.what.name);
       std::string address = planned.input.address;
       std::vector<std::string> flags = one.what.flags;
+      if (one.what.name == "storage=ram") {  // the first epoch fills the memory
+        const double epoch = planned.input.setting.dataset_samples / planned.input.stages->batch_size;
+        flags.insert(flags.end(), {"--warmup-steps", fmt::format("{:.0f}", std::ceil(epoch) + 2)});
+      }
       if (one.what.name == "faster decode") flags = {"--decode", "fast"};
       if (one.what.needs_pack) {
         if (!packs.contains(one.what.name)) {

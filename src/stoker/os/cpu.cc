@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -121,6 +122,15 @@ Cores effective_cores(const std::string& root) {
     }
   }
   return cores;
+}
+
+std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root) {
+  std::istringstream line(read_small_file(under(root, "proc/stat")).value_or(""));
+  std::string name;
+  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
+  if (!(line >> name >> user >> nice >> system >> idle >> waiting) || name != "cpu") return std::nullopt;
+  const double ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(idle + waiting) / ticks * 1e9));
 }
 
 std::chrono::nanoseconds process_cpu_time() noexcept {

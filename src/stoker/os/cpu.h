@@ -1,21 +1,27 @@
-// How many cores this process may really use, and who limits it: the affinity mask, the cpuset, or a cgroup quota (v1, v2).
+// How many cores this process may really use, and who limits it: the affinity mask, the cpuset, or a cgroup quota (v1,
+// v2).
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace stoker::os {
 
 struct Cores {
-  double available = 1;       // may be a fraction under a quota
-  int online = 1;             // of the machine
-  std::string limited_by;     // "", "affinity", "cgroup quota 1.5 (/sys/fs/cgroup/cpu.max)"
+  double available = 1;    // may be a fraction under a quota
+  int online = 1;          // of the machine
+  std::string limited_by;  // "", "affinity", "cgroup quota 1.5 (/sys/fs/cgroup/cpu.max)"
 
   int whole() const noexcept { return available < 1 ? 1 : static_cast<int>(available); }
 };
 
 // `root` is "/" but in tests, which give a made-up tree of proc and sys files.
 Cores effective_cores(const std::string& root = "/");
+
+// Time in which cores of the machine had nothing to do, all of them together, since it started. None where /proc does
+// not say.
+std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root = "/");
 
 std::chrono::nanoseconds process_cpu_time() noexcept;  // user + system, all threads
 std::chrono::nanoseconds thread_cpu_time() noexcept;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
@@ -30,6 +31,13 @@ TEST_F(Limits, ABareMachineHasAllItsCoresAndMemory) {
   EXPECT_EQ(cores().limited_by, "");
   EXPECT_EQ(memory().bytes, std::uint64_t{16} << 30);
   EXPECT_EQ(memory().limited_by, "host memory");
+}
+
+TEST_F(Limits, IdleTimeIsThatOfAllCoresWithWaitingForDisks) {
+  EXPECT_FALSE(idle_core_time(host_.path()));
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  put("proc/stat", "cpu  1 2 3 " + std::to_string(4 * ticks) + " " + std::to_string(ticks) + " 6 7\ncpu0 9 9 9 9 9");
+  EXPECT_EQ(*idle_core_time(host_.path()), std::chrono::seconds(5));
 }
 
 TEST_F(Limits, TheAffinityMaskCounts) {

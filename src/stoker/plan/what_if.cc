@@ -18,10 +18,12 @@ namespace {
 // either.
 constexpr double kSharpness = 12;
 
-// What reading costs an I/O thread per sample, beyond copying the bytes; measured on one core with 7 KB files in the
-// page cache (`./dev bench whatif` shows what comes of them).
-constexpr double kRequest = 1.2e-6;  // a range of an open file
-constexpr double kPage = 0.12e-6;    // touching a page of a mapping
+// What reading costs an I/O thread per sample beyond copying the bytes: `stoker load --bench-steps` of 7 KB recordings
+// in the page cache, one worker on two cores.
+constexpr double kRequest = 3.5e-6;  // a range of an open file; with opening and closing it is 7
+constexpr double kMapFile = 30e-6;   // mapping a file and taking the mapping away again
+constexpr double kInMemory = 0.6e-6;
+constexpr double kPage = 0.12e-6;  // touching a page of a mapping
 constexpr double kPageBytes = 4096;
 
 double rate(double threads, double seconds) {
@@ -43,14 +45,34 @@ WhatIf finish(WhatIf what, const Stages& now) {
   return what;
 }
 
-// The CPU that goes with fetch: what changes in fetch changes that too, where a thread of ours did it.
+// Of the time in which threads were busy, the share in which they had a core: on a crowded machine they queue for one.
+double core_share(const Stages& stages) {
+  const double busy = stages.fetch_s + stages.prep_s + stages.handoff_s;
+  return stages.cpu_s > 0 && busy > stages.cpu_s ? stages.cpu_s / busy : 1;
+}
+
+// Threads of ours that are busy at a time, of all ranks.
+double busy_threads(const Stages& stages) {
+  const double most = std::max(1.0, stages.workers) + stages.io_threads + 1;
+  const double beside = stages.prep_s > 0 ? (stages.fetch_s + stages.handoff_s) / stages.prep_s : most;
+  return std::max(1.0, stages.ranks) * std::min(most, std::max(1.0, stages.workers) * (1 + beside));
+}
+
+// The cores that we get: all of them, or on a crowded machine what is left, or a fair share of threads if that is more.
+double cores_for(const Stages& stages) {
+  if (stages.usable_cores <= 0 || stages.usable_cores >= stages.cores) return stages.cores;
+  const double ours = busy_threads(stages);
+  return std::min(stages.cores, std::max(stages.usable_cores, stages.cores * ours / (ours + stages.other_threads)));
+}
+
+// What changes in a stage changes the CPU time of the whole.
 void set_fetch(Stages& stages, double fetch_s) {
-  if (stages.cpu_s > 0) stages.cpu_s = std::max(stages.prep_s, stages.cpu_s + fetch_s - stages.fetch_s);
+  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + core_share(stages) * (fetch_s - stages.fetch_s));
   stages.fetch_s = fetch_s;
 }
 
 void set_prep(Stages& stages, double prep_s) {
-  if (stages.cpu_s > 0) stages.cpu_s = std::max(prep_s, stages.cpu_s + prep_s - stages.prep_s);
+  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + core_share(stages) * (prep_s - stages.prep_s));
   stages.prep_s = prep_s;
 }
 
@@ -91,7 +113,7 @@ Predicted predict(const Stages& stages) {
   }
   if (stages.cores > 0) {
     const double cpu = stages.cpu_s > 0 ? stages.cpu_s : stages.prep_s;
-    predicted.cores_per_s = rate(stages.cores, cpu);
+    predicted.cores_per_s = rate(cores_for(stages), cpu);
   }
   predicted.storage_per_s = stages.storage_per_s;
 
@@ -138,7 +160,7 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
   switch (access) {
     case Access::ram:
       what.change = "encoded bytes kept in memory after the first epoch";
-      set_fetch(what.stages, 0);
+      set_fetch(what.stages, std::min(now.fetch_s, kInMemory / core_share(now)));
       what.stages.storage_per_s = 0;
       what.most_bytes = setting.dataset_bytes;
       if (setting.memory_bytes > 0 && setting.dataset_bytes > setting.memory_bytes) {
@@ -151,8 +173,7 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
       if (!setting.is_file_per_sample) {
         set_fetch(what.stages, std::ceil(setting.sample_bytes / kPageBytes) * kPage);
       } else if (setting.warm) {
-        // Opening and mapping a file costs what opening and reading a small one does.
-        set_fetch(what.stages, std::max(0.0, now.fetch_s - copy));
+        set_fetch(what.stages, std::max(0.0, now.fetch_s - copy) + kMapFile / core_share(now));
       }
       break;
     case Access::direct:
@@ -184,15 +205,16 @@ WhatIf with_pack(const Stages& now, const Setting& setting, bool raw) {
   }
   what.change = raw ? "decoded and transformed once (nothing random), read as rows of a few large files"
                     : "the same bytes in a few large files";
+  const double request = kRequest / core_share(now) + copy;
   if (raw) {
     // A row is read straight into its slot of the batch.
     set_prep(what.stages, std::min(now.prep_s, copy));
-    set_fetch(what.stages, std::min(std::max(now.fetch_s, kRequest + copy), kRequest + copy));
+    set_fetch(what.stages, request);
     if (setting.disk_bytes_per_s > 0 && now.storage_per_s > 0 && bytes > 0) {
       what.stages.storage_per_s = setting.disk_bytes_per_s / bytes;
     }
   } else {
-    set_fetch(what.stages, std::min(now.fetch_s, kRequest + copy));
+    set_fetch(what.stages, std::min(now.fetch_s, request));
     if (setting.disk_bytes_per_s > 0 && now.storage_per_s > 0 && bytes > 0) {
       what.stages.storage_per_s = std::max(now.storage_per_s, setting.disk_bytes_per_s / bytes);
     }
@@ -258,6 +280,9 @@ WhatIf with_cores(const Stages& now, double cores) {
               .change = fmt::format("{:g} cores instead of {:g}", cores, now.cores),
               .stages = now};
   what.stages.cores = cores;
+  if (now.cores > 0) {  // other programs have their share of fewer cores too
+    what.stages.usable_cores = now.usable_cores * cores / now.cores;
+  }
   return finish(what, now);
 }
 

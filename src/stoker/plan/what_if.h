@@ -21,6 +21,8 @@ struct Stages {
   double workers = 1;  // 0: the consumer does prep itself
   double io_threads = 1;
   double cores = 0;               // 0: not known
+  double usable_cores = 0;        // of them, while it was measured: used or idle; 0: all
+  double other_threads = 0;       // of other programs that ran at the same time
   double ranks = 1;               // such processes on this machine
   bool fetch_in_workers = false;  // as in a torch DataLoader: a worker reads and prepares
   double fetch_s = 0;             // 0: nothing to speak of
@@ -44,6 +46,7 @@ struct Setting {
   double sample_bytes = 0;   // encoded, on disk
   double decoded_bytes = 0;  // of one sample in the batch
   double dataset_bytes = 0;
+  double dataset_samples = 0;
   double memory_bytes = 0;          // that could hold data
   double memory_bytes_per_s = 8e9;  // copying, one core
   double disk_bytes_per_s = 0;      // sequential
