@@ -75,7 +75,7 @@ void take_job(const Arguments& arguments, const Face& face, PlanInput& input) {
   std::string address = arguments.text("--dataset");
   if (address.empty() && arguments.has("--epochs") && !job.epoch_images) {
     for (const PlanRun& run : input.runs) {
-      if (address.empty() && !run.address.empty() && exists(run.address)) address = run.address;
+      if (address.empty() && !run.data.empty() && exists(run.data)) address = run.data;
     }
   }
   if (!address.empty()) {

@@ -14,12 +14,6 @@ namespace {
 
 using plan::Verdict;
 
-std::string days(double value) {
-  if (value < 0.995) return fmt::format("{:.2f}", value);
-  if (value >= 29.95 || std::abs(value - std::round(value)) < 0.05) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.1f}", value);
-}
-
 double knob(const plan::Configuration& one, const char* name, double fallback) {
   const auto found = one.knobs.find(name);
   return found == one.knobs.end() ? fallback : tune::number_of(found->second).value_or(fallback);
@@ -172,9 +166,16 @@ std::string command_for(const PlanRun& run, const std::string& what, const std::
     if (what == "faster decode") base += " --decode fast";
     return base + " --bench-steps 50";
   }
+  if (what == "storage" || what == "faster decode") {  // of our loader: a torch one has no such knob
+    return fmt::format("stoker load DATA{}{} --bench-steps 50", what == "storage" ? " --storage " : "", value);
+  }
   if (what == "stage locally") return "cp -r REMOTE/train LOCAL/train   # then measure again";
   if (what == "pack raw" || what == "pack encoded") {
     return fmt::format("stoker pack DATA train.pack --kind {}", what == "pack raw" ? "raw" : "encoded");
+  }
+  if (!run.function.empty() && !value.empty()) {
+    return fmt::format("stoker tune {}{}{} --grid {}={}", run.function, run.data.empty() ? "" : " ", run.data, what,
+                       value);
   }
   std::string job = "python train.py";
   if (!run.command.empty()) {
@@ -302,15 +303,22 @@ const plan::Option* way_out(const PlannedRun& run, double times) {
 }
 
 std::string range_of(const plan::Duration& duration) {
-  return fmt::format("{} days ({} to {})", days(duration.p50), days(duration.p10), days(duration.p90));
+  const TimeUnit unit = time_unit(duration.p50);
+  return fmt::format("{} {} ({} to {})", in_unit(duration.p50, unit), unit.name, in_unit(duration.p10, unit),
+                     in_unit(duration.p90, unit));
+}
+
+std::string time_text(double days) {
+  const TimeUnit unit = time_unit(days);
+  return fmt::format("{} {}", in_unit(days, unit), unit.name);
 }
 
 std::string shortfall_of(const PlanAnswer& answer, const PlannedRun& run) {
   const plan::Duration& duration = *run.picked()->duration;
   if (!answer.needed_per_s) return "validation, checkpoints and epoch 0 alone take longer than the budget";
   const double times = *answer.needed_per_s / run.picked()->rate->p50;
-  std::string text = fmt::format("{} days too long; {} images/s are needed, {:.2f} times what it has",
-                                 days(duration.over_days), format_rate(*answer.needed_per_s), times);
+  std::string text = fmt::format("{} too long; {} images/s are needed, {:.2f} times what it has",
+                                 time_text(duration.over_days), format_rate(*answer.needed_per_s), times);
   if (const plan::Option* const option = way_out(run, times)) {
     text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {} ({:.2f}x, {})", option->name,
                                                     option->gain.p50, option->evidence)
@@ -337,8 +345,8 @@ void say_pivot(PlanAnswer& answer) {
                           run.input.vit->forward_flops() / best.input.vit->forward_flops());
     }
     const bool both_fit = long_one.verdict && *long_one.verdict <= Verdict::likely;
-    answer.pivot = fmt::format("{} would take {} days, {} takes {}{}: {}", run.input.name, days(long_one.p50),
-                               best.input.name, days(short_one.p50), ratio,
+    answer.pivot = fmt::format("{} would take {}, {} takes {}{}: {}", run.input.name, time_text(long_one.p50),
+                               best.input.name, time_text(short_one.p50), ratio,
                                both_fit ? "both fit, so the larger model is a free choice"
                                         : fmt::format("go on with {}, {}", best.input.name, label_of(best)));
     return;
@@ -346,6 +354,20 @@ void say_pivot(PlanAnswer& answer) {
 }
 
 }  // namespace
+
+TimeUnit time_unit(double of_days) {
+  if (of_days >= 1) return {"days", 1};
+  if (of_days * 24 >= 1) return {"hours", 24};
+  if (of_days * 1440 >= 1) return {"min", 1440};
+  return {"s", 86400};
+}
+
+std::string in_unit(double days, const TimeUnit& unit) {
+  const double value = days * unit.per_day;
+  if (value < 0.995) return fmt::format("{:.2f}", value);
+  if (value >= 29.95 || std::abs(value - std::round(value)) < 0.05) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.1f}", value);
+}
 
 void finish_plan(PlanAnswer& answer) {
   for (PlannedRun& run : answer.runs) {
@@ -373,12 +395,12 @@ void finish_plan(PlanAnswer& answer) {
   const PlannedConfiguration& picked = *run.picked();
   if (picked.duration && answer.job.budget_days) {
     const Verdict verdict = *picked.duration->verdict;
-    const std::string budget = days(*answer.job.budget_days);
+    const std::string budget = time_text(*answer.job.budget_days);
     answer.is_no = verdict == Verdict::unlikely || verdict == Verdict::over;
     answer.headline =
-        answer.is_no ? fmt::format("{} does not fit {} days: {} at {} images/s; {}", run.input.name, budget,
+        answer.is_no ? fmt::format("{} does not fit {}: {} at {} images/s; {}", run.input.name, budget,
                                    range_of(*picked.duration), format_rate(picked.rate->p50), shortfall_of(answer, run))
-                     : fmt::format("{} {} {} days: {} at {} images/s", run.input.name,
+                     : fmt::format("{} {} {}: {} at {} images/s", run.input.name,
                                    verdict == Verdict::fits ? "fits" : "probably fits", budget,
                                    range_of(*picked.duration), format_rate(picked.rate->p50));
   } else if (picked.duration) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stoker/plan/options.h"
@@ -67,6 +68,14 @@ struct PlanWishes {
   std::vector<double> nodes = {};          // that share the storage
   std::vector<std::string> what_ifs = {};  // only these; none: those that make sense
 };
+
+// Days as people say them, in the unit that suits `of`: "14 days", "2.5 hours", "12 s".
+struct TimeUnit {
+  std::string_view name;
+  double per_day;
+};
+TimeUnit time_unit(double of_days);
+std::string in_unit(double days, const TimeUnit& unit);  // the number alone
 
 PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes);
 // Again, after what-ifs were measured.

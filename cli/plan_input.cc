@@ -176,7 +176,12 @@ PlanRun read_run(const std::string& path, const tune::ColumnMap& columns) {
     if (exists(config_file)) {
       const auto config = ordered_json::parse(read_text(config_file), nullptr, false);
       if (!config.is_object()) throw Error(ErrorKind::corrupt, fmt::format("`{}` is no JSON object", config_file));
-      if (config.contains("source") && config["source"].is_string()) run.address = config["source"].get<std::string>();
+      if (config.contains("source") && config["source"].is_string()) run.data = config["source"].get<std::string>();
+      if (config.contains("function") && config["function"].is_string()) {
+        run.function = config["function"].get<std::string>();
+      } else {
+        run.address = run.data;
+      }
       if (config.contains("flags") && config["flags"].is_array())
         run.flags = config["flags"].get<std::vector<std::string>>();
       if (config.contains("command") && config["command"].is_array())

@@ -45,6 +45,7 @@ struct PlanRun {
   std::vector<EpochFigure> epochs;
   std::optional<std::pair<double, double>> target_per_s;  // what the accelerator takes
   std::string address;                                    // our loader's; empty: a command, or not known
+  std::string function, data;                             // module:function that was tuned, and its data
   std::vector<std::string> flags;                         // of `stoker load`
   std::vector<std::string> command;                       // that was tuned, with {knob}
   std::vector<std::string> notes;

@@ -14,10 +14,14 @@ namespace {
 constexpr std::size_t kWidest = 48;   // of a configuration's name
 constexpr std::size_t kMostRows = 8;  // of one run; plan.json has all
 
-std::string days(double value) {
-  return value < 0.995  ? fmt::format("{:.2f}", value)
-         : value < 99.5 ? fmt::format("{:.1f}", value)
-                        : fmt::format("{:.0f}", value);
+std::string cell(double days, const TimeUnit& unit) {
+  const double value = days * unit.per_day;
+  return value < 99.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+}
+
+std::string time_text(double days) {
+  const TimeUnit unit = time_unit(days);
+  return fmt::format("{} {}", in_unit(days, unit), unit.name);
 }
 
 std::string size(double bytes) {
@@ -26,7 +30,10 @@ std::string size(double bytes) {
 
 class Text {
  public:
-  Text(const PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {}
+  Text(const PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {
+    const PlannedRun* const run = answer.chosen_run ? &answer.runs[*answer.chosen_run] : nullptr;
+    if (run && run->picked()->duration) unit_ = time_unit(run->picked()->duration->p50);
+  }
 
   std::string write(const std::vector<std::string>& written) {
     out_ += labelled_headline();
@@ -59,7 +66,7 @@ class Text {
       text += fmt::format(" = {:.4g} epochs of {}", job.epochs(),
                           format_count(static_cast<std::uint64_t>(std::llround(*job.epoch_images))));
     }
-    if (job.budget_days) text += fmt::format(", budget {:.4g} days", *job.budget_days);
+    if (job.budget_days) text += fmt::format(", budget {}", time_text(*job.budget_days));
     if (answer_.needed_per_s) text += fmt::format(": {} images/s are needed", format_rate(*answer_.needed_per_s));
     row("job", text);
   }
@@ -67,7 +74,9 @@ class Text {
   void rates() {
     std::vector<std::vector<std::string>> rows = {{"run and configuration", "images/s", "P10", "P90"}};
     if (answer_.has_job) {
-      for (const char* title : {"M/day", "days", "P10", "P90"}) rows[0].emplace_back(title);
+      for (const std::string_view title :
+           {std::string_view("M/day"), unit_.name, std::string_view("P10"), std::string_view("P90")})
+        rows[0].emplace_back(title);
       if (answer_.job.budget_days) rows[0].emplace_back("verdict");
     }
     std::size_t left_out = 0;
@@ -111,7 +120,8 @@ class Text {
         format_rate(one.rate->p50), format_rate(one.rate->p10), format_rate(one.rate->p90)};
     if (one.duration) {
       cells.push_back(fmt::format("{:.3g}", one.duration->images_per_day.p50 / 1e6));
-      for (const double value : {one.duration->p50, one.duration->p10, one.duration->p90}) cells.push_back(days(value));
+      for (const double value : {one.duration->p50, one.duration->p10, one.duration->p90})
+        cells.push_back(cell(value, unit_));
       if (one.duration->verdict) cells.emplace_back(name(*one.duration->verdict));
     }
     return cells;
@@ -131,11 +141,11 @@ class Text {
   void parts(const plan::Duration& duration) {
     std::string text;
     if (duration.epoch0)
-      text += fmt::format("epoch 0 (cold) {} days, then {}", days(*duration.epoch0), days(duration.training));
+      text += fmt::format("epoch 0 (cold) {}, then {}", time_text(*duration.epoch0), time_text(duration.training));
     if (duration.validation > 0)
-      text += fmt::format("{}validation {}", text.empty() ? "" : ", ", days(duration.validation));
+      text += fmt::format("{}validation {}", text.empty() ? "" : ", ", time_text(duration.validation));
     if (duration.checkpoints > 0)
-      text += fmt::format("{}checkpoints {}", text.empty() ? "" : ", ", days(duration.checkpoints));
+      text += fmt::format("{}checkpoints {}", text.empty() ? "" : ", ", time_text(duration.checkpoints));
     if (!text.empty()) row("of it", text);
   }
 
@@ -245,7 +255,7 @@ class Text {
       any = true;
       std::string text = fmt::format("{}: {:.2f}x ({:.2f} to {:.2f}), {}", option.name, option.gain.p50,
                                      option.gain.p10, option.gain.p90, option.evidence);
-      if (option.days) text += fmt::format(", {} days", days(*option.days));
+      if (option.days) text += ", " + time_text(*option.days);
       text += fmt::format("; risk {}: {}", option.risk, option.reason);
       if (option.changes_training) text += fmt::format("; changes the training: {}", option.training);
       row(fmt::format("{}", option.order), text);
@@ -260,6 +270,7 @@ class Text {
 
   const PlanAnswer& answer_;
   const Terminal& terminal_;
+  TimeUnit unit_ = time_unit(1);
   std::string out_;
 };
 

@@ -178,7 +178,7 @@ def test_case_b_pivots_from_giant_to_large(stoker):
     assert chosen(large)["days"]["p50"] == pytest.approx(14, abs=0.1) and chosen(large)["verdict"] in ("fits", "likely")
     assert chosen(large)["images_per_day"]["p50"] == pytest.approx(2.03e6, rel=0.005)
     assert (chosen(large)["knobs"]["batch_size"], chosen(large)["knobs"]["accumulate_steps"]) == ("64", "4")
-    assert "ViT-Giant would take 61 days, ViT-Large takes 14 (" in found["pivot"] and "FLOPs alone say 3.70" in found["pivot"]
+    assert "ViT-Giant would take 61 days, ViT-Large takes 14 days (" in found["pivot"] and "FLOPs alone say 3.70" in found["pivot"]
     assert "4.35" in found["pivot"] and "batch_size=64" in found["pivot"]
 
 

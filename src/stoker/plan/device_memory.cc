@@ -9,6 +9,23 @@
 #include "stoker/base/error.h"
 
 namespace stoker::plan {
+namespace {
+
+struct Named {
+  std::string_view name;
+  Vit vit;
+};
+constexpr Named kNamed[] = {{"tiny", {192, 12, 3, 16}},    {"small", {384, 12, 6, 16}},  {"base", {768, 12, 12, 16}},
+                            {"large", {1024, 24, 16, 14}}, {"huge", {1280, 32, 16, 14}}, {"giant", {1536, 40, 24, 14}}};
+
+const Named* find_named(std::string_view name) {
+  for (const Named& one : kNamed) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 double Vit::tokens() const noexcept {
   return std::pow(std::floor(img / patch), 2) + 1;
@@ -24,7 +41,7 @@ double Vit::forward_flops() const noexcept {
 }
 
 Vit parse_vit(std::string_view text) {
-  constexpr std::string_view example = "write it like vit:dim=1024,depth=24,heads=16,patch=14,img=224";
+  constexpr std::string_view example = "write it like vit:dim=1024,depth=24,heads=16,patch=14,img=224, or vit:large";
   const auto refuse = [&](const std::string& why) -> Error {
     return Error(ErrorKind::usage, fmt::format("cannot read the model `{}`: {}", text, why), std::string(example));
   };
@@ -33,6 +50,11 @@ Vit parse_vit(std::string_view text) {
   std::set<std::string_view> seen;
   for (std::size_t at = 4; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size()), equals = text.find('=', at);
+    if (const Named* const named = at == 4 ? find_named(text.substr(at, end - at)) : nullptr) {
+      vit = named->vit;
+      at = end + 1;
+      continue;
+    }
     if (equals == std::string_view::npos || equals > end) throw refuse("a part has no `=`");
     const std::string_view key = text.substr(at, equals - at), value = text.substr(equals + 1, end - equals - 1);
     double* const field = key == "dim"     ? &vit.dim

@@ -18,7 +18,8 @@ struct Vit {
   double parameters() const noexcept;     // without a head
   double forward_flops() const noexcept;  // per image; training takes three times that, four with checkpointing
 };
-// "vit:dim=1024,depth=24,heads=16,patch=14,img=224". Throws Error(usage).
+// "vit:dim=1024,depth=24,heads=16,patch=14,img=224", or "vit:large,img=224": tiny, small, base, large, huge, giant,
+// which the rest changes. Throws Error(usage).
 Vit parse_vit(std::string_view text);
 
 struct Training {

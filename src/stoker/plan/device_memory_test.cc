@@ -18,6 +18,14 @@ TEST(Vit, HasTheParametersAndFlopsOfItsDescription) {
   EXPECT_EQ(kLarge.tokens(), 257);
 }
 
+TEST(Vit, GoesByItsNameToo) {
+  EXPECT_EQ(parse_vit("vit:large").parameters(), kLarge.parameters());
+  EXPECT_EQ(parse_vit("vit:giant,img=224").parameters(), kGiant.parameters());
+  EXPECT_NEAR(parse_vit("vit:base").parameters(), 85.8e6, 0.1e6);
+  EXPECT_GT(parse_vit("vit:large,img=518").forward_flops(), 5 * kLarge.forward_flops());
+  EXPECT_THROW(parse_vit("vit:larger"), Error);
+}
+
 TEST(Vit, RefusesWhatItCannotBe) {
   for (const char* text :
        {"resnet50", "vit:", "vit:dim=1024", "vit:dim=x,depth=1,heads=1,patch=1", "vit:dim=8,depth=1,heads=1,patch=0",
