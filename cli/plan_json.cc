@@ -139,7 +139,7 @@ ordered_json to_json(const plan::Stages& stages) {
           {"num_workers", stages.workers},
           {"io_threads", stages.io_threads},
           {"cores", known(stages.cores)},
-          {"usable_cores", known(stages.usable_cores)},
+          {"rivals", stages.rivals},
           {"fetch_in_workers", stages.fetch_in_workers},
           {"fetch_s", stages.fetch_s},
           {"prep_s", stages.prep_s},

@@ -23,16 +23,14 @@ double number_or(const ordered_json& json, const char* key, double fallback) {
   return json.contains(key) && json.at(key).is_number() ? json.at(key).get<double>() : fallback;  // else "unknown"
 }
 
-// What other programs took while it was measured is not there for a change either, but for a fair share.
-void note_others(const ordered_json& ledger, double per_s, plan::Stages& stages, PlanRun& run) {
-  const double usable = number_or(ledger, "usable_cores", 0), used = per_s * stages.cpu_s;
-  if (usable <= 0 || usable >= kCrowded * stages.cores || used <= 0) return;
-  stages.usable_cores = usable;
-  const double busy = per_s * (stages.fetch_s + stages.prep_s + stages.handoff_s);
-  stages.other_threads = busy * (stages.cores - usable) / used;
+// What other programs took while it was measured is not there for a change either.
+void note_rivals(const ordered_json& ledger, double per_s, plan::Stages& stages, PlanRun& run) {
+  const double usable = number_or(ledger, "usable_cores", 0);
+  if (usable <= 0 || usable >= kCrowded * stages.cores) return;
+  plan::take_out_rivals(stages, per_s * stages.cpu_s);
   run.notes.push_back(
       fmt::format("other programs took {:.1f} of {:g} cores while the ledger was measured: what-ifs count on "
-                  "a fair share",
+                  "as much of them again",
                   stages.cores - usable, stages.cores));
 }
 
@@ -48,7 +46,7 @@ void read_steps(const ordered_json& json, PlanRun& run) {
   stages.handoff_s = ledger.at("handoff_s");
   stages.compute_s = ledger.at("compute_s");
   stages.cpu_s = ledger.at("cpu_s");
-  note_others(ledger, json.at("samples_per_s"), stages, run);
+  note_rivals(ledger, json.at("samples_per_s"), stages, run);
   plan::Setting& setting = run.setting;
   setting.sample_bytes = ledger.at("sample_bytes");
   setting.decoded_bytes = ledger.at("decoded_bytes");

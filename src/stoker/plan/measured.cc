@@ -10,7 +10,7 @@ namespace {
 // How much two runs of one configuration differ beyond what their blocks say, before any second run was seen: a share
 // of the rate, and a share of the blocks' own variation, since a restless machine is restless on every time scale.
 // `./dev bench whatif` prints how often the resulting interval holds.
-constexpr double kBetweenRuns = 0.02, kBetweenRunsOfBlocks = 0.5;
+constexpr double kBetweenRuns = 0.02, kBetweenRunsOfBlocks = 0.7;
 constexpr double kUnknownRun = 0.05;  // of a run that says nothing of its blocks
 constexpr double kPriorRuns = 4;      // that weight in runs has what is assumed
 

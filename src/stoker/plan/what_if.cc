@@ -21,7 +21,7 @@ constexpr double kSharpness = 12;
 // What reading costs an I/O thread per sample beyond copying the bytes: `stoker load --bench-steps` of 7 KB recordings
 // in the page cache, one worker on two cores.
 constexpr double kRequest = 3.5e-6;  // a range of an open file; with opening and closing it is 7
-constexpr double kMapFile = 30e-6;   // mapping a file and taking the mapping away again
+constexpr double kMapFile = 25e-6;   // mapping a file and taking the mapping away again
 constexpr double kInMemory = 0.6e-6;
 constexpr double kPage = 0.12e-6;  // touching a page of a mapping
 constexpr double kPageBytes = 4096;
@@ -45,34 +45,22 @@ WhatIf finish(WhatIf what, const Stages& now) {
   return what;
 }
 
-// Of the time in which threads were busy, the share in which they had a core: on a crowded machine they queue for one.
-double core_share(const Stages& stages) {
-  const double busy = stages.fetch_s + stages.prep_s + stages.handoff_s;
-  return stages.cpu_s > 0 && busy > stages.cpu_s ? stages.cpu_s / busy : 1;
-}
-
-// Threads of ours that are busy at a time, of all ranks.
-double busy_threads(const Stages& stages) {
-  const double most = std::max(1.0, stages.workers) + stages.io_threads + 1;
-  const double beside = stages.prep_s > 0 ? (stages.fetch_s + stages.handoff_s) / stages.prep_s : most;
-  return std::max(1.0, stages.ranks) * std::min(most, std::max(1.0, stages.workers) * (1 + beside));
-}
-
-// The cores that we get: all of them, or on a crowded machine what is left, or a fair share of threads if that is more.
-double cores_for(const Stages& stages) {
-  if (stages.usable_cores <= 0 || stages.usable_cores >= stages.cores) return stages.cores;
-  const double ours = busy_threads(stages);
-  return std::min(stages.cores, std::max(stages.usable_cores, stages.cores * ours / (ours + stages.other_threads)));
+// The cores that `threads` of ours get. The kernel shares cores among groups (sessions, containers), and each group's
+// weight is spread over the cores it runs on: more threads of ours bring more, but never more than our group's part.
+double cores_for(const Stages& stages, double threads) {
+  if (stages.rivals <= 0 || stages.cores <= 0) return threads;
+  const double spread = std::min(threads, stages.cores);
+  return spread / (1 + stages.rivals * spread / stages.cores);
 }
 
 // What changes in a stage changes the CPU time of the whole.
 void set_fetch(Stages& stages, double fetch_s) {
-  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + core_share(stages) * (fetch_s - stages.fetch_s));
+  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + fetch_s - stages.fetch_s);
   stages.fetch_s = fetch_s;
 }
 
 void set_prep(Stages& stages, double prep_s) {
-  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + core_share(stages) * (prep_s - stages.prep_s));
+  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + prep_s - stages.prep_s);
   stages.prep_s = prep_s;
 }
 
@@ -98,22 +86,20 @@ Predicted predict(const Stages& stages) {
   Predicted predicted;
   const double ranks = std::max(1.0, stages.ranks);
   // The consumer computes and takes batches over in one thread; without workers it prepares them too.
-  double consumer = stages.compute_s + stages.handoff_s;
+  double own = stages.handoff_s;
   if (stages.workers <= 0) {
-    consumer += stages.prep_s + (stages.fetch_in_workers ? stages.fetch_s : 0);
+    own += stages.prep_s + (stages.fetch_in_workers ? stages.fetch_s : 0);
   } else {
     const double each = stages.prep_s + (stages.fetch_in_workers ? stages.fetch_s : 0);
-    predicted.prep_per_s = ranks * rate(stages.workers, each);
+    predicted.prep_per_s = rate(cores_for(stages, ranks * stages.workers), each);
   }
-  if (!stages.fetch_in_workers) predicted.fetch_per_s = ranks * rate(stages.io_threads, stages.fetch_s);
-  if (stages.compute_s > 0) {
-    predicted.compute_per_s = ranks * rate(1, consumer);
-  } else {
-    predicted.handoff_per_s = ranks * rate(1, consumer);
-  }
+  if (!stages.fetch_in_workers)
+    predicted.fetch_per_s = rate(cores_for(stages, ranks * stages.io_threads), stages.fetch_s);
+  const double consumer = stages.compute_s + own * ranks / cores_for(stages, ranks);
+  (stages.compute_s > 0 ? predicted.compute_per_s : predicted.handoff_per_s) = rate(ranks, consumer);
   if (stages.cores > 0) {
     const double cpu = stages.cpu_s > 0 ? stages.cpu_s : stages.prep_s;
-    predicted.cores_per_s = rate(cores_for(stages), cpu);
+    predicted.cores_per_s = rate(cores_for(stages, stages.cores), cpu);
   }
   predicted.storage_per_s = stages.storage_per_s;
 
@@ -144,6 +130,18 @@ Predicted predict(const Stages& stages) {
   return predicted;
 }
 
+void take_out_rivals(Stages& stages, double used_cores) {
+  if (used_cores <= 0 || stages.cores <= 0 || stages.cpu_s <= 0) return;
+  const bool fetches = !stages.fetch_in_workers && stages.fetch_s / std::max(1.0, stages.io_threads) >
+                                                       stages.prep_s / std::max(1.0, stages.workers);
+  double& slowest = fetches ? stages.fetch_s : stages.prep_s;
+  const double others = (fetches ? stages.prep_s : stages.fetch_s) + stages.handoff_s;
+  const double threads = fetches ? stages.io_threads : std::max(1.0, stages.workers);
+  slowest = std::clamp(stages.cpu_s - others, std::min(slowest, 0.3 * stages.cpu_s), slowest);
+  const double spread = std::min(threads, stages.cores);
+  stages.rivals = std::max(0.0, (spread / used_cores - 1) * stages.cores / spread);
+}
+
 WhatIf with_workers(const Stages& now, double workers) {
   WhatIf what{.name = fmt::format("num_workers={:g}", workers),
               .change = fmt::format("{:g} workers instead of {:g}", workers, now.workers),
@@ -160,7 +158,7 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
   switch (access) {
     case Access::ram:
       what.change = "encoded bytes kept in memory after the first epoch";
-      set_fetch(what.stages, std::min(now.fetch_s, kInMemory / core_share(now)));
+      set_fetch(what.stages, std::min(now.fetch_s, kInMemory));
       what.stages.storage_per_s = 0;
       what.most_bytes = setting.dataset_bytes;
       if (setting.memory_bytes > 0 && setting.dataset_bytes > setting.memory_bytes) {
@@ -173,7 +171,7 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
       if (!setting.is_file_per_sample) {
         set_fetch(what.stages, std::ceil(setting.sample_bytes / kPageBytes) * kPage);
       } else if (setting.warm) {
-        set_fetch(what.stages, std::max(0.0, now.fetch_s - copy) + kMapFile / core_share(now));
+        set_fetch(what.stages, std::max(0.0, now.fetch_s - copy) + kMapFile);
       }
       break;
     case Access::direct:
@@ -205,7 +203,7 @@ WhatIf with_pack(const Stages& now, const Setting& setting, bool raw) {
   }
   what.change = raw ? "decoded and transformed once (nothing random), read as rows of a few large files"
                     : "the same bytes in a few large files";
-  const double request = kRequest / core_share(now) + copy;
+  const double request = kRequest + copy;
   if (raw) {
     // A row is read straight into its slot of the batch.
     set_prep(what.stages, std::min(now.prep_s, copy));
@@ -280,9 +278,6 @@ WhatIf with_cores(const Stages& now, double cores) {
               .change = fmt::format("{:g} cores instead of {:g}", cores, now.cores),
               .stages = now};
   what.stages.cores = cores;
-  if (now.cores > 0) {  // other programs have their share of fewer cores too
-    what.stages.usable_cores = now.usable_cores * cores / now.cores;
-  }
   return finish(what, now);
 }
 

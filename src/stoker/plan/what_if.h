@@ -15,15 +15,15 @@ namespace stoker::plan {
 enum class Access : std::uint8_t { buffered, direct, mmap, ram, remote };
 std::string_view name(Access access) noexcept;
 
-// One process that loads and trains, as measured. Times are seconds per sample of one thread (or worker process).
+// One process that loads and trains, as measured. Times are seconds per sample of one thread (or worker process) that
+// has a core whenever it wants one; `rivals` says how far that is from the truth.
 struct Stages {
   double batch_size = 1;
   double workers = 1;  // 0: the consumer does prep itself
   double io_threads = 1;
-  double cores = 0;               // 0: not known
-  double usable_cores = 0;        // of them, while it was measured: used or idle; 0: all
-  double other_threads = 0;       // of other programs that ran at the same time
-  double ranks = 1;               // such processes on this machine
+  double cores = 0;   // 0: not known
+  double rivals = 0;  // other programs on these cores, each as good as ours at getting them; 0: a quiet machine
+  double ranks = 1;   // such processes on this machine
   bool fetch_in_workers = false;  // as in a torch DataLoader: a worker reads and prepares
   double fetch_s = 0;             // 0: nothing to speak of
   double prep_s = 0;
@@ -40,6 +40,10 @@ struct Predicted {
          storage_per_s = 0;  // 0: no limit
 };
 Predicted predict(const Stages& stages);
+
+// On a crowded machine the slowest stage waits for cores, and only that: its time is brought down to what the CPU time
+// of all (`cpu_s`) leaves for it, and the rest is the rivals'. `used_cores` is what the process had.
+void take_out_rivals(Stages& stages, double used_cores);
 
 // The machine and the data, for changes that a ledger alone cannot tell. 0: not known.
 struct Setting {

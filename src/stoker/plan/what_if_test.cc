@@ -91,16 +91,25 @@ TEST(WhatIf, TheListIsSortedAndNamesTheFewestWorkersThatAreEnough) {
 }
 
 TEST(WhatIf, OnACrowdedMachineCountsOnAFairShareOfTheCores) {
-  Stages crowded{
-      .batch_size = 32, .workers = 1, .cores = 2, .prep_s = 2e-3, .cpu_s = 1e-3};  // a worker has half a core
-  crowded.usable_cores = 0.5;
-  crowded.other_threads = 3;
+  // A worker that needs 1 ms has half a core, so it takes 2.
+  Stages crowded{.batch_size = 32, .workers = 1, .cores = 2, .fetch_s = 50e-6, .prep_s = 2e-3, .cpu_s = 1.05e-3};
+  take_out_rivals(crowded, 0.5);
+  EXPECT_NEAR(crowded.prep_s, 1e-3, 1e-6);
+  EXPECT_NEAR(crowded.rivals, 2, 0.01);
   EXPECT_NEAR(predict(crowded).per_s, 500, 25);
-  EXPECT_NEAR(with_workers(crowded, 2).predicted.per_s, 800, 40);  // two of five threads on two cores
+  EXPECT_NEAR(with_workers(crowded, 2).predicted.per_s, 650, 40);  // a third of two cores
+  EXPECT_LT(with_cores(crowded, 1).predicted.per_s, 340);
   Stages quiet = crowded;
-  quiet.usable_cores = 0;
-  EXPECT_GT(with_workers(quiet, 2).predicted.per_s, 950);
-  EXPECT_LT(with_cores(crowded, 1).predicted.per_s, 300);
+  quiet.rivals = 0;
+  EXPECT_GT(with_workers(quiet, 2).predicted.per_s, 1800);
+}
+
+TEST(WhatIf, OnACrowdedMachineOnlyTheSlowestStageWaitsForCores) {
+  Stages crowded{
+      .batch_size = 1024, .workers = 1, .io_threads = 2, .cores = 2, .fetch_s = 20e-6, .prep_s = 3e-6, .cpu_s = 8e-6};
+  take_out_rivals(crowded, 0.7);
+  EXPECT_NEAR(crowded.fetch_s, 5e-6, 1e-9);
+  EXPECT_EQ(crowded.prep_s, 3e-6);
 }
 
 TEST(WhatIf, IsAskedByName) {
