@@ -161,7 +161,9 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
   }
   const std::size_t most =
       verb_.operand.empty() ? 0
-                            : 1 + static_cast<std::size_t>(std::count(verb_.operand.begin(), verb_.operand.end(), ' '));
+      : verb_.operand.ends_with("...")
+          ? words.size()
+          : 1 + static_cast<std::size_t>(std::count(verb_.operand.begin(), verb_.operand.end(), ' '));
   if (operands_.size() > most && !verb_.takes_command && !short_help_ && !long_help_) {
     throw Error(ErrorKind::usage,
                 fmt::format("`stoker {}` takes {} {}, got a further `{}`", verb_.name,

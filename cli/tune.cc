@@ -20,6 +20,7 @@
 
 #include "files.h"
 #include "interrupt.h"
+#include "report_files.h"
 #include "terminal.h"
 #include "tune_environment.h"
 #include "tune_report.h"
@@ -350,7 +351,8 @@ int run(const Arguments& arguments) {
       report.unfinished = "a trial failed in a way that would repeat";
       break;
   }
-  folder.write_results(report.choice, facts_of(report), to_markdown(report));
+  folder.write_results(report.choice, facts_of(report));
+  write_reports(folder.path(), report.unfinished, report.notes);
   if (tuned.finish == tune::Finish::user_error) {
     if (!face.json) say(printable(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage, fmt::format("a trial failed by itself: {}", tuned.failure->cause),

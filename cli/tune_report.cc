@@ -161,40 +161,6 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
   return out;
 }
 
-std::string to_markdown(const TuneReport& report) {
-  const tune::Choice& choice = report.choice;
-  std::string out =
-      fmt::format("# Tuning {}\n\n## Outcomes\n\n- points: {}\n- ok: {}\n", report.target, choice.points, choice.ok);
-  if (!choice.failures.empty()) out += fmt::format("- failures: {}\n", failures_text(choice));
-  if (!report.unfinished.empty()) out += fmt::format("- {}\n", report.unfinished);
-  out += "\n## Choice\n\n";
-  if (choice.chosen) {
-    out += fmt::format("`{}`: {}\n\n{}\n", tune::text(report.rows[*choice.chosen].knobs),
-                       rate_text(mean_of(report.rows, report.rows[*choice.chosen])), choice.reason);
-    if (choice.best) {
-      out += fmt::format("\nBest row: `{}`, {}\n", tune::text(report.rows[*choice.best].knobs),
-                         rate_text(mean_of(report.rows, report.rows[*choice.best])));
-    }
-    if (choice.knee) out += fmt::format("\nKnee of the workers' curve: {:g}\n", *choice.knee);
-  } else {
-    out += "No point ran: nothing is chosen.\n";
-  }
-  if (const std::string map = heat_map(report.rows); !map.empty()) {
-    out += "\n## Rates\n\n```\n" + map + "```\n";
-  }
-  out +=
-      "\n## Trials\n\n| trial | knobs | status | samples/s | verdict | host memory | error "
-      "|\n|---:|---|---|---:|---|---:|---|\n";
-  for (const Row& row : report.rows) {
-    std::string error = row.error;
-    std::replace(error.begin(), error.end(), '|', '/');
-    out +=
-        fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", row.trial, tune::text(row.knobs), name(row.status),
-                    rate_text(row), row.verdict, row.host_peak_bytes ? format_bytes(*row.host_peak_bytes) : "", error);
-  }
-  return out;
-}
-
 ordered_json to_json(const TuneReport& report) {
   ordered_json json = {{"schema", "stoker.tune/1"}, {"stoker_version", kVersion}, {"target", report.target}};
   json["folder"] = report.folder.empty() ? ordered_json(nullptr) : ordered_json(report.folder);

@@ -1,4 +1,4 @@
-// What `stoker tune` found out, as text for people and as report.md. Pure.
+// What `stoker tune` found out, as text for people and as JSON. Pure.
 #pragma once
 
 #include <string>
@@ -32,7 +32,6 @@ tune::Row mean_of(const std::vector<tune::Row>& rows, const tune::Row& row);  //
 std::string rate_text(const tune::Row& row);                                  // "502/s +-1.2 %"
 std::string one_line(const tune::Ask& ask, const tune::Row& row);             // of a trial, as it ends
 std::string to_text(const TuneReport& report, const Terminal& terminal);
-std::string to_markdown(const TuneReport& report);
 nlohmann::ordered_json to_json(const TuneReport& report);
 // What results.json has beside the choice and the rows.
 nlohmann::ordered_json facts_of(const TuneReport& report);

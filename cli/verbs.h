@@ -12,6 +12,7 @@ const Verb& load_verb();
 const Verb& measure_verb();
 const Verb& pack_verb();
 const Verb& plan_verb();
+const Verb& report_verb();
 const Verb& tune_verb();
 
 }  // namespace stoker::cli

@@ -151,11 +151,10 @@ void RunFolder::add(const Row& row) {
   rows_.push_back(row);
 }
 
-void RunFolder::write_results(const Choice& choice, const ordered_json& more, const std::string& report) const {
+void RunFolder::write_results(const Choice& choice, const ordered_json& more) const {
   ordered_json json = more;
   json.update(to_json(choice, rows_));
   os::write_file(path_ + "/results.json", json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-  os::write_file(path_ + "/report.md", report);
 }
 
 ordered_json to_json(const Row& row) {

@@ -1,5 +1,5 @@
-// The folder of one search: config.json, results.csv (each row on disk before the next trial starts), results.json,
-// report.md and trials/. One process at a time holds it. One thread.
+// The folder of one search: config.json, results.csv (each row on disk before the next trial starts), results.json
+// and trials/. One process at a time holds it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class RunFolder {
   std::string trial_folder(std::uint64_t trial, const Point& knobs);  // made, with its config.json
 
   void add(const Row& row);  // durable when this returns
-  // results.json and report.md, from all rows; `more` goes into the former.
-  void write_results(const Choice& choice, const nlohmann::ordered_json& more, const std::string& report) const;
+  // results.json, from all rows and `more`.
+  void write_results(const Choice& choice, const nlohmann::ordered_json& more) const;
 
  private:
   RunFolder(std::string path, const nlohmann::ordered_json& config);

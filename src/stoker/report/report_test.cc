@@ -1,0 +1,404 @@
+#include "stoker/report/report.h"
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/report/from_measure.h"
+#include "stoker/report/from_plan.h"
+#include "stoker/report/from_run.h"
+#include "stoker/report/words.h"
+#include "stoker/tune/results_csv.h"
+
+namespace stoker::report {
+namespace {
+
+using nlohmann::ordered_json;
+
+TuneRun run_of(const std::string& csv, std::string place = "rows.csv") {
+  tune::Results results = tune::read_results(csv, place);
+  TuneRun run{.place = std::move(place), .knobs = results.knobs, .rows = results.rows};
+  run.choice = tune::choose(run.rows);
+  return run;
+}
+
+TuneRun case_a() {
+  std::ifstream in(STOKER_TEST_DATA "/case_a.csv");
+  return run_of({std::istreambuf_iterator<char>(in), {}}, "case_a.csv");
+}
+
+bool says(const std::vector<std::string>& sentences, std::string_view words) {
+  for (const std::string& sentence : sentences) {
+    if (sentence.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string all_of(const std::vector<std::string>& sentences) {
+  return fmt::format("{}", fmt::join(sentences, "\n"));
+}
+
+TEST(ReportOfARun, SaysOfCaseAWhatTheTeamFoundAndWhatItMissed) {
+  const Report report = from_run(case_a());
+  EXPECT_NE(report.headline.find("8 workers"), std::string::npos) << report.headline;
+  EXPECT_NE(report.outcome.find("72 points, 50 ok, 22 runtime_fault"), std::string::npos) << report.outcome;
+  EXPECT_TRUE(says(report.findings, "num_workers=0 gives 78.0 samples/s (io_bound): the choice is 6.3x as fast"))
+      << all_of(report.findings);
+  EXPECT_TRUE(says(report.findings, "16, 24 and 32 give 482 to 503 samples/s")) << all_of(report.findings);
+  EXPECT_TRUE(says(report.findings, "pin_memory: True is chosen; False is 5.9 % slower")) << all_of(report.findings);
+  EXPECT_TRUE(says(report.findings, "all 12 with batch_size=512")) << all_of(report.findings);
+  EXPECT_TRUE(says(report.findings, "not a lack of memory"));
+  EXPECT_TRUE(says(report.findings, "None of the 50 rates has an interval")) << all_of(report.findings);
+  EXPECT_TRUE(says(report.findings, "With 16 workers and more")) << all_of(report.findings);
+  ASSERT_TRUE(report.knee);
+  EXPECT_EQ(report.knee->knee, 8);
+  ASSERT_TRUE(report.heat);
+  EXPECT_EQ(report.heat->rows.size(), 6u);
+  EXPECT_EQ(report.heat->cells[5][5].glyph, "×");
+}
+
+TEST(ReportOfARun, LeavesOutSectionsWithoutData) {
+  const Report report = from_run(case_a());
+  EXPECT_TRUE(report.split.empty());
+  EXPECT_TRUE(report.timelines.empty());
+  EXPECT_TRUE(report.memory.empty());
+  const std::string html = to_html(report), markdown = to_markdown(report);
+  for (const std::string title : {"Step split", "Memory", "Plan", "Options", "Before and after"}) {
+    EXPECT_EQ(html.find("<h2>" + title), std::string::npos) << title;
+    EXPECT_EQ(markdown.find("## " + title), std::string::npos) << title;
+  }
+}
+
+TEST(ReportOfARun, InWhichNothingRanExplainsTheFailuresAndChoosesNothing) {
+  const Report report =
+      from_run(run_of("trial,status,batch_size,num_workers,images_per_s,error\n1,oom_device,32,0,,CUDA out of "
+                      "memory\n2,hang,32,4,,\n"));
+  EXPECT_EQ(report.headline, "None of 2 points ran, so nothing is chosen.");
+  EXPECT_FALSE(report.choice);
+  EXPECT_FALSE(report.knee);
+  EXPECT_TRUE(says(report.findings, "oom_device: the accelerator's memory ran out"));
+  EXPECT_TRUE(says(report.findings, "CUDA out of memory"));
+  EXPECT_TRUE(says(report.findings, "Nothing can be planned"));
+  EXPECT_NE(to_html(report).find("▲"), std::string::npos);
+}
+
+TEST(ReportOfARun, OfOnePointSaysThatItIsOne) {
+  const Report report =
+      from_run(run_of("trial,status,batch_size,num_workers,images_per_s,ci_low,ci_high\n1,ok,32,4,100,95,105\n"));
+  EXPECT_NE(report.headline.find("One point was measured"), std::string::npos) << report.headline;
+  EXPECT_NE(report.headline.find("(95 %: 95.0 to 105)"), std::string::npos) << report.headline;
+  EXPECT_FALSE(report.knee);
+  EXPECT_FALSE(report.heat);
+  EXPECT_TRUE(says(report.reasons, "any second point"));
+}
+
+TEST(ReportOfARun, WithoutRowsSaysSo) {
+  const Report report = from_run(run_of("trial,status,batch_size,images_per_s\n"));
+  EXPECT_EQ(report.headline, "Nothing was tried: there are no rows.");
+  EXPECT_FALSE(report.trials);
+}
+
+TEST(ReportOfARun, TakesAnotherKnobForTheAxisWhereThereAreNoWorkers) {
+  const Report report =
+      from_run(run_of("status,io_depth,storage,images_per_s\nok,1,mmap,100\nok,8,mmap,300\nok,64,mmap,310\n"));
+  ASSERT_TRUE(report.knee);
+  EXPECT_EQ(report.knee->x_label, "io_depth");
+}
+
+TEST(ReportOfARun, MeansRepeatedTrialsAndKeepsTheirInterval) {
+  const Report report = from_run(
+      run_of("status,num_workers,images_per_s,ci_low,ci_high\nok,1,100,90,110\nok,2,200,190,210\nok,2,220,210,230\n"));
+  ASSERT_TRUE(report.knee);
+  const Mark& mark = report.knee->curves[0].marks[1];
+  EXPECT_EQ(mark.y.value, 210);
+  EXPECT_NEAR(*mark.y.high - *mark.y.low, 20 / std::sqrt(2.0), 1e-9);
+}
+
+TEST(ReportOfARun, SplitsTheStepsOfTrialsThatReportedThem) {
+  TuneRun run = run_of("trial,status,num_workers,images_per_s\n1,ok,1,100\n2,ok,2,200\n");
+  run.blocks[1] = {{.steps = 2,
+                    .samples = 20,
+                    .seconds = 0.2,
+                    .compute_s = 0.02,
+                    .fetch_s = 0.1,
+                    .prep_s = 0.07,
+                    .handoff_s = 0.01}};
+  run.blocks[2] = {{.steps = 2,
+                    .samples = 20,
+                    .seconds = 0.1,
+                    .compute_s = 0.02,
+                    .fetch_s = 0.08,
+                    .prep_s = 0,
+                    .handoff_s = 0,
+                    .queue_depth = 1.5},
+                   {.steps = 2,
+                    .samples = 20,
+                    .seconds = 0.1,
+                    .compute_s = 0.1,
+                    .fetch_s = 0,
+                    .prep_s = 0,
+                    .handoff_s = 0,
+                    .queue_depth = 3}};
+  const Report report = from_run(run);
+  ASSERT_EQ(report.split.size(), 2u);
+  EXPECT_NEAR(report.split[0].total_ms(), 100, 1e-9);
+  ASSERT_EQ(report.timelines.size(), 1u);
+  EXPECT_EQ(report.timelines[0].points.size(), 2u);
+  EXPECT_EQ(report.timelines[0].points[1].compute, 1.0);
+}
+
+TEST(ReportOfARun, DrawsMemoryAgainstTheMachinesLimit) {
+  TuneRun run = run_of("status,num_workers,images_per_s,host_peak_bytes\nok,1,100,1000000000\nok,2,200,2000000000\n");
+  run.config = {{"environment", {{"memory_bytes", 4000000000u}}}};
+  const Report report = from_run(run);
+  ASSERT_EQ(report.memory.size(), 1u);
+  EXPECT_EQ(report.memory[0].limit, 4e9);
+  EXPECT_NE(to_html(report).find("limit 3.7 GiB"), std::string::npos);
+}
+
+TEST(ReportOfARun, WritesTheCommandThatRunsItAgain) {
+  TuneRun run = run_of("status,num_workers,images_per_s\nok,1,100\n", "runs/x");
+  run.config = {{"schema", "stoker.tune.config/1"},
+                {"source", nullptr},
+                {"command", {"python", "train it.py", "-j", "{num_workers}"}},
+                {"grid", {{"num_workers", {"1", "2"}}}},
+                {"search", "grid"},
+                {"bench_steps", 20}};
+  const Report report = from_run(run);
+  ASSERT_GE(report.commands.size(), 2u);
+  EXPECT_EQ(report.commands[0].text,
+            "stoker tune --grid num_workers=1,2 --search grid --bench-steps 20 --out runs/x-again -- python 'train "
+            "it.py' -j {num_workers}");
+  EXPECT_EQ(report.commands[1].text, "python 'train it.py' -j 1");
+}
+
+TEST(ReportOfARun, CutsATableOfThousandsOfTrialsAndSaysSo) {
+  std::string csv = "status,batch_size,num_workers,images_per_s\n";
+  for (int i = 0; i < 5000; ++i) csv += fmt::format("ok,{},{},{}\n", i / 50, i % 50, 100 + i);
+  const Report report = from_run(run_of(csv));
+  EXPECT_EQ(report.trials->rows.size(), 400u);
+  EXPECT_NE(report.trials->note.find("first 400 of 5000"), std::string::npos);
+}
+
+// Markdown without what stands between fences, where everything is text.
+std::string outside_fences(const std::string& markdown) {
+  std::istringstream lines(markdown);
+  std::string text, line;
+  bool is_inside = false;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("```")) is_inside = !is_inside;
+    if (!is_inside) text += line + "\n";
+  }
+  EXPECT_FALSE(is_inside);
+  return text;
+}
+
+TEST(Renderings, KeepHostileTextAsText) {
+  const std::string evil = "</script><script>alert(1)</script>|`x`\x1b[2J";
+  TuneRun run = run_of("status,num_workers,batch_size,images_per_s,error\nok,1,1,100,\nok,2,1,110,\n");
+  run.place = evil;
+  run.notes = {evil};
+  run.config = {{"source", evil}, {"grid", {{evil, {evil}}}}, {"environment", {{evil, evil}}}};
+  run.rows[0].error = evil;
+  run.rows[0].status = tune::Status::runtime_fault;
+  run.rows[0].knobs["batch_size"] = evil;
+  run.files = {"javascript:alert(1)"};
+  run.choice = tune::choose(run.rows);
+  const Report report = from_run(run);
+  const std::string html = to_html(report), markdown = to_markdown(report);
+  std::size_t scripts = 0;
+  for (std::size_t at = html.find("<script"); at != std::string::npos; at = html.find("<script", at + 1)) ++scripts;
+  EXPECT_EQ(scripts, 1u);
+  EXPECT_EQ(html.find('\x1b'), std::string::npos);
+  EXPECT_EQ(html.find("href=\"javascript:"), std::string::npos);
+  EXPECT_EQ(outside_fences(markdown).find("<script"), std::string::npos);
+  EXPECT_EQ(to_text(report).find('\x1b'), std::string::npos);
+}
+
+TEST(Renderings, HaveTheSameSectionsInTheSameOrder) {
+  TuneRun run = case_a();
+  run.files = {"results.csv"};
+  const Report report = from_run(run);
+  const std::string html = to_html(report), markdown = to_markdown(report);
+  std::size_t in_html = 0, in_markdown = 0;
+  for (const std::string title : {"Context", "Configuration and environment", "Outcomes", "Findings", "Knee curve",
+                                  "Heat map", "Best and chosen configuration", "Commands to reproduce", "Raw data"}) {
+    const std::size_t h = html.find("<h2>" + title + "</h2>"), m = markdown.find("## " + title + "\n");
+    ASSERT_NE(h, std::string::npos) << title;
+    ASSERT_NE(m, std::string::npos) << title;
+    EXPECT_GT(h, in_html) << title;
+    EXPECT_GT(m, in_markdown) << title;
+    in_html = h;
+    in_markdown = m;
+  }
+}
+
+TEST(Words, RoundAsAPersonWould) {
+  EXPECT_EQ(per_second(502.84), "503");
+  EXPECT_EQ(percent(0.0589), "5.9 %");
+  EXPECT_EQ(percent(0.31), "31 %");
+  EXPECT_EQ(percent(0.0004), "below 0.1 %");
+  EXPECT_EQ(milliseconds(18.24), "18.2 ms");
+  EXPECT_EQ(milliseconds(17999), "18.00 s");
+  EXPECT_EQ(ratio(6.346), "6.3x");
+  EXPECT_EQ(plural(1, "point"), "1 point");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+}
+
+ordered_json part(double ms) {
+  return {{"share", ms / 100}, {"ms_per_step", ms}};
+}
+
+MeasuredJob measured_job(double compute, double fetch, double rate, std::string place = "runs/monday") {
+  ordered_json wait = part(fetch);
+  wait["fetch"] = part(fetch);
+  wait["prep"] = part(0);
+  wait["handoff"] = part(0);
+  const ordered_json total = {
+      {"steps", 100}, {"step_ms", compute + fetch}, {"compute", part(compute)}, {"h2d", nullptr}, {"wait", wait}};
+  MeasuredJob job{.place = std::move(place)};
+  job.answer = {{"schema", "stoker.measure/1"},
+                {"command", {"python", "train.py"}},
+                {"seconds", 10},
+                {"verdict",
+                 {{"bound", "fetch_bound"},
+                  {"share", fetch / (compute + fetch)},
+                  {"ci_low", 0.5},
+                  {"ci_high", 0.7},
+                  {"gain", 2.5}}},
+                {"headline", "fetch_bound (io_bound) 60.0 % (+-10.0), severe: 2.50x faster if fetch were free"},
+                {"total", total},
+                {"main_loader", 0},
+                {"why", {"its samples wait for bytes"}},
+                {"advice", {"num_workers=8: 2.0x"}}};
+  job.answer["loaders"] = ordered_json::array();
+  job.answer["loaders"].push_back(
+      {{"settings", {{"num_workers", 2}, {"batch_size", 32}}}, {"corrected_samples_per_s", rate}});
+  return job;
+}
+
+TEST(ReportOfAMeasuredJob, LeadsWithTheVerdictAndSplitsTheStep) {
+  MeasuredJob job = measured_job(40, 60, 320);
+  job.steps_csv = "rank,loader,role,asked_s,step_ms,compute_ms,ready\n";
+  for (int i = 0; i < 20; ++i) job.steps_csv += fmt::format("0,train,train,{},100,40,{}\n", 0.1 * i, i % 4);
+  const Report report = from_measure(job);
+  EXPECT_NE(report.headline.find("fetch_bound (io_bound) 60.0 %"), std::string::npos) << report.headline;
+  ASSERT_EQ(report.split.size(), 1u);
+  EXPECT_EQ(report.split[0].total_ms(), 100);
+  ASSERT_EQ(report.timelines.size(), 1u);
+  EXPECT_NEAR(*report.timelines[0].points[3].compute, 0.4, 0.01);
+  ASSERT_EQ(report.options.size(), 1u);
+  EXPECT_EQ(report.options[0].title, "Option A");
+  EXPECT_TRUE(says(report.findings, "Its samples wait for bytes."));
+}
+
+TEST(ReportOfAMeasuredJob, RefusesWhatIsNoAnswerAndFiguresThatCannotBe) {
+  MeasuredJob job = measured_job(40, 60, 320);
+  job.answer["schema"] = "other/1";
+  EXPECT_THROW(from_measure(job), Error);
+  job = measured_job(-40, 60, 320);
+  EXPECT_THROW(from_measure(job), Error);
+  job = measured_job(40, 60, 320);
+  job.steps_csv = "rank,loader,role,asked_s,step_ms,compute_ms,ready\n0,a,train,0,-5,1,0\n";
+  try {
+    from_measure(job);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("steps.csv`, line 2: step_ms is `-5`"), std::string::npos) << error.message();
+  }
+}
+
+TEST(Comparing, SaysTheChangeAndItsInterval) {
+  const Comparison change =
+      compare({side_of(measured_job(40, 60, 320)), side_of(measured_job(40, 10, 640, "runs/tuesday"))});
+  EXPECT_NE(change.sentence.find("From 320 to 640 samples/s: 2.0x"), std::string::npos) << change.sentence;
+  EXPECT_EQ(change.bars.size(), 2u);
+  Side before{.label = "a", .rate = {.value = 100, .low = 90, .high = 110}},
+      after{.label = "b", .rate = {.value = 105, .low = 95, .high = 115}};
+  EXPECT_NE(compare({before, after}).sentence.find("cannot tell from none"), std::string::npos);
+  EXPECT_NE(compare({before, after}).sentence.find("1.05x (95 %: 0.86x to 1.28x)"), std::string::npos)
+      << compare({before, after}).sentence;
+}
+
+ordered_json range(double p10, double p50, double p90) {
+  return {{"p10", p10}, {"p50", p50}, {"p90", p90}};
+}
+
+ordered_json large_and_giant() {
+  ordered_json plan = {{"schema", "stoker.plan/1"},
+                       {"headline", "ViT-Large fits: 14 days of 15"},
+                       {"pivot", "Giant would take 61 days"},
+                       {"job", {{"images", 28.4e6}, {"budget_days", 15}, {"needed_images_per_s", 21.9}}},
+                       {"chosen_run", 0},
+                       {"notes", {"one run only"}}};
+  ordered_json run = {{"name", "ViT-Large"}};
+  run["configurations"] = ordered_json::array();
+  run["configurations"].push_back({{"label", "batch_size=64"},
+                                   {"chosen", true},
+                                   {"interval", "assumed"},
+                                   {"images_per_s", range(22.5, 23.51, 24.4)},
+                                   {"days", range(13.5, 14, 14.6)},
+                                   {"images_per_day", range(1.9e6, 2.03e6, 2.1e6)},
+                                   {"verdict", "fits"}});
+  run["options"] = ordered_json::array();
+  run["options"].push_back({{"name", "batch_size=128"},
+                            {"change", "twice the batch"},
+                            {"worth", false},
+                            {"reason", "raising the batch cannot help: the loader is the limit"}});
+  run["options"].push_back({{"name", "num_workers=12"},
+                            {"change", "more workers"},
+                            {"worth", true},
+                            {"gain", range(2, 3, 4)},
+                            {"risk", "low"},
+                            {"reason", "84 of 170 GB"},
+                            {"host_peak_bytes", 84e9},
+                            {"host_limit_bytes", 170e9},
+                            {"command", "stoker tune data --grid num_workers=12"}});
+  ordered_json points = ordered_json::array();
+  for (const double batch : {48.0, 96.0}) {
+    points.push_back(
+        {{"batch_size", batch}, {"predicted_bytes", 4e9 + 4e7 * batch}, {"observed_bytes", 4e9 + 4.1e7 * batch}});
+  }
+  points.push_back({{"batch_size", 128},
+                    {"predicted_bytes", 9e9},
+                    {"observed_bytes", nullptr},
+                    {"out_of_memory", true},
+                    {"unexplained", true}});
+  run["device_memory"] = {{"basis", "model"}, {"limit_bytes", 12e9}, {"largest_batch", 160}, {"points", points}};
+  plan["runs"] = ordered_json::array({run});
+  return plan;
+}
+
+TEST(ReportOfAPlan, HasDaysWithTheirRangeOptionsAndTheMemoryLine) {
+  const Report report = from_plan(large_and_giant(), "plan.json");
+  EXPECT_EQ(report.headline, "ViT-Large fits: 14 days of 15.");
+  EXPECT_TRUE(says(report.plan_sentences, "28.4 M images, within 15.0 days; that takes 21.9 images/s"))
+      << all_of(report.plan_sentences);
+  ASSERT_EQ(report.plan.size(), 1u);
+  EXPECT_EQ(report.plan[0].rows[0],
+            (std::vector<std::string>{"batch_size=64 (chosen)", "14.0 (13.5 to 14.6)", "2.03 M (1.9 M to 2.1 M)",
+                                      "23.5 (22.5 to 24.4)", "fits"}));
+  EXPECT_NE(report.plan[0].note.find("assumed"), std::string::npos);
+  ASSERT_EQ(report.options.size(), 2u);
+  EXPECT_EQ(report.options[0].title, "A. num_workers=12");
+  EXPECT_EQ(report.options[0].gain, "3.0x (2.0x to 4.0x)");
+  EXPECT_EQ(report.options[0].facts[0].value, "78.2 GiB of 158.3 GiB");
+  EXPECT_EQ(report.options[1].title, "batch_size=128");
+  ASSERT_EQ(report.memory.size(), 1u);
+  EXPECT_EQ(report.memory[0].limit, 12e9);
+  EXPECT_EQ(report.memory[0].failed.size(), 1u);
+  EXPECT_NE(report.memory[0].note.find("Unexplained"), std::string::npos);
+}
+
+TEST(ReportOfAPlan, RefusesWhatIsNoPlan) {
+  EXPECT_THROW(from_plan(ordered_json::array(), "plan.json"), Error);
+  EXPECT_THROW(from_plan({{"schema", "other/1"}}, "plan.json"), Error);
+}
+
+}  // namespace
+}  // namespace stoker::report

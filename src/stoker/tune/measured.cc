@@ -1,0 +1,53 @@
+#include "stoker/tune/measured.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace stoker::tune {
+namespace {
+
+bool has_interval(const Row& row) {
+  return row.ci_low && row.ci_high && *row.ci_high >= *row.ci_low;
+}
+
+double half_width_of(const Row& row, double noise) {
+  if (has_interval(row)) return (*row.ci_high - *row.ci_low) / 2;
+  return noise * *row.images_per_s;
+}
+
+}  // namespace
+
+std::vector<Measured> measured(std::span<const Row> rows, double noise) {
+  std::map<Point, std::size_t> numbers;
+  std::vector<Measured> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto [at, is_new] = numbers.emplace(rows[i].knobs, all.size());
+    if (is_new) all.push_back({.point = &rows[i].knobs});
+    Measured& one = all[at->second];
+    one.last = rows[i].status;
+    if (rows[i].ok()) {
+      one.ok.push_back(i);
+    } else {
+      one.has_failed = true;
+    }
+  }
+  for (Measured& one : all) {
+    if (one.ok.empty()) continue;
+    double squares = 0;
+    for (const std::size_t i : one.ok) {
+      one.rate += *rows[i].images_per_s / static_cast<double>(one.ok.size());
+      one.has_interval = one.has_interval && has_interval(rows[i]);
+      squares += std::pow(half_width_of(rows[i], noise), 2);
+      if (rows[i].host_peak_bytes)
+        one.host_bytes = std::max(one.host_bytes.value_or(0), static_cast<double>(*rows[i].host_peak_bytes));
+    }
+    one.half_width = std::sqrt(squares) / static_cast<double>(one.ok.size());
+    one.row = *std::min_element(one.ok.begin(), one.ok.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(*rows[a].images_per_s - one.rate) < std::abs(*rows[b].images_per_s - one.rate);
+    });
+  }
+  return all;
+}
+
+}  // namespace stoker::tune
