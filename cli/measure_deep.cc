@@ -16,6 +16,7 @@
 #include "stoker/os/child.h"
 #include "stoker/os/temporary_folder.h"
 
+#include "entry_point.h"
 #include "feed.h"
 #include "files.h"
 #include "interrupt.h"
@@ -32,21 +33,6 @@ constexpr std::chrono::seconds kRun{3};
 constexpr std::uint64_t kLeastSteps = 20;
 
 struct Interrupted {};
-
-// module.part:function, and no file of that name.
-bool is_entry_point(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string::npos || exists(text)) return false;
-  const auto is_name = [](std::string_view word, bool dots) {
-    if (word.empty() || (word[0] >= '0' && word[0] <= '9') || word[0] == '.') return false;
-    return std::all_of(word.begin(), word.end(), [&](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-             (dots && c == '.');
-    });
-  };
-  return is_name(std::string_view(text).substr(0, colon), true) &&
-         is_name(std::string_view(text).substr(colon + 1), false);
-}
 
 // Seconds of one emulated step without a loader: the mean of up to `steps` of them, or of a second's worth.
 double step_alone(std::chrono::nanoseconds step, std::uint64_t steps) {
@@ -235,7 +221,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
       throw Error(ErrorKind::usage, fmt::format("`{}` has no meaning with `--deep`", flag), "--json has every figure");
   }
   const std::string what = arguments.text("--deep");
-  const bool is_python = is_entry_point(what);
+  const bool is_python = names_function(what);
   for (const char* flag : {"--knob", "--data"}) {
     if (!is_python && arguments.has(flag))
       throw Error(ErrorKind::usage, fmt::format("`{}` is for a Python entry point, and `{}` is none", flag, what),

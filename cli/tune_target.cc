@@ -11,6 +11,7 @@
 #include "stoker/tune/config_file.h"
 #include "stoker/tune/template.h"
 
+#include "entry_point.h"
 #include "files.h"
 
 namespace stoker::cli {
@@ -49,28 +50,6 @@ std::string own_program() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? "stoker" : path.string();
-}
-
-bool is_identifier(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && is_letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
-}
-
-// package.module:function, path/to/file.py:function
-bool names_function(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || !is_identifier(std::string_view(text).substr(colon + 1)) || exists(text))
-    return false;
-  std::string_view where = std::string_view(text).substr(0, colon);
-  if (where.ends_with(".py")) return true;
-  for (bool more = true; more;) {
-    const std::size_t dot = where.find('.');
-    more = dot != std::string_view::npos;
-    if (!is_identifier(where.substr(0, dot))) return false;
-    if (more) where.remove_prefix(dot + 1);
-  }
-  return true;
 }
 
 void add_grid_words(tune::Grid& grid, const std::string& text) {

@@ -1,15 +1,14 @@
 """Takes a training job apart, for ``stoker measure --deep module:function``: the step alone, the loader alone with its
 files in the page cache and without, and both together.
 
-``function(knobs)`` gets one dict and returns ``(loader, step)``: ``loader`` is any iterable of batches, ``step(batch)``
-does one training step. ``python -m stoker.deep module:function --out runs.json`` writes the figures; the program compares them.
+``function(knobs)`` is what ``stoker tune`` takes too: it gets one dict and returns ``(loader, step)``, any iterable of batches that can
+be read again, and a function of one batch. ``python -m stoker.deep module:function --out runs.json`` writes the figures; the program compares them.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
-import importlib
 import json
 import mmap
 import os
@@ -18,6 +17,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from . import _trial
+from ._trial import Knobs, check_all_read, find
 from .errors import UsageError
 from .measuring import measure
 
@@ -28,36 +29,25 @@ LEAST_STEPS = 20
 LOOKED_AT = 200     # files whose pages are looked at after dropping
 
 
-def build(entry: str, knobs: dict[str, Any]) -> tuple[Iterable[Any], Callable[[Any], Any]]:
-    """What the entry point returns, checked."""
-    module_name, _, function_name = entry.partition(":")
-    if not module_name or not function_name:
-        raise UsageError(f"`{entry}` is no entry point", "module:function, such as train:make for `def make(knobs)` in train.py")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name.split(".")[0] and error.name != module_name:
-            raise
-        raise UsageError(f"cannot import `{module_name}` of `{entry}`: there is no such module here",
-                         "run it in the folder of the program, or set PYTHONPATH") from None
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise UsageError(f"`{module_name}` has no function `{function_name}`", "name one that takes a dict of knobs and returns (loader, step)")
-    made = function(dict(knobs))
-    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], Iterable) or not callable(made[1]):
-        raise UsageError(f"`{entry}` returned {type(made).__name__}, not (loader, step)",
-                         "loader: an iterable of batches; step: a function of one batch")
-    if iter(made[0]) is made[0]:
+def build(entry: str, knobs: Knobs) -> tuple[Iterable[Any], Callable[[Any], Any]]:
+    """What the entry point returns, checked; a step's ``transfer`` is part of it."""
+    loader, step = _trial.build(entry, find(entry), knobs)
+    if hasattr(loader, "__next__"):
         raise UsageError(f"`{entry}` returned a loader that can be read once only", "return an object whose __iter__ begins anew, not a generator")
-    return made
+    transfer = getattr(step, "transfer", None)
+    if step is None:
+        return loader, lambda batch: None
+    return loader, step if transfer is None else lambda batch: step(transfer(batch))
 
 
 def run(entry: str, knobs: dict[str, Any], steps: int | None = None, data: Iterable[str] = ()) -> dict[str, Any]:
     """The figures of all runs, in seconds per step."""
-    loader, step = build(entry, knobs)
+    asked = Knobs(knobs)
+    loader, step = build(entry, asked)
     warmup = max(1, _workers(loader))
     notes: list[str] = []
     steps = _first_pass(loader, step, steps, warmup)
+    check_all_read(entry, asked)
     if steps < warmup + 3:
         raise UsageError(f"{entry}: a pass over the loader has {steps} batches, and {warmup} of them are made before the first is asked for: "
                          f"too few to compare runs of", "more data, smaller batches, or a larger --steps")
@@ -231,7 +221,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         result = run(arguments.entry, arguments.knobs, arguments.steps, arguments.data)
-    except UsageError as error:
+    except (UsageError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     aside = arguments.out + ".part"

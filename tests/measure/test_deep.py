@@ -74,7 +74,7 @@ def quiet(run):
 def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep):
     pytest.importorskip("torch")
     answer = quiet(lambda: deep("train:make", "--knob", "sleep=0.006", "--knob", "step=0.012", "--knob", f"num_workers={workers}", "--json"))
-    assert answer["schema"] == "stoker.measure-deep/1" and answer["verdict"]["bound"] == "fetch_bound"
+    assert answer["schema"] == "stoker.measure-deep/1" and answer["verdict"]["general"] == "io_bound"
     assert answer["difference"]["agrees"] is True and answer["difference"]["doubtful"] == "neither", answer
     assert answer["compute_only"]["ms_per_step"] >= 12 and answer["loader_only"]["warm"]["ms_per_step"] >= 24
     assert answer["loader_only"]["cold=data"]["ms_per_step"] > 0
@@ -85,7 +85,7 @@ def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep):
 
 def test_a_ledger_that_cannot_see_the_device_is_doubted(deep):
     pytest.importorskip("torch")
-    answer = quiet(lambda: deep("train:make_device", "--knob", "sleep=0.010", "--knob", "step=0.030", "--steps", "20", "--json"))
+    answer = quiet(lambda: deep("train.py:make_device", "--knob", "sleep=0.005", "--knob", "step=0.060", "--steps", "20", "--json"))
     assert answer["difference"]["doubtful"] == "ledger", answer
     assert "goes on while the loop already waits" in answer["difference"]["why"]
 
@@ -106,12 +106,13 @@ def test_our_own_loader_is_taken_apart_too(deep, tmp_path):
 def test_what_cannot_be_taken_apart_is_named(deep):
     pytest.importorskip("torch")
     fine = ("--knob", "sleep=0", "--knob", "step=0")
-    assert "there is no such module here" in deep("nosuch:make", code=2).stderr
+    assert "No module named 'nosuch'" in deep("nosuch:make", code=2).stderr
     assert "`train` has no function `nosuch`" in deep("train:nosuch", code=2).stderr
     assert "`train` has no function `not_a_function`" in deep("train:not_a_function", code=2).stderr
-    assert "returned DataLoader, not (loader, step)" in deep("train:make_nothing", *fine, code=2).stderr
+    assert "`train:make_nothing` returned DataLoader" in deep("train:make_nothing", *fine, code=2).stderr
     assert "can be read once only" in deep("train:make_generator", *fine, code=2).stderr
     assert "KeyError: 'sleep'" in (broken := deep("train:make", code=2).stderr) and "ended with exit code 1 before they had an answer" in broken
+    assert "`train:make` never reads the knob `steep`" in deep("train:make", *fine, "--knob", "steep=1", code=2).stderr
     assert "`--knob` takes NAME=VALUE, not `sleep`" in deep("train:make", "--knob", "sleep", code=2).stderr
     assert "no such file or folder" in deep("train:make", *fine, "--data", "nowhere", code=2).stderr
 
