@@ -23,6 +23,12 @@ void watch_for_interrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
+void watch_for_termination() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGTERM, &action, nullptr);
+}
+
 bool interrupted() noexcept {
   return flag.load(std::memory_order_relaxed);
 }

@@ -309,6 +309,7 @@ int run(const Arguments& arguments) {
   if (subset && !exists(subset_file)) {
     dataset::write_subset_json(*subset, config.at("subset_seed").get<std::uint64_t>(), subset_file);
   }
+  watch_for_termination();  // so that no trial is left behind
   const bool quiet = face.json || arguments.has("--quiet");
   TuneScreen screen(face, quiet);
   tune::TunerOptions options;

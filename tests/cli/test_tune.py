@@ -129,14 +129,15 @@ def test_a_trial_that_a_killed_tuner_left_running_is_ended_by_the_next(binary, e
         time.sleep(0.02)
 
 
-def test_ctrl_c_leaves_a_valid_partial_report(binary, environment, job, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_a_scheduler_leave_a_valid_partial_report(binary, environment, job, tmp_path, number):
     process = subprocess.Popen([binary, "tune", "--search", "grid", *GRID, "--json", "--out", "run", *job], cwd=tmp_path, env=environment,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     deadline = time.time() + 60
     while not (tmp_path / "run" / "results.csv").exists() or len(rows_of(tmp_path / "run")) < 2:
         assert time.time() < deadline and process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out = process.communicate(timeout=60)[0]
     assert process.returncode == 130 and "--resume run" in json.loads(out)["unfinished"]
     assert (tmp_path / "run" / "report.md").exists()

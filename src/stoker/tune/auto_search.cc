@@ -30,9 +30,9 @@ constexpr double kNoStep = 0.9;      // from which on there is no step to speak 
 constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
 constexpr double kRaced = 0.05;      // behind the best
 constexpr std::size_t kRacers = 4, kRounds = 5;
-constexpr std::size_t kMostRounds = 9;  // where trials are so short that their own intervals are wider than the prior
+constexpr std::size_t kMostRounds = 9;  // of the last two, where trials are too short to tell
 constexpr double kWide = 0.1;           // half an interval that tells nothing; then look again,
-constexpr std::size_t kMostLooks = 3;   // so often in all
+constexpr std::size_t kMostLooks = 2;   // so often in all
 constexpr double kPriorNoise = 0.02;    // of a trial's rate, until repeats tell; counts like
 constexpr double kPriorDegrees = 3;     // so many repeats
 constexpr double kDeviations = 2.8;     // in half an interval of 95 % from the few blocks of a trial
@@ -469,6 +469,7 @@ class AutoSearch final : public Search {
         is_open |= behind + error > options_.tolerance && one.point != first.point;
       }
       if (left.size() < 2 || !is_open) return;
+      if (round > kRounds) left.resize(2);
       for (std::uint32_t i = static_cast<std::uint32_t>(left.size()); i > 1; --i) {
         std::swap(left[i - 1], left[Random(options_.seed, round, i).below(i)]);
       }
@@ -490,6 +491,7 @@ class AutoSearch final : public Search {
     const double enough = all.front().log_rate + std::log(1 - options_.tolerance);
     if (known(space_.rows_of(all.front().point)).waits.value_or(0) >= kWaits) return;
     std::optional<Point> fewest;
+    bool is_sure = false;  // well within: one run will do
     while (place[*workers_] > 0) {
       const double half = number(*workers_, place[*workers_]) / 2;
       std::size_t index = place[*workers_] - 1;
@@ -499,8 +501,9 @@ class AutoSearch final : public Search {
       const Known there = measure(place, "fewer workers");
       if (!there.is_ok || std::log(there.rate) < enough) break;
       fewest = space_.point(place);
+      is_sure = std::log(there.rate) > all.front().log_rate + std::log(1 - options_.tolerance / 2);
     }
-    if (fewest && space_.rows_of(*fewest).size() < 2) {
+    if (fewest && !is_sure && space_.rows_of(*fewest).size() < 2) {
       throw Wanted{{.point = *fewest, .why = "fewer workers, again", .repeat = true}};
     }
   }
