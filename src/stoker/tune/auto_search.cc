@@ -29,7 +29,7 @@ constexpr double kWaitsMuch = 0.15;  // from which on neither batch nor pinning 
 constexpr double kNoStep = 0.9;      // from which on there is no step to speak of
 constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
 constexpr double kRaced = 0.05;      // behind the best
-constexpr std::size_t kRacers = 4, kRounds = 5;
+constexpr std::size_t kRacers = 4, kRounds = 7;
 constexpr std::size_t kMostRounds = 9;  // of the last two, where trials are too short to tell
 constexpr double kWide = 0.1;           // half an interval that tells nothing; then look again,
 constexpr std::size_t kMostLooks = 2;   // so often in all
