@@ -242,6 +242,12 @@ class Text {
     }
     if (run.saturating_nodes) {
       row("nodes", fmt::format("the storage is full at {:.1f} such nodes", *run.saturating_nodes));
+      for (const plan::ScaleOut& one : run.nodes) {
+        row("", fmt::format("{:g}: {}/s, {:.0f} % of what they could take", one.nodes, format_rate(one.per_s),
+                            100 * one.share));
+      }
+    } else if (!run.nodes.empty()) {
+      row("nodes", "what the storage gives is not known: a ledger of a --cold run shows it, or --disk-rate");
     }
   }
 

@@ -150,6 +150,17 @@ def test_a_measured_torch_job_gives_what_ifs_and_its_memory(stoker, tmp_path):
     assert run["options"][0]["host_peak_bytes"] > run["host_memory"]["total_bytes"]
 
 
+def test_nodes_that_share_a_storage_fill_it(stoker, tmp_path):
+    case = {"schema": "stoker.case/1", "job": {"images": 1e9}, "machine": {"cores": 8}, "data": {"decodes": False, "cache": "cold"},
+            "runs": [{"name": "node", "rows": [{"knobs": {"batch_size": 64}, "images_per_s": 1000}],
+                      "stages": {"batch_size": 64, "num_workers": 8, "prep_s": 0.004, "compute_s": 0.001, "storage_per_s": 4000}}]}
+    (tmp_path / "case.json").write_text(json.dumps(case))
+    run = plan(stoker("plan", "--case", "case.json", "--nodes", "1,2,8", "--json"))["runs"][0]
+    assert run["saturating_nodes"] == pytest.approx(4, abs=0.05)
+    assert [node["share"] for node in run["nodes"]] == pytest.approx([1, 1, 0.5], abs=0.01) and run["nodes"][2]["images_per_s"] == 4000
+    assert "the storage is full at 4.0 such nodes" in stoker("plan", "--case", "case.json", "--nodes", "8").stdout
+
+
 def test_a_question_is_answered_from_a_ledger_alone(stoker, sounds, tmp_path):
     done = stoker("load", "data", "--batch-size", "8", "--num-workers", "1", "--bench-steps", "4", "--json")
     (tmp_path / "ledger.json").write_text(done.stdout)
