@@ -59,6 +59,14 @@ loader::State read_state(const std::string& path) {
               "name a file that does not exist yet, and it will be written");
 }
 
+// Whether a transform gives something else every epoch, by its words.
+bool draws_anew(const std::string& transform) {
+  for (const char* word : {"rrc", "randomresizedcrop", "flip", "views", ".."}) {
+    if (transform.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // `ledger` is what `stoker plan --ledger` takes: seconds per sample of each stage, and what they belong to.
 nlohmann::ordered_json bench_json(const LoadReport& report, const Benched& benched) {
   const Ledger& ledger = benched.ledger;
@@ -88,7 +96,8 @@ nlohmann::ordered_json bench_json(const LoadReport& report, const Benched& bench
             {"storage", storage::name(report.options.storage)},
             {"cache", report.cache},
             {"file_per_sample", report.file_per_sample},
-            {"decodes", report.decodes}}}};
+            {"decodes", report.decodes},
+            {"random", draws_anew(report.transform)}}}};
 }
 
 std::string bench_text(const Benched& benched) {

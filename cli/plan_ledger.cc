@@ -55,6 +55,7 @@ void read_steps(const ordered_json& json, PlanRun& run) {
   const std::string cache = ledger.at("cache"), storage = ledger.at("storage");
   setting.warm = cache == "warm";
   setting.decodes = ledger.at("decodes");
+  setting.is_random = ledger.value("random", false);
   setting.is_file_per_sample = ledger.at("file_per_sample");
   for (const plan::Access access : {plan::Access::direct, plan::Access::mmap, plan::Access::ram}) {
     if (storage == name(access)) setting.access = access;

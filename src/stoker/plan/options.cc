@@ -64,7 +64,7 @@ void finish(Option& option, const Situation& situation) {
   }
   if (option.gain.p50 < kWorth && option.worth) {
     option.worth = false;
-    if (option.reason.empty() || option.risk == "low") option.reason = "no gain to be expected";
+    option.reason = option.evidence == "measured" ? "it was no faster when it was measured" : "no gain to be expected";
   }
 }
 

@@ -196,6 +196,11 @@ WhatIf with_pack(const Stages& now, const Setting& setting, bool raw) {
   WhatIf what{.name = raw ? "pack raw" : "pack encoded", .stages = now, .needs_pack = true};
   const double bytes = raw && setting.decoded_bytes > 0 ? setting.decoded_bytes : setting.sample_bytes;
   const double copy = bytes / setting.memory_bytes_per_s;
+  if (raw && setting.is_random) {
+    what.feasible = false;
+    what.why = "its transforms are random, and a raw pack would hold one draw of each";
+    return finish(what, now);
+  }
   if (bytes <= 0) {
     what.feasible = false;
     what.why = "the size of a sample is not known";

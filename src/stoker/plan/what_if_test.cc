@@ -66,6 +66,12 @@ TEST(WhatIf, APackSavesOpeningFilesAndARawOneDecoding) {
   EXPECT_GT(with_pack(now, setting, true).gain, 5);
 }
 
+TEST(WhatIf, ARawPackIsNoChoiceForRandomTransforms) {
+  const WhatIf what = with_pack(kPrepBound, {.sample_bytes = 7000, .decoded_bytes = 32000, .is_random = true}, true);
+  EXPECT_FALSE(what.feasible);
+  EXPECT_NEAR(what.gain, 1, 1e-9);
+}
+
 TEST(WhatIf, ACacheOfHalfTheDataDoublesWhatTheStorageGives) {
   const Stages now{.batch_size = 32, .workers = 8, .prep_s = 1e-4, .storage_per_s = 1000};
   EXPECT_NEAR(with_cache(now, {.dataset_bytes = 10e9}, 5e9).gain, 2, 0.01);
