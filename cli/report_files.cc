@@ -13,6 +13,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/version.h"
 #include "stoker/report/from_plan.h"
+#include "stoker/report/words.h"
 
 #include "files.h"
 
@@ -219,7 +220,11 @@ report::Report read_report(const ReportOptions& options) {
     std::vector<report::Side> all;
     for (const std::string& side : sides) all.push_back(side_at(side, options.columns));
     report.comparison = report::compare(all);
-    report.findings.insert(report.findings.begin(), report.comparison->sentence);
+    if (!report.comparison->sentence.empty())
+      report.findings.insert(report.findings.begin(), report.comparison->sentence);
+    std::string again = "stoker report";
+    for (const std::string& side : sides) again += " " + report::shell_word(side);
+    if (!report.commands.empty()) report.commands.back().text = again;
   }
   report.made = fmt::format("Written {} by stoker {}.", now_text(), kVersion);
   return report;

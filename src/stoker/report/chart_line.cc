@@ -183,12 +183,12 @@ class Drawing {
     const double size = mark.label.empty() ? kText : 13, half = text_width(text, size) / 2 + 4;
     // Beside a later label that must be there, this one gives way.
     if (mark.label.empty() && next != nullptr && !next->label.empty() &&
-        x + half > x_of(next->x) - text_width(next->label + " " + value_text(next->y.value), 13) / 2)
+        x + half > x_of(next->x) - text_width(next->label + " " + value_text(next->y.value), 13) / 2 - 8)
       return;
     if (x - half < free_from && mark.label.empty()) return;
     // Beside the point where the curve climbs steeply, so that it does not run through the figure.
-    if (mark.label.empty() && next != nullptr && y - y_of(next->y.value) > 0.8 * (x_of(next->x) - x)) {
-      svg_.text(x + 10, y + 5, Anchor::start, "value", text);
+    if (mark.label.empty() && next != nullptr && y - y_of(next->y.value) > 0.4 * (x_of(next->x) - x)) {
+      svg_.text(x + 9, y + 10, Anchor::start, "value", text);
       return;
     }
     const bool below = mark.y.high && y_of(*mark.y.high) < top_ + 16;

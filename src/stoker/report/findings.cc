@@ -25,7 +25,7 @@ bool was_tried(Status status) {
 std::string settings_text(const RunView& view, const tune::Point& point) {
   std::vector<std::string> knobs = view.run.knobs;
   const auto rank = [](const std::string& knob) {
-    return knob == "num_workers" || knob == "workers" ? 0 : knob == "batch_size" ? 1 : 2;
+    return tune::role_of(knob) == "num_workers" ? 0 : tune::role_of(knob) == "batch_size" ? 1 : 2;
   };
   std::stable_sort(knobs.begin(), knobs.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   std::string text;
@@ -197,6 +197,12 @@ void find_failing_regions(const RunView& view, Report& report) {
     }
   }
   std::string text = fmt::format("{} failed", plural(failed, "point"));
+  if (regions.empty() && failed <= 3) {
+    for (const Measured& point : view.points) {
+      if (point.ok.empty() && was_tried(point.last))
+        regions.push_back(fmt::format("{} ({})", tune::text(*point.point), name(point.last)));
+    }
+  }
   if (!regions.empty() && regions.size() <= 6) text += fmt::format(": {}", list_text(regions));
   const bool all_faults = std::all_of(view.points.begin(), view.points.end(), [](const Measured& point) {
     return !point.ok.empty() || !was_tried(point.last) || point.last == Status::runtime_fault;

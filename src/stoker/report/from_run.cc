@@ -68,7 +68,7 @@ std::optional<LineChart> knee_chart(const RunView& view) {
     if (!point->ok.empty() || point->last == Status::pruned) continue;
     chart.failed.emplace_back(x_of(*point, view.x_knob), glyph(point->last));
   }
-  if (view.x_knob == "num_workers") chart.knee = view.run.choice.knee;
+  if (tune::role_of(view.x_knob) == "num_workers") chart.knee = view.run.choice.knee;
   if (view.best != nullptr && view.best != view.chosen) {
     chart.band = {0.98 * view.best->rate, view.best->rate};
   }

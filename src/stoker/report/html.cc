@@ -254,7 +254,7 @@ class Page {
       for (std::size_t i = 0; i < row.size(); ++i) {
         const bool is_short = row[i].size() <= 24;
         const std::string style = std::string(i < table.text_columns ? "w" : "") + (is_short ? " n" : "");
-        html += fmt::format("<td class=\"{}\">{}</td>", style, escaped(row[i]));
+        html += fmt::format("<td class=\"{}\">{}</td>", style, prose(row[i]));
       }
       html += "</tr>\n";
     }

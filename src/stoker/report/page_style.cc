@@ -50,6 +50,8 @@ th{font-weight:600;color:var(--soft);vertical-align:bottom}
 th.w,td.w{text-align:left}th:first-child,td:first-child{padding-left:0}
 td.n{white-space:nowrap}
 code,pre{font:.875em/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",monospace}
+td code{overflow-wrap:anywhere}
+figure+.scroll{margin-top:28px}
 pre{margin:4px 0 20px;padding:12px 16px;background:var(--panel);border:1px solid var(--line);border-radius:6px;white-space:pre-wrap;font-size:.8125rem}
 a{color:var(--accent);text-underline-offset:2px}
 details summary{cursor:pointer;color:var(--soft);font-size:.9375rem}

@@ -177,6 +177,22 @@ TEST(ReportOfARun, WritesTheCommandThatRunsItAgain) {
   EXPECT_EQ(report.commands[1].text, "python 'train it.py' -j 1");
 }
 
+TEST(ReportOfARun, WritesTheCommandOfAFunctionAndOfKeysInAFile) {
+  TuneRun run = run_of("status,training.workers,images_per_s\nok,1,100\n", "runs/x");
+  run.config = {{"schema", "stoker.tune.config/1"},
+                {"function", "job.py:build"},
+                {"source", "data/train"},
+                {"settings", {{"seed", "7"}, {"img_size", "224"}}},
+                {"config", "train.yaml"},
+                {"set", ordered_json::array({"training.workers"})},
+                {"grid", {{"training.workers", {"1", "4"}}}}};
+  const Report report = from_run(run);
+  EXPECT_EQ(report.commands[0].text,
+            "stoker tune job.py:build data/train --seed 7 --with img_size=224 --set training.workers=1,4 --config "
+            "train.yaml --out runs/x-again");
+  EXPECT_EQ(report.commands.size(), 2u) << "a function is no command to run";
+}
+
 TEST(ReportOfARun, CutsATableOfThousandsOfTrialsAndSaysSo) {
   std::string csv = "status,batch_size,num_workers,images_per_s\n";
   for (int i = 0; i < 5000; ++i) csv += fmt::format("ok,{},{},{}\n", i / 50, i % 50, 100 + i);

@@ -44,8 +44,8 @@ RunView::RunView(const TuneRun& the_run) : run(the_run), points(tune::measured(t
     if (varies(knob)) varying.push_back(knob);
   }
   const auto weight = [&](const std::string& knob) {
-    if (knob == "num_workers" || knob == "workers") return std::size_t{2'000'000};
-    return knob == "batch_size" ? std::size_t{1'000'000} : values(knob).size();
+    if (tune::role_of(knob) == "num_workers") return std::size_t{2'000'000};
+    return tune::role_of(knob) == "batch_size" ? std::size_t{1'000'000} : values(knob).size();
   };
   std::stable_sort(varying.begin(), varying.end(),
                    [&](const std::string& a, const std::string& b) { return weight(a) > weight(b); });

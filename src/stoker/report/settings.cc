@@ -32,21 +32,42 @@ std::string flag_of(std::string knob) {
   return "--" + knob;
 }
 
+// Settings of a function that have flags of their own.
+constexpr std::string_view kFunctionFlags[] = {"seed", "subset", "subset_seed", "inflate", "step_ms"};
+
 // The command that made a run of `stoker tune`.
 std::vector<std::string> tune_command(const ordered_json& config, const std::string& out) {
   std::vector<std::string> words = {"stoker", "tune"};
-  const std::string source = text_at(config, "source");
-  if (!source.empty()) words.push_back(source);
-  for (const std::string& word : words_at(config, "flags")) words.push_back(word);
+  for (const char* key : {"function", "source"}) {
+    if (const std::string text = text_at(config, key); !text.empty()) words.push_back(text);
+  }
+  for (const std::string& word : words_at(config, "flags")) {
+    words.push_back(word == "--color" ? "--color-mode" : word);  // as `stoker load` calls it
+  }
+  const bool has_function = !text_at(config, "function").empty();
+  if (has_function && config.contains("settings") && config.at("settings").is_object()) {
+    for (const auto& [name, value] : config.at("settings").items()) {
+      const bool is_flag =
+          std::find(std::begin(kFunctionFlags), std::end(kFunctionFlags), name) != std::end(kFunctionFlags);
+      if (is_flag) words.insert(words.end(), {flag_of(name), value_text("", value)});
+      if (!is_flag) words.insert(words.end(), {"--with", fmt::format("{}={}", name, value_text("", value))});
+    }
+  }
+  const std::vector<std::string> in_file = words_at(config, "set");
   if (config.contains("grid") && config.at("grid").is_object()) {
     for (const auto& [knob, values] : config.at("grid").items()) {
       std::string text;
       for (const ordered_json& value : values) text += (text.empty() ? "" : ",") + value_text("", value);
-      words.insert(words.end(), {"--grid", fmt::format("{}={}", knob, text)});
+      const bool is_in_file = std::find(in_file.begin(), in_file.end(), knob) != in_file.end();
+      words.insert(words.end(), {is_in_file ? "--set" : "--grid", fmt::format("{}={}", knob, text)});
     }
   }
+  if (has_function && text_at(config, "python") != "python3") {
+    if (const std::string python = text_at(config, "python"); !python.empty())
+      words.insert(words.end(), {"--python", python});
+  }
   for (const char* key :
-       {"search", "steps_from", "rate_regex", "effective_batch", "warmup_steps", "bench_steps", "template"}) {
+       {"search", "steps_from", "rate_regex", "effective_batch", "warmup_steps", "bench_steps", "template", "config"}) {
     const std::string text = text_at(config, key);
     if (text.empty() || (std::string_view(key) == "steps_from" && text == "auto")) continue;
     words.insert(words.end(), {flag_of(key), text});
@@ -63,7 +84,7 @@ std::vector<std::string> tune_command(const ordered_json& config, const std::str
 std::vector<std::string> chosen_command(const ordered_json& config, const tune::Point& point) {
   std::vector<std::string> words = words_at(config, "command");
   if (!words.empty()) {
-    if (!text_at(config, "template").empty()) return {};  // its copy is in the trial's folder
+    if (!text_at(config, "template").empty() || !text_at(config, "config").empty()) return {};  // a file has them
     for (std::string& word : words) {
       for (const auto& [knob, value] : point) {
         const std::string place = "{" + knob + "}";
@@ -74,7 +95,7 @@ std::vector<std::string> chosen_command(const ordered_json& config, const tune::
     return words;
   }
   const std::string source = text_at(config, "source");
-  if (source.empty()) return {};
+  if (source.empty() || !text_at(config, "function").empty()) return {};
   words = {"stoker", "load", source};
   for (const std::string& word : words_at(config, "flags")) words.push_back(word);
   for (const auto& [knob, value] : point) {
@@ -95,6 +116,7 @@ bool is_ours(const ordered_json& config) {
 }
 
 std::string target_text(const RunView& view) {
+  if (const std::string function = text_at(view.run.config, "function"); !function.empty()) return function;
   const std::string source = text_at(view.run.config, "source");
   if (!source.empty()) return source;
   const std::vector<std::string> command = words_at(view.run.config, "command");
