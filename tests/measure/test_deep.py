@@ -1,6 +1,7 @@
 """`stoker measure --deep`: the step alone, the loader alone and both, against the ledger."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -61,13 +62,15 @@ def deep(binary, environment, tmp_path):
     return run
 
 
-def quiet(run):
-    """The machine may be busy with other things, which is then said: try again."""
+def quiet(run, wanted="neither"):
+    """The answer, once what is doubtful is what should be. A machine that is busy with other things blurs the runs: try again there."""
     for _ in range(3):
         answer = json.loads(run().stdout)
-        if answer["difference"]["doubtful"] != "difference":
+        if answer["difference"]["doubtful"] == wanted:
             return answer
-    pytest.skip(f"the machine was not quiet: {answer['difference']['why']}")
+    if os.getloadavg()[0] > 1.5 * len(os.sched_getaffinity(0)):
+        pytest.skip(f"the machine was not quiet: {answer['difference']['why']}")
+    return answer
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -85,7 +88,7 @@ def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep):
 
 def test_a_ledger_that_cannot_see_the_device_is_doubted(deep):
     pytest.importorskip("torch")
-    answer = quiet(lambda: deep("train.py:make_device", "--knob", "sleep=0.005", "--knob", "step=0.060", "--steps", "20", "--json"))
+    answer = quiet(lambda: deep("train.py:make_device", "--knob", "sleep=0.005", "--knob", "step=0.060", "--steps", "20", "--json"), "ledger")
     assert answer["difference"]["doubtful"] == "ledger", answer
     assert "goes on while the loop already waits" in answer["difference"]["why"]
 
