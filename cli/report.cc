@@ -96,7 +96,8 @@ int run(const Arguments& arguments) {
           : (std::filesystem::path(place).parent_path() / (std::filesystem::path(place).stem().string() + "-report"))
                 .string();
   if (!std::filesystem::is_directory(place))
-    report.links = {{std::filesystem::path(place).filename().string(), "the rows"}};
+    report.links = {
+        {std::filesystem::path(place).filename().string(), place.ends_with(".json") ? "the plan" : "the rows"}};
   std::vector<std::pair<std::string, std::size_t>> written;
   const auto write = [&](const std::string& file, std::string (*render)(const report::Report&)) {
     report::Report own = report;

@@ -17,6 +17,10 @@ using tune::Status;
 
 constexpr double kSame = 0.02;  // the tolerance of tune::choose
 
+bool was_measured_here(const TuneRun& run) {
+  return run.config.is_object() && run.config.contains("schema");
+}
+
 bool was_tried(Status status) {
   return status != Status::pruned && status != Status::skipped_memory;
 }
@@ -220,7 +224,7 @@ void find_uncertainty(const RunView& view, Report& report) {
     if (point.ok.empty()) continue;
     ++ok;
     without += point.has_interval ? 0 : 1;
-    if (view.run.is_folder) continue;
+    if (was_measured_here(view.run)) continue;  // those rates are corrected for the queue
     const auto workers = tune::number_of(*point.point, "num_workers");
     const double prefetch = tune::number_of(*point.point, "prefetch_factor").value_or(2);
     const Row& row = view.run.rows[point.row];
