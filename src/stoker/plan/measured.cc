@@ -8,9 +8,12 @@ namespace stoker::plan {
 namespace {
 
 // How much two runs of one configuration differ beyond what their blocks say, before any second run was seen: a share
-// of the rate, and a share of the blocks' own variation, since a restless machine is restless on every time scale.
-// `./dev bench whatif` prints how often the resulting interval holds.
-constexpr double kBetweenRuns = 0.02, kBetweenRunsOfBlocks = 0.7;
+// of the rate, and a share of the blocks' own variation, larger where that is large, since a crowded machine swings
+// more slowly than a short run can see. `./dev bench whatif` prints how often the resulting interval holds.
+constexpr double kBetweenRuns = 0.02, kOfBlocks = 0.5, kOfRestlessBlocks = 3;
+double between_runs(double block_variation) {
+  return std::hypot(kBetweenRuns, (kOfBlocks + std::min(1.0, kOfRestlessBlocks * block_variation)) * block_variation);
+}
 constexpr double kUnknownRun = 0.05;  // of a run that says nothing of its blocks
 constexpr double kPriorRuns = 4;      // that weight in runs has what is assumed
 
@@ -62,7 +65,7 @@ Spread spread_of(std::span<const Rate> rates) {
     const bool is_known = rate.standard_error && rate.block_variation;
     if (is_known) spread.assumed = false;
     within += is_known ? std::pow(*rate.standard_error / rate.per_s, 2) : std::pow(kUnknownRun, 2);
-    assumed += std::pow(kBetweenRuns, 2) + std::pow(kBetweenRunsOfBlocks * rate.block_variation.value_or(0), 2);
+    assumed += std::pow(between_runs(rate.block_variation.value_or(0)), 2);
   }
   within /= n, assumed /= n;
   if (rates.size() > 1) spread.assumed = false;
