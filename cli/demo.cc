@@ -1,4 +1,6 @@
-// stoker demo: makes a small data set, feeds an emulated accelerator three times, shows where the time goes.
+// stoker demo: the whole story on a small data set of its own: naive settings starve an emulated accelerator, the
+// verdict says why, tune finds the knobs, a pack changes the architecture, plan sizes the long run, and a report is
+// left.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -19,15 +21,18 @@
 #include "feed.h"
 #include "interrupt.h"
 #include "load_report.h"
+#include "own_verb.h"
 #include "terminal.h"
 #include "verbs.h"
 
 namespace stoker::cli {
 namespace {
 
+using nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
 constexpr std::uint64_t kBatch = 32;
 constexpr std::string_view kTransform = "rrc:224,flip";
-constexpr std::chrono::milliseconds kCalibration{1200}, kRun{3000}, kSoundRun{600};
 
 // A folder that is removed when the demo ends, however it ends, unless it is to be kept.
 class WorkFolder {
@@ -59,7 +64,8 @@ struct DemoRun {
   std::string title;
   double step_ms = 0;
   int workers = 0;
-  Fed fed;
+  std::uint64_t prefetch = 2;
+  Fed fed = {};
 };
 
 dataset::DatasetPtr open(const std::string& folder) {
@@ -84,13 +90,14 @@ Fed feed_for(const dataset::DatasetPtr& data, const loader::LoaderOptions& optio
   return fed;
 }
 
-loader::LoaderOptions picture_options(int workers) {
+loader::LoaderOptions picture_options(int workers, std::uint64_t prefetch) {
   loader::LoaderOptions options;
   options.batch_size = kBatch;
   options.shuffle = true;
   options.seed = 42;
   options.transform = transform::parse_ops(kTransform);
   options.num_workers = workers;
+  options.prefetch_factor = prefetch;
   return options;
 }
 
@@ -101,26 +108,26 @@ bool is_crowded(const DemoRun& run) {
          run.fed.cpu_s / run.fed.wall_s < 0.75 * run.workers;
 }
 
-std::string run_text(const DemoRun& run, int number, const Terminal& terminal) {
+std::string picture_of(const DemoRun& run, const Terminal& terminal) {
   const Span& total = run.fed.total;
   const std::vector<Part> parts = time_parts(total);
-  std::string out = fmt::format("{}\n", terminal.paint(Paint::bold, fmt::format("{}. {}", number, run.title)));
-  out += fmt::format("   {}  AU {:3.0f} %  {} pictures/s\n", stacked_bar(terminal, parts, 44), 100 * total.au(),
-                     format_rate(total.samples_per_s()));
+  std::string out = fmt::format("   {}  AU {:3.0f} %  {} pictures/s\n", stacked_bar(terminal, parts, 44),
+                                100 * total.au(), format_rate(total.samples_per_s()));
   out += fmt::format("   {}\n", legend(terminal, parts));
   out += fmt::format("   {}\n", verdict_line(total));
   if (is_crowded(run)) {
     out += fmt::format("   note: {:.1f} of {} cores were used; other programs may be taking the rest\n",
                        run.fed.cpu_s / run.fed.wall_s, run.workers);
   }
-  return out + "\n";
+  return out;
 }
 
-nlohmann::ordered_json to_json(const DemoRun& run) {
+ordered_json to_json(const DemoRun& run) {
   const Span& total = run.fed.total;
   const measure::Verdict verdict = measure::judge(static_cast<std::int64_t>(total.compute_s * 1e9), total.wait);
   return {{"title", run.title},
           {"workers", run.workers},
+          {"prefetch_factor", run.prefetch},
           {"step_ms", run.step_ms},
           {"steps", total.steps},
           {"samples_per_s", total.samples_per_s()},
@@ -133,92 +140,278 @@ nlohmann::ordered_json to_json(const DemoRun& run) {
           {"bound", measure::name(verdict.bound)}};
 }
 
-int run_demo(const Arguments& arguments) {
-  const Face face = make_face(arguments, arguments.text("--color"));
-  const auto tell = [&](const std::string& text) {
-    if (!face.json) answer(text);
-  };
-  const WorkFolder folder(arguments);
-  const std::int64_t began = measure::now_ns();
-  DemoData made;
-  {
-    Bar bar(face, "making a data set", kDemoFiles);
-    made = make_demo_data(folder.path(), [&](std::uint64_t files) {
-      bar.update(files, "files");
-      return !interrupted();
-    });
+constexpr char kGlue = '\1';  // between a flag and its value: a space that no line ends at
+
+// `text` in lines of the terminal's width, after three spaces; lines that go on end with `more`.
+std::string wrapped(const std::string& text, std::string_view more = "", std::string_view indent = "   ") {
+  constexpr std::size_t kWidth = 78;
+  std::string out, line(indent);
+  bool begun = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (begun && line.size() + 1 + word.size() + more.size() > kWidth) {
+      out += line + std::string(more) + "\n";
+      line = std::string(indent) + (more.empty() ? "" : "    ");
+      begun = false;
+    }
+    line += (begun ? " " : "") + word;
+    begun = true;
+    at = end + 1;
   }
-  const double seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
-  tell(fmt::format("{} {} JPEG pictures ({}) and {} WAV sounds ({}){}{}\n", made.was_there ? "found" : "made",
-                   made.picture_count, format_bytes(made.picture_bytes), made.sound_count,
-                   format_bytes(made.sound_bytes), made.was_there ? "" : fmt::format(" in {:.1f} s", seconds),
-                   folder.keeps() ? fmt::format(",\nkept in `{}`", folder.path()) : ""));
+  return out + line + "\n";
+}
 
-  const int cores = os::effective_cores().whole();
-  const dataset::DatasetPtr pictures = open(made.pictures);
-  const Fed calibration =
-      feed_for(pictures, picture_options(cores), 0, kCalibration, face, "how fast is this machine?");
-  const double rate = calibration.total.samples_per_s();
-  nlohmann::ordered_json json = {{"schema", "stoker.demo/1"},        {"stoker_version", kVersion},
-                                 {"folder", folder.path()},          {"kept", folder.keeps()},
-                                 {"pictures", made.picture_count},   {"sounds", made.sound_count},
-                                 {"full_speed_samples_per_s", rate}, {"runs", nlohmann::ordered_json::array()}};
-  if (calibration.interrupted || rate <= 0) return 130;
-  tell(fmt::format("full speed on {} core{}: {} pictures/s, cropped to 224 x 224, batches of {}\n\n", cores,
-                   cores == 1 ? "" : "s", format_rate(rate), kBatch));
+// The steps of the story, one after the other. What a step says is also in the JSON.
+class Story {
+ public:
+  Story(const Face& face, const WorkFolder& folder, bool quick)
+      : face_(face), folder_(folder), quick_(quick), at_(folder.path()), cores_(os::effective_cores().whole()) {}
 
-  // One that eats a little more than every core can make, and one that eats 60 % of it.
-  const double hungry_ms = 1e3 * kBatch / (1.15 * rate), calm_ms = 1e3 * kBatch / (0.60 * rate);
-  const std::string all = cores == 1 ? "the one core" : fmt::format("all {} cores", cores);
-  std::vector<DemoRun> runs = {
-      {fmt::format("one worker, an accelerator that takes {:.1f} ms a step", hungry_ms), hungry_ms, 1, {}},
-      {fmt::format("{}, the same accelerator", all), hungry_ms, cores, {}},
-      {fmt::format("{}, an accelerator that takes {:.1f} ms a step", all, calm_ms), calm_ms, cores, {}}};
-  int number = 0;
-  for (DemoRun& run : runs) {
-    run.fed =
-        feed_for(pictures, picture_options(run.workers), run.step_ms, kRun, face, fmt::format("run {}", ++number));
-    tell(run_text(run, number, face.out));
-    json["runs"].push_back(to_json(run));
-    if (run.fed.interrupted) return 130;
-  }
-
-  loader::LoaderOptions sound_options;
-  sound_options.batch_size = 64;
-  sound_options.transform = transform::parse_ops("pad:16000");
-  const Fed sounds = feed_for(open(made.sounds), sound_options, 0, kSoundRun, face, "sounds");
-  json["sounds_per_s"] = sounds.total.samples_per_s();
-  tell(fmt::format("Sounds too: {} WAV files/s at full speed.\n\n", format_rate(sounds.total.samples_per_s())));
-  if (sounds.interrupted) return 130;
-  if (face.json) {
-    answer(json.dump(2) + "\n");
+  int run() {
+    make_data();
+    if (!calibrate() || !begin() || !tune() || !pack() || !plan() || !report()) return interrupted() ? 130 : 2;
+    finish();
     return 0;
   }
-  const std::string place = folder.keeps() ? made.pictures : "FOLDER";
-  std::string next = "What to type next:\n";
-  if (!folder.keeps()) next += "  stoker demo --dir demo-data     # the same, and keeps the data to play with\n";
-  next += fmt::format("  stoker inspect {}\n", place);
-  next += fmt::format("  stoker load {} --batch-size 64 --transform {} \\\n    --step-ms 20\n", place, kTransform);
-  answer(next);
-  return 0;
+
+ private:
+  void tell(const std::string& text) const {
+    if (!face_.json) answer(text);
+  }
+  void heading(const std::string& text) {
+    tell(fmt::format("{}\n", face_.out.paint(Paint::bold, fmt::format("{}. {}", ++number_, text))));
+  }
+  // Paths are shown as they are seen from the demo's folder, where the commands can be run again.
+  void command(const std::vector<std::string>& words) const {
+    std::string text = "$ stoker";
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      std::string word = words[i];
+      if (word.starts_with(at_ + "/")) word = word.substr(at_.size() + 1);
+      const bool is_value = i > 1 && !word.starts_with("-") && words[i - 1].starts_with("--");
+      text += (is_value ? kGlue : ' ') + word;
+    }
+    std::string lines = wrapped(text, " \\");
+    std::replace(lines.begin(), lines.end(), kGlue, ' ');
+    tell(lines);
+  }
+  std::string inside(std::string_view name) const { return fmt::format("{}/{}", at_, name); }
+
+  ordered_json verb(const std::vector<std::string>& words, const std::string& label) {
+    command(words);
+    Bar bar(face_, label);
+    std::uint64_t lines = 0;
+    VerbAnswer answer = run_own_verb(words, [&](std::string_view line) {
+      if (!line.empty()) ++lines;
+      bar.update(lines, "lines");
+    });
+    bar.clear();
+    if (answer.json.is_null()) {
+      throw Error(ErrorKind::internal, fmt::format("`stoker {}` ended with code {}: {}", words[0], answer.code,
+                                                   answer.error.empty() ? "nothing was said" : answer.error));
+    }
+    return answer.json;
+  }
+
+  void make_data() {
+    const std::int64_t began = measure::now_ns();
+    {
+      Bar bar(face_, "making a data set", kDemoFiles);
+      made_ = make_demo_data(at_, [&](std::uint64_t files) {
+        bar.update(files, "files");
+        return !interrupted();
+      });
+    }
+    std::filesystem::remove_all(inside("runs"));  // of an earlier demo
+    const double seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
+    tell(fmt::format("{} {} JPEG pictures ({}) and {} WAV sounds ({}){}{}\n", made_.was_there ? "found" : "made",
+                     made_.picture_count, format_bytes(made_.picture_bytes), made_.sound_count,
+                     format_bytes(made_.sound_bytes), made_.was_there ? "" : fmt::format(" in {:.1f} s", seconds),
+                     folder_.keeps() ? fmt::format(",\nkept in `{}`; the commands below run there", at_) : ""));
+    json_ = {{"schema", "stoker.demo/2"},    {"stoker_version", kVersion},      {"folder", at_},
+             {"kept", folder_.keeps()},      {"pictures", made_.picture_count}, {"sounds", made_.sound_count},
+             {"runs", ordered_json::array()}};
+  }
+
+  // The accelerator is one that eats a little more than every core can make of the files.
+  bool calibrate() {
+    const Fed fed = feed_for(open(made_.pictures), picture_options(cores_, 2), 0, quick_ ? 400ms : 1200ms, face_,
+                             "how fast is this machine?");
+    const double rate = fed.total.samples_per_s();
+    json_["full_speed_samples_per_s"] = rate;
+    if (fed.interrupted || rate <= 0) return false;
+    step_ms_ = std::round(1e4 * kBatch / (1.15 * rate)) / 10;
+    tell(fmt::format(
+        "full speed on {} core{}: {} pictures/s, cropped to 224 x 224. An accelerator that\ntakes {:.1f} ms "
+        "for a batch of {} could eat {} pictures/s.\n\n",
+        cores_, cores_ == 1 ? "" : "s", format_rate(rate), step_ms_, kBatch, format_rate(eats())));
+    return true;
+  }
+  double eats() const { return 1e3 * kBatch / step_ms_; }
+
+  bool feed(DemoRun run, const std::string& address) {
+    run.step_ms = step_ms_;
+    run.fed = feed_for(open(address), picture_options(run.workers, run.prefetch), step_ms_, quick_ ? 600ms : 3000ms,
+                       face_, run.title);
+    tell(picture_of(run, face_.out) + "\n");
+    json_["runs"].push_back(to_json(run));
+    runs_.push_back(std::move(run));
+    return !runs_.back().fed.interrupted;
+  }
+
+  bool begin() {
+    heading("As people begin: one worker. Is the accelerator fed?");
+    command({"load", made_.pictures, "--batch-size", std::to_string(kBatch), "--shuffle", "--transform",
+             std::string(kTransform), "--num-workers", "1", "--step-ms", fmt::format("{:.1f}", step_ms_)});
+    return feed({"one worker", 0, 1, 2}, made_.pictures);
+  }
+
+  std::vector<std::string> tune_words(const std::string& address, const std::string& prefetch,
+                                      const std::string& out) const {
+    std::string workers = "0,1";
+    for (int n = 2; n < cores_; n *= 2) workers += fmt::format(",{}", n);
+    if (cores_ > 1) workers += fmt::format(",{}", cores_);
+    return {"tune",          address,
+            "--transform",   std::string(kTransform),
+            "--step-ms",     fmt::format("{:.1f}", step_ms_),
+            "--grid",        "num_workers=" + workers,
+            "--grid",        "prefetch_factor=" + prefetch,
+            "--grid",        fmt::format("batch_size={}", kBatch),
+            "--search",      "grid",
+            "--bench-steps", quick_ ? "12" : "60",
+            "--out",         out};
+  }
+
+  bool tune() {
+    heading("Tune: which settings feed it, each tried in a process of its own?");
+    const ordered_json found = verb(tune_words(made_.pictures, "1,2,4", inside("runs/files")), "tuning");
+    if (found["chosen"].is_null()) throw Error(ErrorKind::internal, "no setting ran");
+    tell(wrapped(fmt::format("{} of {} settings ran in {:.0f} s. {}.", found["ok"].get<int>(),
+                             found["grid_points"].get<int>(), found["seconds"].get<double>(),
+                             sentence(found["reason"].get<std::string>()))));
+    const ordered_json& knobs = found["chosen"]["knobs"];
+    const auto number = [&](const char* name) { return std::stoi(knobs[name].get<std::string>()); };
+    json_["tune"] = {
+        {"points", found["grid_points"]}, {"ok", found["ok"]}, {"chosen", knobs}, {"seconds", found["seconds"]}};
+    const DemoRun tuned{
+        fmt::format("num_workers={}, prefetch_factor={}", number("num_workers"), number("prefetch_factor")), 0,
+        number("num_workers"), static_cast<std::uint64_t>(number("prefetch_factor"))};
+    tell(wrapped(fmt::format("chosen: {}", tuned.title)));
+    return feed(tuned, made_.pictures);
+  }
+  static std::string sentence(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
+  }
+
+  bool pack() {
+    heading("Pack: another architecture. Decode once, resized to 256 x 256");
+    const std::string pack = inside("pictures.pack");
+    const ordered_json made = verb({"pack", made_.pictures, pack, "--kind", "raw", "--size", "256"}, "packing");
+    json_["pack"] = {{"count", made["count"]}, {"bytes", made["bytes"]}};
+    tell(
+        wrapped(fmt::format("{} of rows; crops are now taken from 256 x 256 pixels, which is not quite the same "
+                            "training.",
+                            format_bytes(made["bytes"].get<std::uint64_t>()))));
+    DemoRun packed = runs_.back();
+    packed.title = "the pack, the same settings";
+    if (!feed(packed, pack)) return false;
+    const ordered_json found =
+        verb(tune_words(pack, std::to_string(runs_.back().prefetch), inside("runs/pack")), "tuning");
+    if (!found["chosen"].is_null()) json_["tune_pack"] = {{"chosen", found["chosen"]["knobs"]}};
+    tell("\n");
+    std::vector<std::vector<std::string>> rows = {{"before and after", "pictures/s", "AU", "times"}};
+    for (const DemoRun& run : runs_) {
+      const Span& total = run.fed.total;
+      rows.push_back({run.title, format_rate(total.samples_per_s()), fmt::format("{:.0f} %", 100 * total.au()),
+                      fmt::format("{:.2f}x", total.samples_per_s() / runs_.front().fed.total.samples_per_s())});
+    }
+    tell(table(rows, "   ") + "\n");
+    return true;
+  }
+
+  // A day's work for the accelerator, and an hour to spare.
+  bool plan() {
+    heading("Plan: a run that would take the accelerator a day, in 25 hours?");
+    const double images = std::round(eats() * 86400 / 1e6) * 1e6;
+    const ordered_json planned = verb({"plan", "--run", inside("runs/files"), "--run", inside("runs/pack"), "--images",
+                                       fmt::format("{:.0f}e6", images / 1e6), "--budget", "25h"},
+                                      "planning");
+    json_["plan"] = {{"headline", planned["headline"]}, {"pivot", planned["pivot"]}};
+    for (const char* key : {"headline", "pivot"}) {
+      if (planned[key].is_string() && !planned[key].get<std::string>().empty())
+        tell(wrapped(planned[key].get<std::string>()));
+    }
+    tell("\n");
+    return true;
+  }
+
+  bool report() {
+    heading("Report: all of it on one page, to read and to send");
+    (void)verb({"report", inside("runs/files"), "--before", inside("runs/files"), "--after", inside("runs/pack"),
+                "--out", inside("report.html"), "--force"},
+               "writing");
+    json_["report"] = inside("report.html");
+    tell(wrapped(folder_.keeps()
+                     ? fmt::format("open `{}` in a browser", inside("report.html"))
+                     : std::string("it goes with the temporary folder: `stoker demo --dir demo-data` keeps both")));
+    tell("\n");
+    return true;
+  }
+
+  void finish() const {
+    if (face_.json) {
+      answer(json_.dump(2) + "\n");
+      return;
+    }
+    std::string next = "What to type next:\n";
+    if (!folder_.keeps()) next += "  stoker demo --dir demo-data     # the same, and keeps data, runs and report\n";
+    next += "  stoker measure -- python train.py     # why is your own job slow?\n";
+    next += fmt::format("  stoker inspect {}\n", folder_.keeps() ? made_.pictures : "FOLDER");
+    answer(next);
+  }
+
+  const Face& face_;
+  const WorkFolder& folder_;
+  const bool quick_;
+  const std::string at_;
+  const int cores_;
+  DemoData made_;
+  double step_ms_ = 0;
+  int number_ = 0;
+  std::vector<DemoRun> runs_;
+  ordered_json json_;
+};
+
+int run_demo(const Arguments& arguments) {
+  const Face face = make_face(arguments, arguments.text("--color"));
+  const WorkFolder folder(arguments);
+  try {
+    return Story(face, folder, arguments.has("--quick")).run();
+  } catch (const Error&) {
+    if (interrupted()) return 130;
+    throw;
+  }
 }
 
 }  // namespace
 
 const Verb& demo_verb() {
-  static const Verb verb = {"demo",
-                            "make a small data set and feed an emulated accelerator from it, in 15 seconds",
-                            "",
-                            "",
-                            {{"stoker demo", "see where the time goes in three runs"},
-                             {"stoker demo --dir demo-data", "the same, and keep the data set in demo-data/"}},
-                            {{"where",
-                              {{"--dir", "DIR", "a temporary folder",
-                                "make the data set in DIR and keep it; one made before is used again", true},
-                               {"--keep", "", "", "keep the temporary folder too, and say where it is", true}}},
-                             common_flags()},
-                            nullptr,
-                            run_demo};
+  static const Verb verb = {
+      "demo",
+      "the whole story on a small data set of its own, in about a minute",
+      "",
+      "",
+      {{"stoker demo", "measure, tune, pack, plan and report"},
+       {"stoker demo --dir demo-data", "the same, and keep data, runs and report.html in demo-data/"}},
+      {{"where",
+        {{"--dir", "DIR", "a temporary folder", "make the data set in DIR and keep it; one made before is used again",
+          true},
+         {"--keep", "", "", "keep the temporary folder too, and say where it is", true},
+         {"--quick", "", "", "shorter runs: faster, and the figures are rougher", true}}},
+       common_flags()},
+      nullptr,
+      run_demo};
   return verb;
 }
 

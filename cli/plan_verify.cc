@@ -12,6 +12,7 @@
 #include "stoker/tune/trial.h"
 
 #include "files.h"
+#include "own_verb.h"
 
 namespace stoker::cli {
 namespace {
@@ -43,12 +44,6 @@ class Scratch {
  private:
   std::string path_;
 };
-
-std::string own_program() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "stoker" : path.string();
-}
 
 tune::TrialResult run(const std::vector<std::string>& command, const std::string& folder,
                       const VerifyOptions& options) {

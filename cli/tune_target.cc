@@ -13,6 +13,7 @@
 
 #include "entry_point.h"
 #include "files.h"
+#include "own_verb.h"
 
 namespace stoker::cli {
 namespace {
@@ -44,12 +45,6 @@ std::string knob_of(std::string_view flag) {
   std::string knob(flag.substr(2));
   std::replace(knob.begin(), knob.end(), '-', '_');
   return knob;
-}
-
-std::string own_program() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "stoker" : path.string();
 }
 
 void add_grid_words(tune::Grid& grid, const std::string& text) {

@@ -14,18 +14,33 @@ def kept(binary, tmp_path_factory):
     """One demo with a folder that is kept."""
     where = tmp_path_factory.mktemp("demo")
     env = {**os.environ, "LANG": "C.UTF-8", "XDG_CACHE_HOME": str(where / "cache"), "TMPDIR": str(where)}
-    done = subprocess.run([binary, "demo", "--dir", "data"], cwd=where, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([binary, "demo", "--quick", "--dir", "data"], cwd=where, env=env, capture_output=True, text=True, timeout=120)
     return where, done
 
 
-def test_the_demo_runs_three_times_and_says_what_to_type_next(kept):
+def test_the_demo_measures_tunes_packs_plans_and_reports(kept):
     where, done = kept
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.match(r"made 320 JPEG pictures \(.*\) and 240 WAV sounds \(.*\) in .* s,\nkept in `data`\n", done.stdout)
-    assert re.findall(r"^(\d)\. ", done.stdout, re.M) == ["1", "2", "3"]
-    assert len(re.findall(r"AU +\d+ %", done.stdout)) == 3
-    assert "What to type next:\n  stoker inspect data/pictures\n  stoker load data/pictures " in done.stdout
+    assert re.match(r"made 320 JPEG pictures \(.*\) and 240 WAV sounds \(.*\) in .* s,\nkept in `data`; the commands below run there\n", done.stdout)
+    assert re.findall(r"^(\d)\. (\w+)", done.stdout, re.M) == [("1", "As"), ("2", "Tune"), ("3", "Pack"), ("4", "Plan"), ("5", "Report")]
+    assert len(re.findall(r"AU +\d+ %  [\d,]+ pictures/s", done.stdout)) == 3
+    assert re.search(r"^   before and after .*\n(   .*x\n){3}", done.stdout, re.M)
+    assert "open `data/report.html` in a browser" in done.stdout
+    assert "What to type next:\n  stoker measure -- python train.py" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+    report = (where / "data" / "report.html").read_text()
+    assert "<svg" in report and "prefetch_factor" in report
+    assert sorted(os.listdir(where / "data" / "runs")) == ["files", "pack"]
+
+
+def test_its_commands_can_be_run_again_where_it_says(kept, binary, environment):
+    where, done = kept
+    text = re.sub(r" \\\n +", " ", done.stdout)
+    commands = {line.split()[2]: line.split()[2:] for line in re.findall(r"^   \$ stoker .*", text, re.M)}
+    assert list(commands) == ["load", "tune", "pack", "plan", "report"]
+    for verb in ("pack", "plan", "report"):
+        again = subprocess.run([binary, *commands[verb]], cwd=where / "data", env=environment, capture_output=True, text=True, timeout=60)
+        assert again.returncode in (0, 1) and "error" not in again.stderr, again.stderr
 
 
 def test_what_it_made_is_a_sound_data_set(kept, binary, environment):

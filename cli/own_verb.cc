@@ -1,0 +1,54 @@
+#include "own_verb.h"
+
+#include <filesystem>
+#include <utility>
+
+#include <sys/wait.h>
+
+#include "stoker/base/error.h"
+#include "stoker/os/isolated.h"
+
+#include "interrupt.h"
+
+namespace stoker::cli {
+
+std::string own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "stoker" : path.string();
+}
+
+VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::function<void(std::string_view)>& line) {
+  std::vector<std::string> command = {own_program()};
+  command.insert(command.end(), words.begin(), words.end());
+  command.emplace_back("--json");
+  os::Isolated child(command, {{"STOKER_NO_PROGRESS", "1"}});
+  std::string out, err, last;
+  const auto use = [&](os::Stream stream, std::string_view text) {
+    if (stream == os::Stream::out) out += text;
+    if (stream != os::Stream::err) return;
+    err += text;
+    for (const char c : text) {
+      if (c == '\n') {
+        line(std::exchange(last, {}));
+      } else {
+        last += c;
+      }
+    }
+  };
+  while (!child.wait_status()) {
+    if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+    child.listen(std::chrono::milliseconds(100), use);
+    line("");
+  }
+  child.listen(std::chrono::milliseconds(0), use);
+  const int status = *child.wait_status();
+  VerbAnswer answer;
+  answer.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  answer.json = nlohmann::ordered_json::parse(out, nullptr, false);
+  if (answer.json.is_discarded()) answer.json = nullptr;
+  if (answer.json.is_null()) answer.error = err;
+  return answer;
+}
+
+}  // namespace stoker::cli

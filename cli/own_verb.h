@@ -1,0 +1,24 @@
+// Another verb of this program, run in a process of its own: what it answers with --json. One thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace stoker::cli {
+
+std::string own_program();  // the path of this binary
+
+struct VerbAnswer {
+  int code = 0;  // 0 or 1: the answer is there
+  nlohmann::ordered_json json = nullptr;
+  std::string error;  // its stderr, where there is no answer
+};
+
+// `words` without --json: `{"pack", "data", "x.pack"}`. `line` gets each line of its stderr as it comes, and an empty
+// one now and then. Ends it on Ctrl-C, and throws Error(unavailable, "interrupted").
+VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::function<void(std::string_view)>& line);
+
+}  // namespace stoker::cli
