@@ -241,10 +241,11 @@ class Story {
     json_["full_speed_samples_per_s"] = rate;
     if (fed.interrupted || rate <= 0) return false;
     step_ms_ = std::round(1e4 * kBatch / (1.15 * rate)) / 10;
-    tell(fmt::format(
-        "full speed on {} core{}: {} pictures/s, cropped to 224 x 224. An accelerator that\ntakes {:.1f} ms "
-        "for a batch of {} could eat {} pictures/s.\n\n",
-        cores_, cores_ == 1 ? "" : "s", format_rate(rate), step_ms_, kBatch, format_rate(eats())));
+    tell(wrapped(fmt::format("full speed on {} core{}: {} pictures/s, cropped to 224 x 224. An accelerator that takes "
+                             "{:.1f} ms for a batch of {} could eat {} pictures/s.",
+                             cores_, cores_ == 1 ? "" : "s", format_rate(rate), step_ms_, kBatch, format_rate(eats())),
+                 "", "") +
+         "\n");
     return true;
   }
   double eats() const { return 1e3 * kBatch / step_ms_; }
@@ -326,7 +327,13 @@ class Story {
       rows.push_back({run.title, format_rate(total.samples_per_s()), fmt::format("{:.0f} %", 100 * total.au()),
                       fmt::format("{:.2f}x", total.samples_per_s() / runs_.front().fed.total.samples_per_s())});
     }
-    tell(table(rows, "   ") + "\n");
+    tell(table(rows, "   "));
+    if (runs_[1].fed.total.samples_per_s() < 1.02 * runs_[0].fed.total.samples_per_s()) {
+      tell(
+          wrapped("note: more workers brought nothing this time: other programs take the cores, or one worker is "
+                  "enough on this machine"));
+    }
+    tell("\n");
     return true;
   }
 
@@ -387,10 +394,13 @@ int run_demo(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   const WorkFolder folder(arguments);
   try {
-    return Story(face, folder, arguments.has("--quick")).run();
+    const int code = Story(face, folder, arguments.has("--quick")).run();
+    if (code == 130) say("interrupted\n");
+    return code;
   } catch (const Error&) {
-    if (interrupted()) return 130;
-    throw;
+    if (!interrupted()) throw;
+    say("interrupted\n");
+    return 130;
   }
 }
 

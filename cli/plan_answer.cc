@@ -156,6 +156,16 @@ std::string command_for(const PlanRun& run, const std::string& what, const std::
     if (what == "pack raw" || what == "pack encoded") {
       return fmt::format("stoker pack {} train.pack --kind {}", run.address, what == "pack raw" ? "raw" : "encoded");
     }
+    const auto is_given = [](const std::vector<std::string>& words, const std::string& flag) {
+      return std::find(words.begin(), words.end(), flag) != words.end();
+    };
+    for (const auto& [knob, setting] : run.current) {  // all else as it is, or the figures cannot be compared
+      std::string flag = "--" + knob;
+      std::replace(flag.begin(), flag.end(), '_', '-');
+      if (knob == what || knob == "shuffle" || is_given(flags, flag) || is_given(run.flags, flag)) continue;
+      base += fmt::format(" {} {}", flag, setting);
+    }
+    if (run.shuffle) base += " --shuffle";
     for (const std::string& flag : run.flags) base += " " + flag;
     for (const std::string& flag : flags) base += " " + flag;
     if (flags.empty() && !value.empty()) {
@@ -262,6 +272,12 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
     PlannedConfiguration one{.measured = measured};
     if (measured.ok()) {
       one.rate = plan::spread_of(measured.rates);
+      if (measured.step_ms && measured.compute_ms && *measured.compute_ms > 0) {
+        // No luck makes a run faster than its step, which itself differs a little from run to run.
+        constexpr double kStepDiffers = 1.03;
+        const double waiting = std::max(1.0, *measured.step_ms / *measured.compute_ms);
+        one.rate->p90 = std::min(one.rate->p90, one.rate->p50 * waiting * kStepDiffers);
+      }
       if (answer.has_job) one.duration = plan::duration_of(job, *one.rate);
     }
     run.configurations.push_back(std::move(one));
@@ -345,10 +361,12 @@ void say_pivot(PlanAnswer& answer) {
                           run.input.vit->forward_flops() / best.input.vit->forward_flops());
     }
     const bool both_fit = long_one.verdict && *long_one.verdict <= Verdict::likely;
-    answer.pivot = fmt::format("{} would take {}, {} takes {}{}: {}", run.input.name, time_text(long_one.p50),
-                               best.input.name, time_text(short_one.p50), ratio,
-                               both_fit ? "both fit, so the larger model is a free choice"
-                                        : fmt::format("go on with {}, {}", best.input.name, label_of(best)));
+    answer.pivot = fmt::format(
+        "{} would take {}, {} takes {}{}: {}", run.input.name, time_text(long_one.p50), best.input.name,
+        time_text(short_one.p50), ratio,
+        both_fit ? std::string(run.input.vit && best.input.vit ? "both fit, so the larger model is a free choice"
+                                                               : "both fit")
+                 : fmt::format("go on with {}, {}", best.input.name, label_of(best)));
     return;
   }
 }
@@ -356,9 +374,9 @@ void say_pivot(PlanAnswer& answer) {
 }  // namespace
 
 TimeUnit time_unit(double of_days) {
-  if (of_days >= 1) return {"days", 1};
-  if (of_days * 24 >= 1) return {"hours", 24};
-  if (of_days * 1440 >= 1) return {"min", 1440};
+  if (of_days >= 3) return {"days", 1};
+  if (of_days * 24 >= 2) return {"hours", 24};
+  if (of_days * 1440 >= 2) return {"min", 1440};
   return {"s", 86400};
 }
 

@@ -223,7 +223,11 @@ report::Report read_report(const ReportOptions& options) {
     if (!report.comparison->sentence.empty())
       report.findings.insert(report.findings.begin(), report.comparison->sentence);
     std::string again = "stoker report";
-    for (const std::string& side : sides) again += " " + report::shell_word(side);
+    for (const std::string& place : options.places) again += " " + report::shell_word(place);
+    if (!options.before.empty()) {
+      again +=
+          fmt::format(" --before {} --after {}", report::shell_word(options.before), report::shell_word(options.after));
+    }
     if (!report.commands.empty()) report.commands.back().text = again;
   }
   report.made = fmt::format("Written {} by stoker {}.", now_text(), kVersion);

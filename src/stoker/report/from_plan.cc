@@ -44,6 +44,12 @@ std::string days_text(double days) {
   return days >= 0.095 ? fmt::format("{:.1f}", days) : fmt::format("{:.2g}", days);
 }
 
+std::string time_text(double days) {
+  if (days >= 3) return days_text(days) + " days";
+  if (days * 24 >= 2) return fmt::format("{:.3g} hours", days * 24);
+  return days * 1440 >= 2 ? fmt::format("{:.3g} min", days * 1440) : fmt::format("{:.3g} s", days * 86400);
+}
+
 std::string count_text(double count) {
   if (count >= 9.95e8) return fmt::format("{:.3g} G", count / 1e9);
   if (count >= 9.95e5) return fmt::format("{:.3g} M", count / 1e6);
@@ -71,7 +77,7 @@ void add_job(const ordered_json& plan, Report& report) {
   std::string text = fmt::format("The job: {} images", count_text(*images));
   if (const auto epochs = number_at(plan, {"job", "epochs"})) text += fmt::format(" in {:.3g} epochs", *epochs);
   if (const auto budget = number_at(plan, {"job", "budget_days"}))
-    text += fmt::format(", within {} days", days_text(*budget));
+    text += fmt::format(", within {}", time_text(*budget));
   if (const auto needed = number_at(plan, {"job", "needed_images_per_s"}))
     text += fmt::format("; that takes {} images/s", per_second(*needed));
   report.plan_sentences.push_back(text + ".");
@@ -236,6 +242,20 @@ void add_options(const ordered_json& run, Report& report) {
   }
 }
 
+// The run whose folder the plan lies in; of a plan elsewhere, the one that it would take.
+std::size_t run_of(const ordered_json& plan, const ordered_json& runs, const std::string& file) {
+  const std::string folder = file.substr(0, std::max<std::size_t>(1, file.rfind('/') + 1) - 1);
+  const auto last = [](std::string path) {
+    while (path.ends_with('/')) path.pop_back();
+    return path.substr(path.rfind('/') + 1);
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!folder.empty() && last(text_of(runs.at(i), "source")) == last(folder)) return i;
+  }
+  const auto picked = number_at(plan, {"chosen_run"});
+  return picked && *picked >= 0 && *picked < static_cast<double>(runs.size()) ? static_cast<std::size_t>(*picked) : 0;
+}
+
 }  // namespace
 
 void add_plan(const ordered_json& plan, const std::string& file, Report& report) {
@@ -252,9 +272,7 @@ void add_plan(const ordered_json& plan, const std::string& file, Report& report)
   for (const ordered_json& run : runs) {
     add_durations(run, is_one ? "" : text_of(run, "name"), report);
   }
-  const auto picked = number_at(plan, {"chosen_run"});
-  const std::size_t main =
-      picked && *picked >= 0 && *picked < static_cast<double>(runs.size()) ? static_cast<std::size_t>(*picked) : 0;
+  const std::size_t main = run_of(plan, runs, file);
   if (main < runs.size()) {
     const ordered_json& run = runs.at(main);
     add_host_memory(run, report);

@@ -390,6 +390,22 @@ ordered_json large_and_giant() {
   return plan;
 }
 
+TEST(ReportOfAPlan, OptionsAreThoseOfTheRunWhoseFolderItLiesIn) {
+  ordered_json plan = large_and_giant();
+  plan["runs"][0]["source"] = "runs/large";
+  ordered_json giant = {{"name", "giant"}, {"source", "runs/giant/"}};
+  giant["options"] = ordered_json::array({{{"name", "checkpointing=1"}, {"worth", true}, {"gain", range(1, 2, 3)}}});
+  plan["runs"].push_back(giant);
+  Report of_giant, of_large, elsewhere;
+  add_plan(plan, "there/runs/giant/plan.json", of_giant);
+  add_plan(plan, "runs/large/plan.json", of_large);
+  add_plan(plan, "plan.json", elsewhere);
+  ASSERT_EQ(of_giant.options.size(), 1u);
+  EXPECT_NE(of_giant.options[0].title.find("checkpointing=1"), std::string::npos);
+  EXPECT_EQ(of_large.options.size(), 2u);
+  EXPECT_EQ(elsewhere.options.size(), 2u) << "the run that the plan would take";
+}
+
 TEST(ReportOfAPlan, HasDaysWithTheirRangeOptionsAndTheMemoryLine) {
   const Report report = from_plan(large_and_giant(), "plan.json");
   EXPECT_EQ(report.headline, "ViT-Large fits: 14 days of 15.");

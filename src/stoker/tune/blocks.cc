@@ -31,7 +31,11 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
   std::vector<double> rates;
   for (const Block& block : blocks) {
     const double batch = block.steps > 0 ? block.samples / block.steps : 0;
-    const double samples = block.samples + block.ready_change * batch;
+    double samples = block.samples + block.ready_change * batch;
+    // Batches that pile up where the step is the limit are no more than the step can take.
+    if (block.compute_s && *block.compute_s > 0) {
+      samples = std::min(samples, block.samples * std::max(1.0, block.seconds / *block.compute_s));
+    }
     sum.steps += block.steps;
     sum.samples += samples;
     sum.seconds += block.seconds;
