@@ -73,7 +73,7 @@ void take_job(const Arguments& arguments, const Face& face, PlanInput& input) {
   plan::Job& job = input.job;
   if (arguments.has("--images")) job.images = positive(arguments, "--images");
   std::string address = arguments.text("--dataset");
-  if (address.empty() && arguments.has("--epochs") && !job.epoch_images) {
+  if (address.empty() && arguments.has("--epochs") && !arguments.has("--images") && !job.epoch_images) {
     for (const PlanRun& run : input.runs) {
       if (address.empty() && !run.data.empty() && exists(run.data)) address = run.data;
     }
@@ -92,6 +92,12 @@ void take_job(const Arguments& arguments, const Face& face, PlanInput& input) {
                   "add --dataset PATH, or --images for all epochs together");
     } else if (!arguments.has("--images")) {
       job.images = epochs * *job.epoch_images;
+    } else if (std::abs(job.images - epochs * *job.epoch_images) > 0.01 * job.images) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("`--images {}` and `--epochs {:g}` of {} samples contradict each other",
+                      arguments.text("--images"), epochs, format_count(static_cast<std::uint64_t>(*job.epoch_images))),
+          "give one of them");
     }
   }
   if (arguments.has("--budget")) job.budget_days = days(arguments.duration("--budget"));
@@ -235,8 +241,11 @@ int run(const Arguments& arguments) {
   const PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
   if (!wishes.what_ifs.empty()) {
     for (const PlanRun& one : input.runs) {
-      if (one.stages || arguments.has("--verify")) continue;
-      throw Error(ErrorKind::usage, fmt::format("`--what-if` needs a ledger, and `{}` has none", one.name),
+      PlanRun settled = one;  // its rows may say enough
+      settle_rows(settled, input.effective_batch);
+      if (settled.stages || arguments.has("--verify")) continue;
+      throw Error(ErrorKind::usage,
+                  fmt::format("`--what-if` needs a ledger, and neither a file nor the rows of `{}` give one", one.name),
                   "add --ledger FILE, or --verify");
     }
   }
