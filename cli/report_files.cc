@@ -220,8 +220,10 @@ report::Report read_report(const ReportOptions& options) {
     std::vector<report::Side> all;
     for (const std::string& side : sides) all.push_back(side_at(side, options.columns));
     report.comparison = report::compare(all);
-    if (!report.comparison->sentence.empty())
-      report.findings.insert(report.findings.begin(), report.comparison->sentence);
+    if (!report.comparison->sentence.empty()) {
+      report.findings.insert(report.findings.begin(), fmt::format("Before and after, `{}` and `{}`: {}", sides.front(),
+                                                                  sides.back(), report.comparison->sentence));
+    }
     std::string again = "stoker report";
     for (const std::string& place : options.places) again += " " + report::shell_word(place);
     if (!options.before.empty()) {
