@@ -233,14 +233,14 @@ class Story {
              {"runs", ordered_json::array()}};
   }
 
-  // The accelerator is one that eats a little more than every core can make of the files.
+  // The accelerator is one that eats more than all cores can make of the files.
   bool calibrate() {
     const Fed fed = feed_for(open(made_.pictures), picture_options(cores_, 2), 0, quick_ ? 400ms : 1200ms, face_,
                              "how fast is this machine?");
     const double rate = fed.total.samples_per_s();
     json_["full_speed_samples_per_s"] = rate;
     if (fed.interrupted || rate <= 0) return false;
-    step_ms_ = std::round(1e4 * kBatch / (1.15 * rate)) / 10;
+    step_ms_ = std::round(1e4 * kBatch / (1.3 * rate)) / 10;
     tell(wrapped(fmt::format("full speed on {} core{}: {} pictures/s, cropped to 224 x 224. An accelerator that takes "
                              "{:.1f} ms for a batch of {} could eat {} pictures/s.",
                              cores_, cores_ == 1 ? "" : "s", format_rate(rate), step_ms_, kBatch, format_rate(eats())),
@@ -337,12 +337,12 @@ class Story {
     return true;
   }
 
-  // A day's work for the accelerator, and an hour to spare.
+  // A day's work for the accelerator, and two hours to spare.
   bool plan() {
-    heading("Plan: a run that would take the accelerator a day, in 25 hours?");
+    heading("Plan: a run that would take the accelerator a day, in 26 hours?");
     const double images = std::round(eats() * 86400 / 1e6) * 1e6;
     const ordered_json planned = verb({"plan", "--run", inside("runs/files"), "--run", inside("runs/pack"), "--images",
-                                       fmt::format("{:.0f}e6", images / 1e6), "--budget", "25h"},
+                                       fmt::format("{:.0f}e6", images / 1e6), "--budget", "26h"},
                                       "planning");
     json_["plan"] = {{"headline", planned["headline"]}, {"pivot", planned["pivot"]}};
     for (const char* key : {"headline", "pivot"}) {
