@@ -18,7 +18,8 @@ namespace stoker::cli {
 namespace {
 
 int run(const std::vector<std::string>& words) {
-  const std::vector<const Verb*> verbs = {&demo_verb(), &inspect_verb(), &load_verb(), &measure_verb(), &tune_verb(), &pack_verb(), &check_verb(), &plan_verb(), &report_verb()};
+  const std::vector<const Verb*> verbs = {&demo_verb(), &inspect_verb(), &load_verb(), &measure_verb(), &tune_verb(),
+                                          &pack_verb(), &check_verb(),   &plan_verb(), &report_verb()};
   if (words.empty()) {
     say(program_help(verbs, false, 80));
     return 2;
@@ -34,7 +35,8 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   if (first == "--version" || first == "-V") {
-    answer(fmt::format("stoker {}\nreads: jpeg, png, wav, npy, npz in folders, index.csv, packs and tar shards; .npy\n", kVersion));
+    answer(fmt::format("stoker {}\nreads: jpeg, png, wav, npy, npz in folders, index.csv, packs and tar shards; .npy\n",
+                       kVersion));
     return 0;
   }
   for (const Verb* verb : verbs) {

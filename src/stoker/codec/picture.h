@@ -10,8 +10,8 @@
 namespace stoker::codec {
 
 Result probe_jpeg(Bytes bytes, ImageInfo& info) noexcept;
-Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
-                   Scratch& scratch, SeekIndex* index = nullptr) noexcept;
+Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
+                   SeekIndex* index = nullptr) noexcept;
 // What decode_jpeg does with the files that our own decoder declines.
 Result decode_by_libjpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
                          Scratch& scratch) noexcept;

@@ -16,9 +16,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
-#include "stoker/base/csv_text.h"
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"

@@ -1,5 +1,6 @@
 // Page-aligned anonymous memory that is mapped once, backed by huge pages where the kernel gives them, and reused.
-// First touch is what costs (11 us a 4 KiB page on a machine whose host takes freed memory back), so touch() does it once.
+// First touch is what costs (11 us a 4 KiB page on a machine whose host takes freed memory back), so touch() does it
+// once.
 #pragma once
 
 #include <cstddef>

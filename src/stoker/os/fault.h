@@ -1,4 +1,5 @@
-// Failures on purpose, for tests: each system call of os/ and storage/ asks here first. Costs one relaxed load when unused.
+// Failures on purpose, for tests: each system call of os/ and storage/ asks here first. Costs one relaxed load when
+// unused.
 #pragma once
 
 #include <atomic>
@@ -6,14 +7,27 @@
 
 namespace stoker::os {
 
-enum class Call : std::uint8_t { open, read, mmap, close, stat, write, fsync, rename, ring_setup, ring_enter, thread, kCount };
+enum class Call : std::uint8_t {
+  open,
+  read,
+  mmap,
+  close,
+  stat,
+  write,
+  fsync,
+  rename,
+  ring_setup,
+  ring_enter,
+  thread,
+  kCount
+};
 
 // What the next call of a kind does instead of working.
 struct Fault {
-  int error_number = 0;          // EINTR, EIO, ENOSPC, EMFILE, ...; 0 with short_bytes: a short read or write
-  std::int64_t short_bytes = -1; // the call moves at most this many bytes
-  std::uint32_t skip = 0;        // let so many calls pass first
-  std::uint32_t times = 1;       // then fail so many
+  int error_number = 0;           // EINTR, EIO, ENOSPC, EMFILE, ...; 0 with short_bytes: a short read or write
+  std::int64_t short_bytes = -1;  // the call moves at most this many bytes
+  std::uint32_t skip = 0;         // let so many calls pass first
+  std::uint32_t times = 1;        // then fail so many
 };
 
 // Arms one fault for one kind of call, for all threads, until the object is destroyed.

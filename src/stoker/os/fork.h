@@ -1,4 +1,5 @@
-// Tells whether this process is a fork of the one that made an object. Threads do not survive a fork, so neither do loaders.
+// Tells whether this process is a fork of the one that made an object. Threads do not survive a fork, so neither do
+// loaders.
 #pragma once
 
 #include <cstdint>

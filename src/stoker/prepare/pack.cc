@@ -262,8 +262,7 @@ class Packing {
         } else {
           if (options_.on_error == loader::OnError::raise) {
             throw Error(ErrorKind::corrupt,
-                        fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault),
-                        kSkipHint);
+                        fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault), kSkipHint);
           }
           writer_->skip(source_->name(payload.position), payload.fault);
         }

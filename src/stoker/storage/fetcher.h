@@ -22,11 +22,11 @@ struct Fetch {
   const Source* source = nullptr;
   std::uint64_t offset = 0;
 
-  std::uint64_t bytes = 0;      // wanted
+  std::uint64_t bytes = 0;  // wanted
   // At least buffer_bytes(bytes), aligned to alignment(). If the source has a view it may be empty, and the answer then
   // lies in the view; otherwise the bytes are copied, at once, by the caller's thread.
   std::span<std::byte> into;
-  std::uint64_t tag = 0;        // comes back in Fetched
+  std::uint64_t tag = 0;  // comes back in Fetched
 };
 
 enum class FetchCode : std::uint8_t {
@@ -47,16 +47,16 @@ class Fetcher {
  public:
   virtual ~Fetcher() = default;
 
-  virtual std::size_t alignment() const noexcept = 0;                             // of Fetch::into
-  virtual std::size_t buffer_bytes(std::uint64_t bytes) const noexcept = 0;       // that Fetch::into must have
+  virtual std::size_t alignment() const noexcept = 0;                        // of Fetch::into
+  virtual std::size_t buffer_bytes(std::uint64_t bytes) const noexcept = 0;  // that Fetch::into must have
   // The same reads may go straight into place without slack (a batch slot): ranges of buffered or mapped sources.
   virtual bool reads_in_place(const Source& source) const noexcept = 0;
 
   // Whether whole files asked for with O_DIRECT come through the page cache, because the file system refuses the flag.
   virtual bool direct_refused() const noexcept { return false; }
 
-  virtual std::size_t room() const noexcept = 0;        // how many more may be submitted now
-  virtual std::size_t in_flight() const noexcept = 0;   // submitted and not yet returned by wait()
+  virtual std::size_t room() const noexcept = 0;       // how many more may be submitted now
+  virtual std::size_t in_flight() const noexcept = 0;  // submitted and not yet returned by wait()
   virtual void submit(std::span<const Fetch> fetches) = 0;
   // Blocks until something finished, wake() was called, `timeout` has passed or nothing is in flight; returns how
   // many entries of `out` were filled. Never throws for a failing file: that is a Fetched. A wake() that came while
@@ -68,12 +68,13 @@ class Fetcher {
 
 struct FetcherOptions {
   Storage storage = Storage::buffered;
-  std::size_t depth = 128;       // requests in flight; at most 8192
-  std::size_t io_batch = 32;     // requests handed to the kernel at once
-  bool allow_io_uring = true;    // false: plain system calls, one after another
+  std::size_t depth = 128;     // requests in flight; at most 8192
+  std::size_t io_batch = 32;   // requests handed to the kernel at once
+  bool allow_io_uring = true;  // false: plain system calls, one after another
 };
 
-// Falls back to plain system calls where io_uring is refused; `fallback_reason` (if given) then says why, else is empty.
+// Falls back to plain system calls where io_uring is refused; `fallback_reason` (if given) then says why, else is
+// empty.
 std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason = nullptr);
 
 }  // namespace stoker::storage

@@ -48,7 +48,9 @@ struct Kind {
   bool allow_io_uring;
 };
 
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << kind.name;
+}
 
 constexpr Kind kKinds[] = {
     {"RingBuffered", Storage::buffered, true},

@@ -38,8 +38,8 @@ struct Input {
 };
 
 struct OutputOptions {
-  std::optional<DType>
-      dtype;  // none: uint8 for pictures until something makes them float; float32 for sound (int16 is possible); as stored for arrays
+  std::optional<DType> dtype;  // none: uint8 for pictures until something makes them float; float32 for sound (int16 is
+                               // possible); as stored for arrays
   Layout layout = Layout::nchw;
 };
 
