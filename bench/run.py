@@ -25,7 +25,8 @@ def arguments():
     parser.add_argument("--only", metavar="NAMES", help="only Stoker and the contestants with one of these words in their name, such as tf.data,DALI")
     parser.add_argument("--rounds", type=int, default=3, help="how often everyone runs (default: 3)")
     parser.add_argument("--seed", type=int, default=1, help="of what is simulated (default: 1)")
-    parser.add_argument("--live", action="store_true", help="of tune-live: record its grids anew, which takes about half an hour")
+    parser.add_argument("--live", nargs="?", const="all", choices=["grid", "search", "all"],
+                        help="of tune-live: record its grids anew (half an hour), run the search live against them (five minutes), or both")
     parser.add_argument("--json", metavar="FILE", help="where the results go (default: DIR/results/NAME.json)")
     args = parser.parse_args()
     if args.rounds < 1:

@@ -19,7 +19,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kLeastSeconds = 0.5;  // of all blocks: shorter runs are mostly chance
 constexpr double kLeastBlock = 0.04;
 
 class Reporter {
@@ -96,7 +95,8 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const auto cpu_at_start = os::process_cpu_time();
   const auto idle_at_start = os::idle_core_time();
   const std::int64_t ns_at_start = measure::now_ns();
-  while ((all.steps < options.bench_steps || all.seconds < kLeastSeconds) && !interrupted()) {
+  const double least_s = std::chrono::duration<double>(options.least).count();
+  while ((all.steps < options.bench_steps || all.seconds < least_s) && !interrupted()) {
     const loader::Stats before = loader.stats();
     const std::int64_t began = measure::now_ns();
     std::uint64_t steps = 0, samples = 0;

@@ -10,8 +10,9 @@
 namespace stoker::cli {
 
 struct BenchSteps {
-  std::uint64_t warmup_steps = 5, bench_steps = 20;  // at least; more where they are over in no time
-  std::chrono::nanoseconds step{0};                  // of the emulated accelerator
+  std::uint64_t warmup_steps = 5, bench_steps = 20;  // at least; more until `least` is over: shorter is mostly chance
+  std::chrono::nanoseconds least = std::chrono::milliseconds(500);
+  std::chrono::nanoseconds step{0};  // of the emulated accelerator
 };
 
 // What one sample cost each stage while the clock ran: seconds of one thread. `stoker plan` predicts from it.

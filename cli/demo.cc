@@ -9,13 +9,13 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/counters.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/temporary_folder.h"
 
 #include "demo_data.h"
 #include "feed.h"
@@ -42,20 +42,15 @@ class WorkFolder {
       path_ = arguments.text("--dir");
       return;
     }
-    const char* const base = std::getenv("TMPDIR");
-    path_ = fmt::format("{}/stoker-demo-XXXXXX", base && *base ? base : "/tmp");
-    if (!::mkdtemp(path_.data())) throw system_error(errno, "make the folder", path_);
+    temporary_.emplace("stoker-demo-");
+    path_ = temporary_->path();
+    if (keep_) temporary_->keep();
   }
-  ~WorkFolder() {
-    std::error_code ignored;
-    if (!keep_) std::filesystem::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
   const std::string& path() const { return path_; }
   bool keeps() const { return keep_; }
 
  private:
+  std::optional<os::TemporaryFolder> temporary_;
   std::string path_;
   bool keep_;
 };

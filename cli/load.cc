@@ -260,6 +260,7 @@ int run_load(const Arguments& arguments) {
   if (arguments.has("--bench-steps")) {
     const Benched benched = bench_steps(loader, {.warmup_steps = arguments.count("--warmup-steps"),
                                                  .bench_steps = arguments.count("--bench-steps", 1),
+                                                 .least = arguments.duration("--bench-time"),
                                                  .step = feeding.step});
     answer(face.json ? bench_json(report, benched).dump(2) + "\n" : bench_text(benched));
     return interrupted() ? 130 : 0;
@@ -329,8 +330,8 @@ const Verb& load_verb() {
              {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
               {"--steps", "N", "", "stop after N steps", true},
               {"--bench-steps", "N", "",
-               "measure so many steps, or half a second of them, after --warmup-steps, and say only their rate; epochs "
-               "follow one another"},
+               "measure so many steps after --warmup-steps, and say only their rate; epochs follow one another"},
+              {"--bench-time", "TIME", "0.5s", "of --bench-steps: more of them, until so long was measured"},
               {"--warmup-steps", "N", "5", "of --bench-steps: steps before the clock starts"},
               {"--state", "FILE", "", "resume from FILE if it exists; where this run stopped is written to it"}}},
             step_flags()),

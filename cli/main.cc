@@ -62,8 +62,9 @@ int run(const std::vector<std::string>& words) {
     names.push_back(verb->name);
     list += (list.empty() ? "" : ", ") + verb->name;
   }
+  names.insert(names.end(), {"--help", "--version"});
   const std::string near = nearest(first, names.data(), names.size());
-  throw Error(ErrorKind::usage, fmt::format("there is no verb `{}`", first),
+  throw Error(ErrorKind::usage, fmt::format("there is no {} `{}`", first.starts_with('-') ? "flag" : "verb", first),
               near.empty() ? fmt::format("the verbs are: {}", list) : fmt::format("did you mean `stoker {}`?", near));
 }
 

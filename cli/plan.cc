@@ -46,6 +46,28 @@ std::vector<double> numbers(const Arguments& arguments, std::string_view flag) {
   return all;
 }
 
+// "28.4e6" or "28.4M".
+double images(const Arguments& arguments) {
+  constexpr std::string_view flag = "--images";
+  std::string text = arguments.text(flag);
+  double times = 1;
+  if (!text.empty()) {
+    const char unit = text.back();
+    times = unit == 'k' || unit == 'K' ? 1e3 : unit == 'M' ? 1e6 : unit == 'G' || unit == 'B' ? 1e9 : 1;
+    if (times > 1) text.pop_back();
+  }
+  const bool is_word = text.empty() || (text[0] >= 'A' && text[0] <= 'z');
+  const std::optional<double> number = is_word ? std::nullopt : tune::number_of(text);
+  if (!number) {
+    throw Error(ErrorKind::usage, fmt::format("`{}` takes a number, not `{}`", flag, arguments.text(flag)),
+                "write it like 28400000, 28.4e6 or 28.4M");
+  }
+  const double value = *number * times;
+  if (!(value > 0) || value > 1e18)
+    throw Error(ErrorKind::usage, fmt::format("`{}` is {}, which no job has", flag, arguments.text(flag)));
+  return value;
+}
+
 double positive(const Arguments& arguments, std::string_view flag) {
   const double value = arguments.number(flag);
   if (value <= 0 || value > 1e18) {
@@ -71,7 +93,7 @@ Sizes sizes_of(const std::string& address, const Face& face) {
 
 void take_job(const Arguments& arguments, const Face& face, PlanInput& input) {
   plan::Job& job = input.job;
-  if (arguments.has("--images")) job.images = positive(arguments, "--images");
+  if (arguments.has("--images")) job.images = images(arguments);
   std::string address = arguments.text("--dataset");
   if (address.empty() && arguments.has("--epochs") && !arguments.has("--images") && !job.epoch_images) {
     for (const PlanRun& run : input.runs) {
@@ -326,7 +348,7 @@ const Verb& plan_verb() {
          {"--map", "OURS=THEIRS", "", "a results.csv's column for one of ours, such as images_per_s=throughput"},
          {"--ledger", "FILE", "", "what `stoker load --bench-steps N --json` or `stoker measure --json` printed"}}},
        {"the job",
-        {{"--images", "N", "", "samples to train on, all epochs together, such as 28.4e6", true},
+        {{"--images", "N", "", "samples to train on, all epochs together, such as 28.4e6 or 28.4M", true},
          {"--epochs", "N", "", "with --dataset: how often", true},
          {"--dataset", "ADDRESS", "", "its samples are counted", true},
          {"--budget", "TIME", "", "such as 15d; without it only the time is told", true},

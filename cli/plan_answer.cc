@@ -307,15 +307,18 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   return run;
 }
 
-// The first option that closes what is missing, or the one that comes nearest.
+// The first option that closes what is missing, or the one that comes nearest; one of high risk only if all are.
 const plan::Option* way_out(const PlannedRun& run, double times) {
-  const plan::Option* nearest = nullptr;
-  for (const plan::Option& option : run.options) {
-    if (!option.worth || option.risk == "high") continue;
-    if (option.gain.p50 >= times) return &option;
-    if (!nearest || option.gain.p50 > nearest->gain.p50) nearest = &option;
+  for (const bool is_risky : {false, true}) {
+    const plan::Option* nearest = nullptr;
+    for (const plan::Option& option : run.options) {
+      if (!option.worth || (option.risk == "high") != is_risky) continue;
+      if (option.gain.p50 >= times) return &option;
+      if (!nearest || option.gain.p50 > nearest->gain.p50) nearest = &option;
+    }
+    if (nearest) return nearest;
   }
-  return nearest;
+  return nullptr;
 }
 
 std::string range_of(const plan::Duration& duration) {
@@ -336,13 +339,13 @@ std::string shortfall_of(const PlanAnswer& answer, const PlannedRun& run) {
   std::string text = fmt::format("{} too long; {} images/s are needed, {:.2f} times what it has",
                                  time_text(duration.over_days), format_rate(*answer.needed_per_s), times);
   if (const plan::Option* const option = way_out(run, times)) {
-    text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {} ({:.2f}x, {})", option->name,
-                                                    option->gain.p50, option->evidence)
-                                      : fmt::format("; nothing here closes it, {} comes nearest ({:.2f}x, {})",
-                                                    option->name, option->gain.p50, option->evidence);
+    const std::string what = fmt::format("{} ({:.2f}x, {}{})", option->name, option->gain.p50, option->evidence,
+                                         option->risk == "high" ? ", a high risk" : "");
+    text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {}", what)
+                                      : fmt::format("; nothing here closes it, {} comes nearest", what);
   } else {
     text += fmt::format(
-        "; nothing that was measured or predicted closes it: fewer images ({:.3g} million fit), a smaller "
+        "; nothing that was measured or predicted makes it faster: fewer images ({:.3g} million fit), a smaller "
         "model, or {:.0f} such accelerators",
         answer.job.images / times / 1e6, std::ceil(times));
   }

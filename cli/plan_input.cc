@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/dataset/dataset.h"
+#include "stoker/dataset/pack_format.h"
+#include "stoker/tune/blocks.h"
 
 #include "files.h"
 
@@ -27,12 +30,9 @@ std::vector<double> blocks_of(const std::string& file) {
   if (!exists(file)) return rates;
   std::istringstream lines(read_text(file));
   for (std::string line; std::getline(lines, line);) {
-    const auto json = ordered_json::parse(line, nullptr, false);
-    if (!json.is_object() || json.value("event", "") != "block" || json.value("warmup", false)) continue;
-    const double seconds = json.value("seconds", 0.0), steps = json.value("steps", 0.0);
-    const double samples = json.value("samples", 0.0);
-    if (seconds <= 0 || steps <= 0) continue;
-    rates.push_back((samples + json.value("ready_change", 0.0) * samples / steps) / seconds);
+    const std::optional<tune::Block> block = tune::block_of(nlohmann::json::parse(line, nullptr, false));
+    if (!block || block->is_warmup || block->seconds <= 0 || block->steps <= 0) continue;
+    rates.push_back(tune::steady_samples(*block) / block->seconds);
   }
   return rates;
 }
@@ -100,6 +100,21 @@ void stages_of_rows(PlanRun& run) {
   stages.prep_s = slowest;
   if (chosen.compute_ms) stages.compute_s = *chosen.compute_ms * 1e-3 / *batch;
   run.stages = stages;
+}
+
+// What the data is, where that is known at a glance.
+void look_at_data(PlanRun& run) {
+  const bool is_pack = exists(run.address + "/" + std::string(dataset::kPackJson));
+  const bool is_array = run.address.ends_with(".npy");
+  if (run.address.ends_with(".tar")) run.setting.is_file_per_sample = false;
+  if ((!is_pack && !is_array) || !exists(run.address)) return;
+  try {
+    const dataset::DatasetPtr data = dataset::open(run.address);
+    run.setting.is_file_per_sample = false;
+    run.setting.decodes = !data->facts().array.has_value();
+  } catch (const Error& error) {
+    run.notes.push_back(fmt::format("its data is no longer as it was: {}", error.message()));
+  }
 }
 
 }  // namespace
@@ -187,6 +202,7 @@ PlanRun read_run(const std::string& path, const tune::ColumnMap& columns) {
       if (config.contains("command") && config["command"].is_array())
         run.command = config["command"].get<std::vector<std::string>>();
       run.shuffle = config.value("shuffle", true);
+      look_at_data(run);
       if (config.contains("environment") && config["environment"].is_object()) {
         run.cores = config["environment"].value("cores", 0.0);
         run.limits.memory_bytes = config["environment"].value("memory_bytes", 0.0);
@@ -200,7 +216,7 @@ PlanRun read_run(const std::string& path, const tune::ColumnMap& columns) {
   }
   tune::Results results = tune::read_results(read_text(file), file, columns);
   run.rows = std::move(results.rows);
-  for (const std::string& column : results.ignored) run.notes.push_back(fmt::format("column `{}` is not used", column));
+  run.notes.insert(run.notes.end(), results.notes.begin(), results.notes.end());
   if (run.rows.empty()) throw Error(ErrorKind::corrupt, fmt::format("cannot plan from `{}`: it has no row", file));
   return run;
 }

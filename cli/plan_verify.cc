@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <stdlib.h>
 
 #include "stoker/base/error.h"
+#include "stoker/os/temporary_folder.h"
 #include "stoker/tune/trial.h"
 
 #include "files.h"
@@ -20,30 +20,12 @@ namespace {
 constexpr double kLongestFill = 120;    // seconds
 constexpr double kMostPackBytes = 2e9;  // a pack for trying is not made of more than that
 
-// A folder that is gone at the end.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "stoker-plan-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::unavailable, fmt::format("cannot make `{}`", name));
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string folder(const std::string& name) const {
-    const std::string path = path_ + "/" + name;
-    std::filesystem::create_directories(path);
-    return path;
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+// A folder inside the one that is gone at the end.
+std::string inside(const os::TemporaryFolder& scratch, const std::string& name) {
+  const std::string path = scratch.path() + "/" + name;
+  std::filesystem::create_directories(path);
+  return path;
+}
 
 tune::TrialResult run(const std::vector<std::string>& command, const std::string& folder,
                       const VerifyOptions& options) {
@@ -113,9 +95,9 @@ std::vector<std::string> load_command(const PlanRun& run, const std::string& add
 }
 
 void measure_ledger(PlanRun& input, const VerifyOptions& options) {
-  const Scratch scratch;
+  const os::TemporaryFolder scratch("stoker-plan-");
   if (options.begun) options.begun("the ledger");
-  const std::string folder = scratch.folder("ledger");
+  const std::string folder = inside(scratch, "ledger");
   const tune::TrialResult result = run(load_command(input, input.address, {}, options.bench_steps), folder, options);
   if (!result.row.ok()) {
     throw Error(ErrorKind::usage, fmt::format("cannot measure `{}`: {}", input.address, result.row.error),
@@ -126,7 +108,7 @@ void measure_ledger(PlanRun& input, const VerifyOptions& options) {
 }
 
 void verify(PlannedRun& planned, const VerifyOptions& options) {
-  const Scratch scratch;
+  const os::TemporaryFolder scratch("stoker-plan-");
   std::vector<std::vector<tune::Row>> rows(planned.what_ifs.size());
   std::map<std::string, std::string> packs;  // what-if -> address, or "" where it could not be made
   for (std::uint64_t round = 0; round < options.rounds; ++round) {
@@ -145,10 +127,10 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
       if (one.what.name == "faster decode") flags = {"--decode", "fast"};
       if (one.what.needs_pack) {
         if (!packs.contains(one.what.name)) {
-          const std::string path = scratch.file(fmt::format("{}.pack", i));
+          const std::string path = fmt::format("{}/{}.pack", scratch.path(), i);
           const std::string kind = one.what.name == "pack raw" ? "raw" : "encoded";
           const tune::TrialResult made =
-              run({own_program(), "pack", address, path, "--kind", kind, "--quiet"}, scratch.folder("pack"), options);
+              run({own_program(), "pack", address, path, "--kind", kind, "--quiet"}, inside(scratch, "pack"), options);
           packs[one.what.name] = exists(path + "/pack.json") ? path : "";
           if (packs[one.what.name].empty()) one.not_run = fmt::format("it cannot be packed so: {}", made.row.error);
         }
@@ -156,7 +138,7 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
         address = packs[one.what.name];
       }
       const tune::TrialResult result = run(load_command(planned.input, address, flags, options.bench_steps),
-                                           scratch.folder(fmt::format("{}-{}", i, round)), options);
+                                           inside(scratch, fmt::format("{}-{}", i, round)), options);
       if (result.row.ok()) {
         rows[i].push_back(result.row);
       } else {

@@ -112,17 +112,18 @@ int run(const Arguments& arguments) {
   };
   if (wants.html) write(wants.file.empty() ? stem + ".html" : wants.file, report::to_html);
   if (wants.markdown) write(wants.file.empty() ? stem + ".md" : wants.file, report::to_markdown);
+  const int code = report.has_result ? 0 : 1;
   if (face.json) {
     answer(to_json(report, written).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-    return 0;
+    return code;
   }
-  if (wants.file == "-") return 0;
+  if (wants.file == "-") return code;
   answer(printable(report::to_text(report, face.out.width)));
   if (!arguments.has("--quiet")) {
     for (const auto& [file, bytes] : written)
       say(labelled(face.err, "written", 9, fmt::format("{} ({})", printable(file), format_bytes(bytes))));
   }
-  return 0;
+  return code;
 }
 
 std::string more_help() {
@@ -130,7 +131,8 @@ std::string more_help() {
          "rows that others measured. Without --html and --md both are written, as report.html\n"
          "and report.md of the folder; a summary goes to stdout. The HTML is one file: no\n"
          "network, dark and light, fit for phones and printers. A report that people wrote\n"
-         "into is not overwritten without --force. docs/report.md has the rest.\n";
+         "into is not overwritten without --force. Exit code 1: nothing ran that could be\n"
+         "reported. docs/report.md has the rest.\n";
 }
 
 }  // namespace

@@ -53,31 +53,24 @@ std::vector<std::string> files_of(const std::string& folder, std::initializer_li
   return files;
 }
 
+std::size_t count_folders(const std::string& folder) {
+  std::error_code ignored;
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) count += entry.is_directory(ignored);
+  return count;
+}
+
 // Blocks of steps that a trial reported, without the warm-up. A line that is no report counts for nothing.
 std::vector<tune::Block> read_blocks(const std::string& file) {
   std::vector<tune::Block> blocks;
   const std::string text = read_text(file);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const ordered_json json = ordered_json::parse(text.begin() + static_cast<std::ptrdiff_t>(at),
-                                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    const auto json = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                            text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     at = end + 1;
-    if (!json.is_object() || !json.contains("event") || json.at("event") != "block") continue;
-    if (json.contains("warmup") && json.at("warmup") == true) continue;
-    const auto number = [&](const char* key) -> std::optional<double> {
-      if (!json.contains(key) || !json.at(key).is_number()) return std::nullopt;
-      const double value = json.at(key).get<double>();
-      return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
-    };
-    blocks.push_back({.steps = number("steps").value_or(0),
-                      .samples = number("samples").value_or(0),
-                      .seconds = number("seconds").value_or(0),
-                      .compute_s = number("compute_s"),
-                      .h2d_s = number("h2d_s"),
-                      .fetch_s = number("fetch_s"),
-                      .prep_s = number("prep_s"),
-                      .handoff_s = number("handoff_s"),
-                      .queue_depth = number("queue_depth")});
+    if (const std::optional<tune::Block> block = tune::block_of(json); block && !block->is_warmup)
+      blocks.push_back(*block);
   }
   return blocks;
 }
@@ -173,10 +166,17 @@ report::TuneRun read_tune_run(const std::string& given, const tune::ColumnMap& c
   run.knobs = std::move(results.knobs);
   run.rows = std::move(results.rows);
   for (const tune::Row& row : run.rows) refuse_absurd(row, file);
-  for (const std::string& column : results.ignored)
-    run.notes.push_back(fmt::format("Column `{}` of the file is not used", column));
+  run.notes = std::move(results.notes);
   run.choice = tune::choose(run.rows);
   if (!run.is_folder) return run;
+  if (run.rows.empty()) {
+    const std::size_t trials = count_folders(place + "/trials");
+    if (trials > 0) {
+      run.notes.push_back(fmt::format(
+          "`{}` has no row, but `{}/trials` has {}: the file was cut, or no trial had ended when the run was stopped",
+          file, place, report::plural(trials, "folder")));
+    }
+  }
   run.config = read_json_if_there(place + "/config.json");
   run.subset = read_json_if_there(place + "/subset.json");
   run.files = files_of(place, {"results.csv", "results.json", "config.json", "subset.json", "plan.json", "trials"});

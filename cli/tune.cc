@@ -70,6 +70,10 @@ ordered_json config_of(const Arguments& arguments, const Target& target, const t
   config["effective_batch"] = text_or_null("--effective-batch");
   config["warmup_steps"] = arguments.count("--warmup-steps");
   config["bench_steps"] = arguments.count("--bench-steps", 1);
+  if (arguments.has("--bench-time")) {
+    config["bench_time"] = arguments.text("--bench-time");
+    (void)arguments.duration("--bench-time");
+  }
   config["grid"] = knobs;
   return config;
 }
@@ -118,8 +122,7 @@ int replay(const Arguments& arguments, const Face& face) {
   report.target = fmt::format("recorded rows of `{}`", file);
   report.rows = std::move(results.rows);
   report.grid_points = report.rows.size();
-  for (const std::string& column : results.ignored)
-    report.notes.push_back(fmt::format("column `{}` is not used", column));
+  report.notes = std::move(results.notes);
   report.choice = tune::choose(report.rows);
   return finish(arguments, face, report);
 }
@@ -256,6 +259,7 @@ tune::TrialOptions trial_options(const Arguments& arguments, const Target& targe
   trial.batch_size = tune::number_of(point, "batch_size").value_or(0);
   trial.warmup_steps = config.at("warmup_steps").get<std::uint64_t>();
   trial.bench_steps = config.at("bench_steps").get<std::uint64_t>();
+  if (config.contains("bench_time")) trial.bench_time = parse_duration(config.at("bench_time").get<std::string>());
   trial.deadline = arguments.duration("--deadline");
   trial.memory_limit =
       arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes / 20 * 19;
@@ -417,6 +421,7 @@ const Verb& tune_verb() {
        {"trials",
         {{"--warmup-steps", "N", "5", "steps before the clock starts"},
          {"--bench-steps", "N", "20", "steps that are measured"},
+         {"--bench-time", "TIME", "", "more of them, until so long was measured; noisy machines want 2s or more"},
          {"--deadline", "TIME", "10m", "of one trial"},
          {"--memory-limit", "BYTES", "", "of one trial's processes; without: what the machine or its cgroup allows"},
          {"--device-memory-limit", "BYTES", "", "points that would need more are not tried"}}},

@@ -7,13 +7,16 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
 #include "stoker/tune/config_file.h"
 #include "stoker/tune/template.h"
 
 #include "entry_point.h"
 #include "files.h"
+#include "load_options.h"
 #include "own_verb.h"
+#include "verbs.h"
 
 namespace stoker::cli {
 namespace {
@@ -64,9 +67,19 @@ void add_default_grid(tune::Grid& grid) {
   grid.add("batch_size=32,64,128");
 }
 
+// Every value is read as `stoker load` will read it, before the first trial.
+void check_loader_values(const tune::Knob& knob) {
+  if (knob.name == "shuffle") return;
+  for (const std::string& value : knob.values)
+    loader_options(Arguments(load_verb(), {"data", flag_of(knob.name), value}), std::nullopt);
+}
+
 void check_loader_knobs(const tune::Grid& grid) {
   for (const tune::Knob& knob : grid.knobs()) {
-    if (std::find(std::begin(kLoaderKnobs), std::end(kLoaderKnobs), knob.name) != std::end(kLoaderKnobs)) continue;
+    if (std::find(std::begin(kLoaderKnobs), std::end(kLoaderKnobs), knob.name) != std::end(kLoaderKnobs)) {
+      check_loader_values(knob);
+      continue;
+    }
     const std::string near = nearest(knob.name, kLoaderKnobs, std::size(kLoaderKnobs));
     throw Error(ErrorKind::usage, fmt::format("our loader has no knob `{}`", knob.name),
                 near.empty() ? "its knobs are the flags of `stoker load`" : fmt::format("did you mean `{}`?", near));
@@ -310,6 +323,10 @@ std::vector<std::string> command_for(const Target& target, const Point& point, c
   for (const char* knob : {"warmup_steps", "bench_steps"}) {
     command.push_back(flag_of(knob));
     command.push_back(std::to_string(config.at(knob).get<std::uint64_t>()));
+  }
+  if (config.contains("bench_time")) {
+    const auto time = parse_duration(config.at("bench_time").get<std::string>());
+    command.insert(command.end(), {"--bench-time", fmt::format("{:g}", std::chrono::duration<double>(time).count())});
   }
   return command;
 }

@@ -16,17 +16,17 @@ from contest import HERE, ROOT, plain_table, say
 RECORDED = os.path.join(HERE, "recorded")
 STOKER = os.path.join(ROOT, "build", "release", "stoker")
 SEEDS = 50
-REMEASURED = 4  # interleaved rounds
+REMEASURED = 6  # interleaved rounds
 
 WORKERS = "num_workers=0,1,2,3,4,6"
 GRIDS = {
     "jpeg": ("our loader, JPEG, an emulated step of 40 ms", lambda args: [prepare.jpeg_folder(args.data, args.work), "--transform", "rrc:224,flip,normalize:imagenet", "--step-ms", "40"],
-             ["batch_size=8,16,24,32,48,64", WORKERS, "prefetch_factor=1,4"], 3, (2, 8)),
+             ["batch_size=8,16,32,64,96,128", WORKERS, "prefetch_factor=1,4"], 4, (5, 40)),
     "png16": ("PyTorch DataLoader (stoker.targets:ct_slices), 16-bit PNG, an emulated step of 40 ms",
               lambda args: ["stoker.targets:ct_slices", prepare.ct_slices(args.work)[0], "--inflate", "1000", "--step-ms", "40", "--with", "img_size=128", "--python", sys.executable],
-              ["batch_size=2,4,6,8,12,16", WORKERS, "prefetch_factor=1,4"], 2, (2, 8)),
-    "wav": ("our loader, WAV, no step", lambda args: [prepare.wav_folder(args.data, args.work), "--transform", "pad:8000"],
-            ["batch_size=16,32,64,128,256,512", WORKERS, "prefetch_factor=1,4"], 3, (5, 20)),
+              ["batch_size=2,4,6,8,12,16", WORKERS, "prefetch_factor=1,4"], 3, (4, 24)),
+    "wav": ("our loader, WAV, no step", lambda args: [prepare.wav_folder(args.data, args.work), "--transform", "pad:8000", "--bench-time", "2s"],
+            ["batch_size=16,32,64,128,256,512", WORKERS, "prefetch_factor=1,4"], 4, (10, 20)),
 }
 
 
@@ -40,46 +40,68 @@ def tune(target, grid, steps, folder, search):
     return json.loads(done.stdout)
 
 
-def record(name, args):
-    """Passes over the whole grid into recorded/NAME.csv; then the search itself, live, and its answer against the grid's, interleaved."""
-    title, target_of, grid, passes, steps = GRIDS[name]
-    target, folder = target_of(args), os.path.join(args.work, "tune-live")
+def recorded_path(name, kind):
+    return os.path.join(RECORDED, f"{name}.{kind}")
+
+
+def start(name, args):
+    """What is tuned, ready to be read from memory."""
+    target = GRIDS[name][1](args)
     prepare.warm(next(word for word in target if os.path.exists(word)))
-    load, began = os.getloadavg()[0], time.time()
-    rows, header, shares = [], None, []
+    return target, os.path.join(args.work, "tune-live")
+
+
+def record(name, args):
+    """Passes over the whole grid into recorded/NAME.csv."""
+    title, _, grid, passes, steps = GRIDS[name]
+    target, folder = start(name, args)
+    loads, rows, header, shares = [os.getloadavg()[0]], [], None, []
     for number in range(passes):
         say(f"{name}: pass {number + 1} of {passes} over the grid")
         shares.append(tune(target, grid, steps, folder, "grid")["tuner_cpu_share"])
+        loads.append(os.getloadavg()[0])
         with open(os.path.join(folder, "results.csv"), newline="") as file:
             header, *more = csv.reader(file)
         rows += more
-    say(f"{name}: the search")
-    found = tune(target, grid, steps, folder, "auto")
-    loads = [load, os.getloadavg()[0]]
     os.makedirs(RECORDED, exist_ok=True)
-    with open(os.path.join(RECORDED, name + ".csv"), "w", newline="") as file:
+    with open(recorded_path(name, "csv"), "w", newline="") as file:
         file.write(f"# {title}; {passes} passes over the grid by `./dev bench tune-live --live`, {time.strftime('%Y-%m-%d', time.gmtime())}, "
-                   f"{len(os.sched_getaffinity(0))} cores, load {min(loads):.1f}-{max(loads):.1f}\n")
+                   f"{len(os.sched_getaffinity(0))} cores, load {min(loads):.1f}-{max(loads):.1f}, tuner's own CPU {100 * max(shares):.2f} %\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows([number + 1, *row[1:]] for number, row in enumerate(rows))
+
+
+def search(name, args):
+    """The search itself, live; its answer against the recorded grid's best, interleaved. Into recorded/NAME.json."""
+    title, _, grid, passes, steps = GRIDS[name]
+    target, folder = start(name, args)
+    with open(recorded_path(name, "csv"), newline="") as file:
+        next(file)
+        header, *rows = csv.reader(file)
     column, seconds, status = header.index("images_per_s"), header.index("trial_seconds"), header.index("status")
     knobs = header[status + 1:column]
     rates = {}
     for row in rows:
         rates.setdefault(tuple(row[status + 1:column]), []).append(float(row[column]) if row[status] == "ok" else 0)
     best = max(rates, key=lambda point: statistics.mean(rates[point]))
+    loads = [os.getloadavg()[0]]
+    say(f"{name}: the search")
+    found = tune(target, grid, steps, folder, "auto")
     mine = tuple(found["best"]["knobs"][knob] for knob in knobs)
     again = {best: [], mine: []}
+    say(f"{name}: what it found and the grid's best, in turn")
     for number in range(REMEASURED if mine != best else 0):
         for point in sorted(again, reverse=number % 2 == 1):
             one = tune(target, [f"{knob}={word}" for knob, word in zip(knobs, point)], steps, folder, "grid")
             again[point].append(one["best"]["images_per_s"])
+    loads.append(os.getloadavg()[0])
     ratio = statistics.mean(again[mine]) / statistics.mean(again[best]) if mine != best else 1.0
-    facts = {"title": title, "best": dict(zip(knobs, best)), "auto": dict(zip(knobs, mine)), "auto_over_best_remeasured": ratio, "auto_seconds": found["seconds"],
-             "grid_seconds": sum(float(row[seconds]) for row in rows) / passes, "tuner_cpu_share": max([*shares, found["tuner_cpu_share"]]),
-             "load": loads, "cores": len(os.sched_getaffinity(0)), "recorded_seconds": time.time() - began, "date": time.strftime("%Y-%m-%d", time.gmtime())}
-    with open(os.path.join(RECORDED, name + ".json"), "w") as file:
+    facts = {"title": title, "best": dict(zip(knobs, best)), "auto": dict(zip(knobs, mine)), "auto_over_best_remeasured": ratio,
+             "remeasured": {" ".join(point): values for point, values in again.items()}, "auto_seconds": found["seconds"],
+             "grid_seconds": sum(float(row[seconds]) for row in rows) / passes, "tuner_cpu_share": found["tuner_cpu_share"],
+             "load": loads, "cores": len(os.sched_getaffinity(0)), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    with open(recorded_path(name, "json"), "w") as file:
         json.dump(facts, file, indent=1)
         file.write("\n")
 
@@ -102,14 +124,16 @@ def percent(value, digits=1):
 
 def run(args):
     live = []
-    for name in GRIDS:
-        path = os.path.join(RECORDED, name + ".csv")
-        if args.live:
-            record(name, args)
+    names = [name for name in GRIDS if not args.only or name in args.only.split(",")]
+    for part, does in (("grid", record), ("search", search)):
+        for name in names if args.live in (part, "all") else ():
+            does(name, args)
+    for name in names:
+        path = recorded_path(name, "csv")
         if not os.path.exists(path):
             say(f"note: {name} was not recorded: ./dev bench tune-live --live")
             continue
-        with open(os.path.join(RECORDED, name + ".json")) as file:
+        with open(recorded_path(name, "json")) as file:
             facts = json.load(file)
         live.append([facts["title"], percent(facts["auto_over_best_remeasured"]), percent(facts["auto_seconds"] / facts["grid_seconds"]),
                      f"{facts['auto_seconds']:.0f} of {facts['grid_seconds']:.0f} s", percent(facts["tuner_cpu_share"], 2),

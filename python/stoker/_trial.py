@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .errors import Error, UsageError
-from .measuring import _rows
+from .measuring import samples_of
 
 LEAST_SECONDS = 0.5  # of all blocks: shorter runs are mostly chance
 BLOCKS = 5
@@ -173,23 +173,6 @@ class Device:
         return found
 
 
-def samples_of(batch: Any) -> int:
-    """Rows of the first array in it; of a plain list its length."""
-    first = batch
-    for _ in range(3):
-        if hasattr(first, "shape"):
-            return _rows(batch)
-        if isinstance(first, dict) and first:
-            first = next(iter(first.values()))
-        elif isinstance(first, (list, tuple)) and first:
-            first = first[0]
-        elif hasattr(first, "data") and hasattr(first, "labels"):
-            first = first.data
-        else:
-            break
-    return len(batch) if isinstance(batch, (list, tuple)) else 1
-
-
 class Steps:
     """Takes steps, epoch after epoch, and knows where their time went."""
 
@@ -280,7 +263,7 @@ class Steps:
             close()
 
 
-def run(target: str, loader: Any, step: Any, knobs: Knobs, warmup_steps: int, bench_steps: int, report: Reporter) -> None:
+def run(target: str, loader: Any, step: Any, knobs: Knobs, warmup_steps: int, bench_steps: int, bench_seconds: float, report: Reporter) -> None:
     steps = Steps(loader, step)
     for _ in range(warmup_steps):
         steps.take()
@@ -296,7 +279,7 @@ def run(target: str, loader: Any, step: Any, knobs: Knobs, warmup_steps: int, be
             whole = math.lcm(whole, count)
     wanted = math.ceil(bench_steps / whole) * whole
     taken, spent = 0, 0.0
-    while taken < wanted or spent < LEAST_SECONDS:
+    while taken < wanted or spent < bench_seconds:
         steps.clear()
         for _ in range(max(1, math.ceil(wanted / BLOCKS))):
             steps.take()
@@ -328,6 +311,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--knobs", default="{}", help="a JSON object")
     parser.add_argument("--warmup-steps", type=int, default=5)
     parser.add_argument("--bench-steps", type=int, default=20)
+    parser.add_argument("--bench-time", type=float, default=LEAST_SECONDS, metavar="SECONDS")
     options = parser.parse_args(words)
     report = Reporter()
     report(event="hello")
@@ -338,7 +322,7 @@ def main(words: list[str] | None = None) -> int:
         knobs = Knobs(json.loads(options.knobs))
         loader, step = build(options.target, function, knobs)
         stage = "step"
-        run(options.target, loader, step, knobs, options.warmup_steps, options.bench_steps, report)
+        run(options.target, loader, step, knobs, options.warmup_steps, options.bench_steps, options.bench_time, report)
         return 0
     except (Exception, SystemExit) as error:
         place = place_of(error)

@@ -187,7 +187,7 @@ class _TimedSource:
                 return
             got = clocks.wall()
             fetch, prep = self._split(before, got - asked)
-            self._write(k="next", n=number, b=index, t0=asked, t1=got, g=_is_training(), fetch=fetch, prep=prep, samples=_rows(batch))
+            self._write(k="next", n=number, b=index, t0=asked, t1=got, g=_is_training(), fetch=fetch, prep=prep, samples=samples_of(batch))
             yield batch
 
     def stop(self) -> None:
@@ -230,18 +230,18 @@ def _is_training() -> int:
     return int(torch.is_grad_enabled()) if torch is not None else 1
 
 
-def _rows(batch: Any) -> int:
-    """How many samples a batch has, as far as it shows."""
-    first = batch
+def samples_of(batch: Any) -> int:
+    """How many samples a batch has, as far as it shows: rows of the first array in it, or items of the first list of other things."""
+    first, count = batch, 1
     for _ in range(3):
         if hasattr(first, "shape"):
-            return int(first.shape[0]) if len(first.shape) else 1
+            return int(first.shape[0]) if len(first.shape) else count
         if isinstance(first, dict) and first:
             first = next(iter(first.values()))
         elif isinstance(first, (list, tuple)) and first:
-            first = first[0]
+            first, count = first[0], len(first)
         elif hasattr(first, "data") and hasattr(first, "labels"):
             first = first.data
         else:
             break
-    return 1
+    return count

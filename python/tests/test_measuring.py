@@ -5,9 +5,11 @@ import subprocess
 import sys
 import time
 
+import numpy
 import pytest
 
 import stoker
+from stoker.measuring import samples_of
 
 
 def burn(seconds):
@@ -122,3 +124,11 @@ def test_an_error_in_the_loop_passes_through():
             for _ in m:
                 raise RuntimeError("mine")
     assert m.report()["loaders"][0]["all_steps"] == 1
+
+
+@pytest.mark.parametrize("batch, samples", [
+    (numpy.zeros((5, 3)), 5), ((numpy.zeros((5, 3)), numpy.zeros(5)), 5), ({"images": numpy.zeros((4, 2)), "names": ["a"] * 4}, 4),
+    (["a", "b", "c"], 3), ([["a", "b", "c"], [0, 1, 1]], 3), ({"texts": ["a", "b"]}, 2), ([], 1), (7, 1), (numpy.float32(7), 1),
+])
+def test_samples_of_a_batch_are_counted_as_far_as_it_shows(batch, samples):
+    assert samples_of(batch) == samples

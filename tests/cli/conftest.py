@@ -1,7 +1,6 @@
 """Runs the program in a temporary directory. The binary is named by STOKER_BIN."""
 
 import os
-import pathlib
 import struct
 import subprocess
 import wave
@@ -9,14 +8,6 @@ import zlib
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture(scope="session")
-def binary():
-    path = os.environ.get("STOKER_BIN")
-    if not path:
-        pytest.fail("STOKER_BIN must name the stoker program, such as build/release/stoker")
-    return str(pathlib.Path(path).resolve())
 
 
 @pytest.fixture

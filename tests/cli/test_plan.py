@@ -112,6 +112,18 @@ def test_a_run_of_ours_gets_its_plan_beside_it_and_again_without_force(stoker, s
     assert dry.returncode == 0 and "writes elsewhere.json" in dry.stdout and not (tmp_path / "elsewhere.json").exists()
 
 
+def test_a_pack_of_rows_is_not_told_to_become_one(stoker, sounds):
+    assert stoker("pack", "data", "rows.pack", "--kind", "raw", "--transform", "pad:800", "--quiet").returncode == 0
+    assert stoker("tune", "rows.pack", "--grid", "num_workers=1,2", "--grid", "batch_size=8", "--bench-steps", "4", "--out", "run", "--quiet").returncode == 0
+    run = plan(stoker("plan", "--run", "run", "--images", "1M", "--json"))["runs"][0]
+    assert all("pack" not in one["name"] for one in run["what_ifs"] + run["options"]), run
+
+
+@pytest.mark.parametrize("word, images", [("28.4M", 28.4e6), ("2k", 2000), ("1.5B", 1.5e9), ("28.4e6", 28.4e6)])
+def test_images_are_counted_as_people_write_them(stoker, table, word, images):
+    assert plan(stoker("plan", "--run", table(), "--images", word, "--json"))["job"]["images"] == images
+
+
 def test_what_ifs_are_run_and_stand_beside_what_was_predicted(stoker, sounds):
     assert stoker("tune", "data", "--grid", "num_workers=1", "--grid", "batch_size=8", "--bench-steps", "3", "--out", "run").returncode == 0
     found = plan(stoker("plan", "--run", "run", "--epochs", "1000", "--verify", "--bench-steps", "4", "--json"))

@@ -197,8 +197,23 @@ def test_figures_that_cannot_be_are_refused_by_row(stoker, tmp_path, row, why):
 def test_a_run_in_which_nothing_ran_says_so_and_why(stoker, tmp_path):
     (tmp_path / "rows.csv").write_text("status,num_workers,images_per_s,error\noom_device,0,,CUDA out of memory\nhang,4,,\n")
     done = stoker("report", "rows.csv")
-    assert done.returncode == 0 and "None of 2 points ran" in done.stdout and "CUDA out of memory" in done.stdout
+    assert done.returncode == 1 and "None of 2 points ran" in done.stdout and "CUDA out of memory" in done.stdout
     assert "Best and chosen configuration" not in titles(page_of(tmp_path / "rows-report.html"))
+
+
+def test_a_file_that_was_cut_is_not_taken_for_a_run_without_trials(stoker, tmp_path):
+    (tmp_path / "run/trials/0001").mkdir(parents=True)
+    (tmp_path / "run/results.csv").write_text("trial,status,num_workers,images_per_s\n")
+    done = stoker("report", "run")
+    assert done.returncode == 1 and "has no row, but `run/trials` has 1 folder" in " ".join(done.stdout.split()), done.stdout
+
+
+def test_statuses_of_others_are_said_to_be_read_as_ours(stoker, tmp_path):
+    (tmp_path / "rows.csv").write_text("status,num_workers,images_per_s,error\nok,0,10,\nok,2,20,\noom,4,,CUDA out of memory\noom,8,,CUDA out of memory\n")
+    done = stoker("report", "rows.csv", "--map", "status=status")
+    assert done.returncode == 0 and "status `oom` of 2 rows is read as oom_device" in " ".join(done.stdout.split()), done.stdout
+    done = stoker("report", "rows.csv", "--map", "num_worker=status")
+    assert done.returncode == 2 and "did you mean `num_workers`?" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("words, why", [

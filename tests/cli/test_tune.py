@@ -194,6 +194,8 @@ def test_colour_is_colour_and_not_its_code(stoker):
     (["--resume", "nothing"], "cannot resume `nothing`"),
     (["nothing"], "cannot open `nothing`"),
     (["data", "--grid", "num_wokers=1,2"], "did you mean `num_workers`?"),
+    (["data", "--grid", "num_workers=1,many"], "`--num-workers` takes auto or a number"),
+    (["data", "--grid", "storage=buffered,tape"], "tape"),
     (["--", "true"], "there is no knob to tune"),
     (["--grid", "lr=1,2", "--", "true"], "nothing in the command takes `lr`"),
     (["--grid", "lr=", "--", "true", "{lr}"], "lr"),

@@ -1,20 +1,9 @@
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def binary():
-    path = pathlib.Path(os.environ.get("STOKER_BIN", ROOT / "build/release/stoker")).resolve()
-    if not path.exists():
-        pytest.fail(f"there is no program at {path}: ./dev build makes it")
-    return str(path)
 
 
 @pytest.fixture

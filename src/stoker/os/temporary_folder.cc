@@ -17,6 +17,7 @@ TemporaryFolder::TemporaryFolder(std::string_view prefix) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
+  if (is_kept_) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

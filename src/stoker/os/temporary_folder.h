@@ -14,9 +14,11 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const noexcept { return path_; }
+  void keep() noexcept { is_kept_ = true; }  // after all
 
  private:
   std::string path_;
+  bool is_kept_ = false;
 };
 
 }  // namespace stoker::os

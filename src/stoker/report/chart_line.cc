@@ -24,7 +24,7 @@ class Drawing {
   Drawing(const LineChart& chart, double width)
       : chart_(chart),
         is_narrow_(width < 500),
-        left_(is_narrow_ ? 44 : 58),
+        left_(0),
         right_(width - (is_narrow_ ? 14 : label_room())),
         top_(34),
         bottom_((is_narrow_ ? 270.0 : 370.0) - 46),
@@ -43,6 +43,7 @@ class Drawing {
     marks_ = chart_.unit == Unit::bytes ? byte_ticks(most_ * 1.02, 5) : ticks(most_ * 1.02, 5);
     most_ = marks_.back();
     log_ = is_doubling(xs_);
+    for (const double mark : marks_) left_ = std::max(left_, text_width(tick_text(mark), kText) + 14);
   }
 
   std::string draw() && {
@@ -146,7 +147,7 @@ class Drawing {
       if (mark.y.low && mark.y.high) whiskers(x, *mark.y.low, *mark.y.high, style);
       if (!mark.label.empty()) svg_.circle(x, y, 8, "ring " + style);
       point(x, y, number, style, mark.tip);
-      if (number != 0) continue;
+      if (number != 0 || (is_narrow_ && curve.marks.size() > 4 && mark.label.empty())) continue;  // no room for all
       value(mark, x, y, free_from, i + 1 < curve.marks.size() ? &curve.marks[i + 1] : nullptr);
     }
   }

@@ -15,7 +15,8 @@ using tune::Measured;
 using tune::Row;
 using tune::Status;
 
-constexpr double kSame = 0.02;  // the tolerance of tune::choose
+constexpr double kSame = 0.02;    // the tolerance of tune::choose
+constexpr double kSingle = 0.05;  // what two single runs of the same may differ by
 
 bool was_measured_here(const TuneRun& run) {
   return run.config.is_object() && run.config.contains("schema");
@@ -44,6 +45,12 @@ std::string settings_text(const RunView& view, const tune::Point& point) {
   return text;
 }
 
+// With its capital letter and full stop.
+std::string sentence(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text + ".";
+}
+
 std::string list_text(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i)
@@ -53,6 +60,7 @@ std::string list_text(const std::vector<std::string>& words) {
 
 void add_headline(const RunView& view, Report& report) {
   if (view.chosen == nullptr) {
+    report.has_result = false;
     report.headline = view.points.empty()
                           ? "Nothing was tried: there are no rows."
                           : fmt::format("None of {} ran, so nothing is chosen.", plural(view.points.size(), "point"));
@@ -117,9 +125,9 @@ void add_outcomes(const RunView& view, Report& report) {
   report.outcome = fmt::format("{}, {} ok", plural(view.points.size(), "point"), view.run.choice.ok);
   for (const Failure& failure : report.failures)
     report.outcome += fmt::format(", {} {}", failure.count, failure.status);
-  report.outcome += view.run.rows.size() == view.points.size()
-                        ? "."
-                        : fmt::format("; {} in all.", plural(view.run.rows.size(), "trial"));
+  const auto trials = static_cast<std::size_t>(
+      std::count_if(view.run.rows.begin(), view.run.rows.end(), [](const Row& row) { return was_tried(row.status); }));
+  report.outcome += trials == view.points.size() ? "." : fmt::format("; {} in all.", plural(trials, "trial"));
   if (!view.run.unfinished.empty()) report.outcome += fmt::format(" Not finished: {}.", view.run.unfinished);
 }
 
@@ -167,8 +175,11 @@ void find_single_changes(const RunView& view, Report& report) {
         continue;
       }
       const double change = point->rate / view.chosen->rate - 1;
-      parts.push_back(std::abs(change) < kSame
-                          ? fmt::format("{} is the same within 2 %", value)
+      const bool are_single = !point->has_interval || !view.chosen->has_interval;
+      parts.push_back(std::abs(change) < kSame ? fmt::format("{} is the same within 2 %", value)
+                      : are_single && std::abs(change) < kSingle
+                          ? fmt::format("{} gives {} samples/s, no difference that single runs could show", value,
+                                        per_second(point->rate))
                           : fmt::format("{} is {} {} ({} samples/s)", value, percent(std::abs(change)),
                                         change < 0 ? "slower" : "faster", per_second(point->rate)));
     }
@@ -248,11 +259,7 @@ void find_uncertainty(const RunView& view, Report& report) {
 
 void add_reasons(const RunView& view, Report& report) {
   if (view.chosen == nullptr) return;
-  std::string reason = view.run.choice.reason;
-  if (!reason.empty()) {
-    reason[0] = static_cast<char>(reason[0] >= 'a' && reason[0] <= 'z' ? reason[0] - 'a' + 'A' : reason[0]);
-    report.reasons.push_back(reason + ".");
-  }
+  if (!view.run.choice.reason.empty()) report.reasons.push_back(sentence(view.run.choice.reason));
   if (view.chosen->has_failed) {
     report.reasons.emplace_back("It also failed once: nothing that never failed ran.");
   }
@@ -290,7 +297,7 @@ void add_findings(const RunView& view, Report& report) {
   }
   find_failing_regions(view, report);
   find_uncertainty(view, report);
-  for (const std::string& note : view.run.notes) report.findings.push_back(note + ".");
+  for (const std::string& note : view.run.notes) report.findings.push_back(sentence(note));
   add_reasons(view, report);
 }
 

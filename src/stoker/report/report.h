@@ -126,6 +126,7 @@ struct Link {
 struct Report {
   std::string title, made;  // `made`: when and by which version
   std::string headline;
+  bool has_result = true;  // false: nothing ran that could be reported
   std::vector<Tile> tiles = {};
   std::vector<std::string> context = {};
   std::vector<Fact> configuration = {}, environment = {};

@@ -66,8 +66,8 @@ std::vector<std::string> tune_command(const ordered_json& config, const std::str
     if (const std::string python = text_at(config, "python"); !python.empty())
       words.insert(words.end(), {"--python", python});
   }
-  for (const char* key :
-       {"search", "steps_from", "rate_regex", "effective_batch", "warmup_steps", "bench_steps", "template", "config"}) {
+  for (const char* key : {"search", "steps_from", "rate_regex", "effective_batch", "warmup_steps", "bench_steps",
+                          "bench_time", "template", "config"}) {
     const std::string text = text_at(config, key);
     if (text.empty() || (std::string_view(key) == "steps_from" && text == "auto")) continue;
     words.insert(words.end(), {flag_of(key), text});

@@ -7,8 +7,9 @@
 //      unless what limits it is paid per batch (hand-off, or no step to speak of): then along the sizes while that
 //      helps
 //   4. other knobs, along their values while that helps; then again from 2 until nothing changes
-//   5. race: those within 5 % of the best, interleaved in random order, until they can be told apart or are as good
-//   6. half as many workers, and again, while that is within the tolerance
+//   5. the fastest once more, and whatever is the fastest then, until one has held its place
+//   6. race: the first against whoever may still be ahead of it, in turn, until nobody may be by more than is worth it
+//   7. half as many workers, and again, while that is within the tolerance
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,25 +18,28 @@
 
 #include <fmt/format.h>
 
-#include "stoker/base/random.h"
+#include "stoker/tune/measured.h"
 #include "stoker/tune/search.h"
 #include "stoker/tune/search_space.h"
 
 namespace stoker::tune {
 namespace {
 
-constexpr double kWaits = 0.02;      // share of the step spent waiting from which on data is the limit
-constexpr double kWaitsMuch = 0.15;  // from which on neither batch nor pinning can matter
-constexpr double kNoStep = 0.9;      // from which on there is no step to speak of
-constexpr double kSpare = 1.15;      // workers asked for, over those that would just do
-constexpr double kRaced = 0.05;      // behind the best
-constexpr std::size_t kRacers = 4, kRounds = 7;
-constexpr std::size_t kMostRounds = 9;  // of the last two, where trials are too short to tell
-constexpr double kWide = 0.1;           // half an interval that tells nothing; then look again,
-constexpr std::size_t kMostLooks = 2;   // so often in all
-constexpr double kPriorNoise = 0.02;    // of a trial's rate, until repeats tell; counts like
-constexpr double kPriorDegrees = 3;     // so many repeats
-constexpr double kDeviations = 2.8;     // in half an interval of 95 % from the few blocks of a trial
+constexpr double kWaits = 0.02;        // share of the step spent waiting from which on data is the limit
+constexpr double kWaitsMuch = 0.15;    // from which on neither batch nor pinning can matter
+constexpr double kNoStep = 0.9;        // from which on there is no step to speak of
+constexpr double kSpare = 1.15;        // workers asked for, over those that would just do
+constexpr double kWorthIt = 0.25;      // of the tolerance: whoever may be ahead by more is raced
+constexpr double kMostTrials = 0.3;    // of the points of the grid: a search that had so many races no further,
+constexpr double kNoisy = 0.05;        // nor, where runs of one point differ by more than this and no race would tell,
+constexpr double kNoisyTrials = 0.2;   // one that had so many;
+constexpr double kLeastTrials = 12;    // but for grids so small that this is nothing
+constexpr std::size_t kMostRuns = 9;   // of one point
+constexpr double kWide = 0.1;          // half an interval that tells nothing; then look again,
+constexpr std::size_t kMostLooks = 2;  // so often in all
+constexpr double kPriorNoise = 0.02;   // of a trial's rate, until repeats tell; counts like
+constexpr double kPriorDegrees = 3;    // so many repeats
+constexpr double kDeviations = 2.8;    // in half an interval of 95 % from the few blocks of a trial
 
 struct Wanted {  // what the plan ends with; does not leave this file
   Ask ask;
@@ -91,15 +95,15 @@ class AutoSearch final : public Search {
     if (is_done_) return 0;
     std::uint64_t untried = 0;
     for (const Point& point : space_.points()) untried += space_.rows_of(point).empty() && !space_.excluded(point);
-    return untried + kRacers * (kMostRounds - 1);
+    return untried + static_cast<std::uint64_t>(most_trials(0));
   }
 
  private:
   struct Known {
     bool is_ok = false;
     double rate = 0;                     // of its first run, or of as many as it takes
-    std::optional<double> waits = {};    // share of the step spent waiting for data
-    std::optional<double> seconds = {};  // of compute and copy, per step
+    std::optional<double> waits = {};    // share of the step spent waiting for data; of all runs
+    std::optional<double> seconds = {};  // of compute and copy, per step; of all runs
     bool pays_per_batch = false;         // limited by hand-off, or drained without a step
   };
 
@@ -115,21 +119,35 @@ class AutoSearch final : public Search {
     return std::min(rows.size() + 1, kMostLooks);
   }
 
+  // Two runs so far apart that one was chance: a third tells which, then all count, and the plan may take another
+  // course.
+  static bool contradict(const std::vector<Row>& rows) {
+    return rows.size() > 1 && rows[0].ok() && rows[1].ok() &&
+           std::abs(std::log(*rows[0].images_per_s / *rows[1].images_per_s)) > kFarOff;
+  }
+
+  // Of the first `runs`, all of which are ok.
+  static double rate_of(const std::vector<Row>& rows, std::size_t runs) {
+    std::vector<double> rates;
+    for (std::size_t i = 0; i < runs; ++i) rates.push_back(*rows[i].images_per_s);
+    return typical_rate(rates);
+  }
+
   static Known known(const std::vector<Row>& rows) {
     Known known;
-    const std::size_t most = std::min(looks(rows), rows.size());
-    std::size_t count = 0;
+    const std::size_t most = contradict(rows) && rows.size() > 2 ? rows.size() : std::min(looks(rows), rows.size());
+    double waits = 0, seconds = 0, with_waits = 0, with_seconds = 0;
     for (const Row& row : rows) {
       if (!row.ok()) return {};  // also one that ran at another time: unstable
-      if (count == most) continue;
-      known.rate += (*row.images_per_s - known.rate) / static_cast<double>(++count);
+      if (row.data_ms && row.step_ms && *row.step_ms > 0) waits += *row.data_ms / *row.step_ms, ++with_waits;
+      if (row.compute_ms) seconds += (*row.compute_ms + row.h2d_ms.value_or(0)) / 1000, ++with_seconds;
       if (known.is_ok) continue;
       known.is_ok = true;
-      if (row.data_ms && row.step_ms && *row.step_ms > 0) known.waits = *row.data_ms / *row.step_ms;
-      if (row.compute_ms) known.seconds = (*row.compute_ms + row.h2d_ms.value_or(0)) / 1000;
-      known.pays_per_batch =
-          row.verdict == "handoff_bound" || (known.waits.value_or(0) >= kNoStep && !row.verdict.empty());
+      known.pays_per_batch = row.verdict == "handoff_bound" || (waits >= kNoStep && !row.verdict.empty());
     }
+    if (known.is_ok) known.rate = rate_of(rows, most);
+    if (with_waits > 0) known.waits = waits / with_waits;
+    if (with_seconds > 0) known.seconds = seconds / with_seconds;
     return known;
   }
 
@@ -349,7 +367,7 @@ class AutoSearch final : public Search {
         if (w >= count(*workers_) || loads_in_the_step(w) || !is_faulty_size(b)) continue;
         Place place = moved(at_, *batch_, b);
         place[*workers_] = w;
-        if (!is_tried(place)) visit(place, "around a fault");
+        if (!is_tried(place)) visit(place, "around a fault", false);
       }
     }
   }
@@ -415,77 +433,109 @@ class AutoSearch final : public Search {
     double log_rate = 0;
     double runs = 0;
   };
+  static void sort(std::vector<Racer>& field) {
+    std::stable_sort(field.begin(), field.end(),
+                     [](const Racer& a, const Racer& b) { return a.log_rate > b.log_rate; });
+  }
 
-  // Means of the first `runs` results of each; the spread of repeats, pooled over all points, but not less than what
-  // the trials say of themselves.
-  std::vector<Racer> racers(std::size_t runs, double& spread, double& degrees) const {
+  // All that ran, by the first `most` runs of each; the fastest first.
+  std::vector<Racer> racers(std::size_t most) const {
     std::vector<Racer> all;
-    double squares = kPriorNoise * kPriorNoise * kPriorDegrees;
-    degrees = kPriorDegrees;
-    double own_squares = 0, own_count = 0;
     for (const Point& point : space_.points()) {
       const std::vector<Row>& rows = space_.rows_of(point);
       if (!seen_.contains(place_of(point)) || !known(rows).is_ok) continue;
       Racer racer{.point = point};
-      racer.runs = static_cast<double>(std::min(runs, rows.size()));
-      for (std::size_t i = 0; i < racer.runs; ++i) racer.log_rate += std::log(*rows[i].images_per_s) / racer.runs;
-      for (std::size_t i = 0; i < racer.runs; ++i)
-        squares += std::pow(std::log(*rows[i].images_per_s) - racer.log_rate, 2);
-      for (std::size_t i = 0; i < racer.runs; ++i) {
+      racer.runs = static_cast<double>(std::min(most, rows.size()));
+      racer.log_rate = std::log(rate_of(rows, static_cast<std::size_t>(racer.runs)));
+      all.push_back(std::move(racer));
+    }
+    sort(all);
+    return all;
+  }
+
+  // One more of its runs that are known.
+  void add_run(Racer& racer) const {
+    racer.runs += 1;
+    racer.log_rate = std::log(rate_of(space_.rows_of(racer.point), static_cast<std::size_t>(racer.runs)));
+  }
+
+  // By how much runs of one point differ: by repeats, pooled over all points, but not less than what the trials say of
+  // themselves.
+  double spread_of(const std::vector<Racer>& field, double& degrees) const {
+    double squares = kPriorNoise * kPriorNoise * kPriorDegrees, own_squares = 0, own_count = 0;
+    degrees = kPriorDegrees;
+    for (const Racer& racer : field) {
+      const std::vector<Row>& rows = space_.rows_of(racer.point);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(racer.runs); ++i) {
+        const double off = std::log(*rows[i].images_per_s) - racer.log_rate;
+        if (std::abs(off) <= kFarOff || racer.runs < 3) squares += off * off;
         if (!rows[i].ci_low || !rows[i].ci_high) continue;
         own_squares += std::pow((*rows[i].ci_high - *rows[i].ci_low) / 2 / kDeviations / *rows[i].images_per_s, 2);
         ++own_count;
       }
       degrees += racer.runs - 1;
-      all.push_back(std::move(racer));
     }
-    spread = std::sqrt(std::max(squares / degrees, own_count > 0 ? own_squares / own_count : 0));
-    std::stable_sort(all.begin(), all.end(), [](const Racer& a, const Racer& b) { return a.log_rate > b.log_rate; });
-    return all;
+    return std::sqrt(std::max(squares / degrees, own_count > 0 ? own_squares / own_count : 0));
   }
 
-  void race() {
-    double spread = 0, degrees = 0;
-    std::vector<Racer> field = racers(1, spread, degrees);
-    const double raced = std::max(kRaced, 2 * spread);
-    const std::size_t rounds = spread > 1.5 * kPriorNoise ? kMostRounds : kRounds;
-    std::erase_if(field, [&](const Racer& one) { return one.log_rate < field.front().log_rate - raced; });
-    if (field.size() > kRacers) field.resize(kRacers);
-    for (std::size_t round = 2; round <= rounds; ++round) {
-      // Who is still in the race, by the rounds before.
-      std::vector<Racer> now = racers(round - 1, spread, degrees);
-      std::erase_if(now, [&](const Racer& one) {
-        return std::none_of(field.begin(), field.end(), [&](const Racer& other) { return other.point == one.point; });
-      });
-      if (now.empty()) return;
-      const Racer first = now.front();
-      bool is_open = false;
-      std::vector<Racer> left;
-      for (const Racer& one : now) {
-        const double behind = first.log_rate - one.log_rate;
+  // A rate that was seen once may be chance: the fastest is measured again, and so is what is the fastest then.
+  std::vector<Racer> confirmed() const {
+    std::vector<Racer> field = racers(1);
+    while (!field.empty()) {
+      Racer& first = field.front();
+      const std::vector<Row>& rows = space_.rows_of(first.point);
+      const double wanted = contradict(rows) ? 3 : 2;
+      if (first.runs >= wanted) break;
+      if (static_cast<double>(rows.size()) <= first.runs) {
+        if (trials() >= most_trials(0)) break;
+        throw Wanted{{.point = first.point, .why = "the fastest again", .repeat = true}};
+      }
+      add_run(first);
+      sort(field);
+    }
+    return field;
+  }
+
+  double trials() const {
+    std::size_t count = 0;
+    for (const Place& place : seen_) count += space_.rows_of(space_.point(place)).size();
+    return static_cast<double>(count);
+  }
+  double most_trials(double spread) const {
+    const auto points = static_cast<double>(space_.points().size());
+    return std::max(std::min(kLeastTrials, 3 * points), (spread > kNoisy ? kNoisyTrials : kMostTrials) * points);
+  }
+
+  // Run by run: whoever may be furthest ahead of the first, or the first itself where it has fewer runs.
+  void race() const {
+    std::vector<Racer> field = confirmed();
+    while (field.size() > 1) {
+      sort(field);
+      double degrees = 0;
+      const double spread = spread_of(field, degrees);
+      Racer& first = field.front();
+      Racer* rival = nullptr;
+      double most = options_.tolerance * kWorthIt;
+      for (Racer& one : field) {
+        if (&one == &first) continue;
         const double error = t95(degrees) * spread * std::sqrt(1 / first.runs + 1 / one.runs);
-        if (behind > error) continue;
-        left.push_back(one);
-        is_open |= behind + error > options_.tolerance && one.point != first.point;
+        const double ahead = one.log_rate - first.log_rate + error;
+        if (ahead > most) most = ahead, rival = &one;
       }
-      if (left.size() < 2 || !is_open) return;
-      if (round > kRounds) left.resize(2);
-      for (std::uint32_t i = static_cast<std::uint32_t>(left.size()); i > 1; --i) {
-        std::swap(left[i - 1], left[Random(options_.seed, round, i).below(i)]);
+      if (rival == nullptr) return;
+      Racer& next = first.runs < rival->runs ? first : *rival;
+      if (next.runs >= static_cast<double>(kMostRuns)) return;
+      if (static_cast<double>(space_.rows_of(next.point).size()) <= next.runs) {
+        if (trials() >= most_trials(spread)) return;
+        throw Wanted{{.point = next.point, .why = fmt::format("race, run {:g}", next.runs + 1), .repeat = true}};
       }
-      for (const Racer& one : left) {
-        if (space_.rows_of(one.point).size() < round) {
-          throw Wanted{{.point = one.point, .why = fmt::format("race, round {}", round), .repeat = true}};
-        }
-      }
-      field = std::move(left);
+      add_run(next);
     }
   }
 
   void economise() {
     if (!workers_) return;
-    double spread = 0, degrees = 0;
-    const std::vector<Racer> all = racers(kMostRounds, spread, degrees);
+    const std::vector<Racer> all = racers(kMostRuns);
     if (all.empty()) return;
     Place place = place_of(all.front().point);
     const double enough = all.front().log_rate + std::log(1 - options_.tolerance);

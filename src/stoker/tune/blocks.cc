@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 #include "stoker/measure/confidence.h"
@@ -26,16 +27,44 @@ std::optional<double> sum_of(const std::vector<Block>& blocks, std::optional<dou
 
 }  // namespace
 
+std::optional<Block> block_of(const nlohmann::json& json) {
+  if (!json.is_object() || json.value("event", nlohmann::json()) != "block") return std::nullopt;
+  const auto number = [&](const char* key) -> std::optional<double> {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_number()) return std::nullopt;
+    const double value = found->get<double>();
+    return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  };
+  const auto amount = [&](const char* key) {
+    const std::optional<double> value = number(key);
+    return value && *value >= 0 ? value : std::nullopt;
+  };
+  return Block{.steps = amount("steps").value_or(0),
+               .samples = amount("samples").value_or(0),
+               .seconds = amount("seconds").value_or(0),
+               .compute_s = amount("compute_s"),
+               .h2d_s = amount("h2d_s"),
+               .fetch_s = amount("fetch_s"),
+               .prep_s = amount("prep_s"),
+               .handoff_s = amount("handoff_s"),
+               .data_s = amount("data_s"),
+               .ready_change = number("ready_change").value_or(0),
+               .queue_depth = amount("queue_depth"),
+               .is_warmup = json.value("warmup", nlohmann::json()) == true};
+}
+
+double steady_samples(const Block& block) noexcept {
+  const double batch = block.steps > 0 ? block.samples / block.steps : 0;
+  const double samples = block.samples + block.ready_change * batch;
+  if (!block.compute_s || *block.compute_s <= 0) return samples;
+  return std::min(samples, block.samples * std::max(1.0, block.seconds / *block.compute_s));
+}
+
 void fill_row(const std::vector<Block>& blocks, Row& row) {
   Block sum;
   std::vector<double> rates;
   for (const Block& block : blocks) {
-    const double batch = block.steps > 0 ? block.samples / block.steps : 0;
-    double samples = block.samples + block.ready_change * batch;
-    // Batches that pile up where the step is the limit are no more than the step can take.
-    if (block.compute_s && *block.compute_s > 0) {
-      samples = std::min(samples, block.samples * std::max(1.0, block.seconds / *block.compute_s));
-    }
+    const double samples = steady_samples(block);
     sum.steps += block.steps;
     sum.samples += samples;
     sum.seconds += block.seconds;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "stoker/tune/row.h"
 
 namespace stoker::tune {
@@ -18,7 +20,16 @@ struct Block {
   std::optional<double> data_s{};  // waiting for data, where it is not split
   double ready_change = 0;         // batches that lay ready at its end, less those at its start
   std::optional<double> queue_depth{};
+  bool is_warmup = false;
 };
+
+// What a program reported as {"event": "block", ...}; trial.h has the words. None: something else. What is no number,
+// or below 0 where nothing can be, counts as not said.
+std::optional<Block> block_of(const nlohmann::json& json);
+
+// Samples of a block in the long run: without what lay ready before it, with what piled up, and of that no more than
+// the step could take.
+double steady_samples(const Block& block) noexcept;
 
 // Rate, interval, times per step and verdict of `blocks`; needs one at least.
 void fill_row(const std::vector<Block>& blocks, Row& row);

@@ -105,13 +105,13 @@ TEST(Choose, PrefersLessHostMemoryWhereAllKnowIt) {
   EXPECT_EQ(choose(rows).chosen, 0u);
 }
 
-TEST(Choose, CountsRepeatedPointsOnceAndByTheirMean) {
-  // 16 workers were lucky once; together they are no better than 8.
-  const std::vector<Row> rows = {at(32, 8, 100), at(32, 16, 112), at(32, 16, 96), at(32, 8, 102), at(32, 16, 98)};
+TEST(Choose, CountsRepeatedPointsOnceAndByWhatIsTypical) {
+  // 16 workers were lucky once, which counts for nothing; the others say that they are no better than 8.
+  const std::vector<Row> rows = {at(32, 8, 100), at(32, 16, 142), at(32, 16, 96), at(32, 8, 102), at(32, 16, 98)};
   const Choice choice = choose(rows);
   EXPECT_EQ(choice.points, 2u);
   EXPECT_EQ(choice.ok, 2u);
-  EXPECT_EQ(rows[*choice.best].knobs.at("num_workers"), "16");  // mean 102
+  EXPECT_EQ(rows[*choice.best].knobs.at("num_workers"), "8");
   EXPECT_EQ(rows[*choice.chosen].knobs.at("num_workers"), "8");
 }
 

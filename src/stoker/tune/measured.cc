@@ -18,6 +18,18 @@ double half_width_of(const Row& row, double noise) {
 
 }  // namespace
 
+double typical_rate(std::span<const double> rates) {
+  std::vector<double> sorted(rates.begin(), rates.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t half = sorted.size() / 2;
+  const double median = sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  double sum = 0, count = 0;
+  for (const double rate : sorted) {
+    if (std::abs(std::log(rate / median)) <= kFarOff) sum += rate, ++count;
+  }
+  return count > 0 ? sum / count : median;
+}
+
 std::vector<Measured> measured(std::span<const Row> rows, double noise) {
   std::map<Point, std::size_t> numbers;
   std::vector<Measured> all;
@@ -35,13 +47,15 @@ std::vector<Measured> measured(std::span<const Row> rows, double noise) {
   for (Measured& one : all) {
     if (one.ok.empty()) continue;
     double squares = 0;
+    std::vector<double> rates;
     for (const std::size_t i : one.ok) {
-      one.rate += *rows[i].images_per_s / static_cast<double>(one.ok.size());
+      rates.push_back(*rows[i].images_per_s);
       one.has_interval = one.has_interval && has_interval(rows[i]);
       squares += std::pow(half_width_of(rows[i], noise), 2);
       if (rows[i].host_peak_bytes)
         one.host_bytes = std::max(one.host_bytes.value_or(0), static_cast<double>(*rows[i].host_peak_bytes));
     }
+    one.rate = typical_rate(rates);
     one.half_width = std::sqrt(squares) / static_cast<double>(one.ok.size());
     one.row = *std::min_element(one.ok.begin(), one.ok.end(), [&](std::size_t a, std::size_t b) {
       return std::abs(*rows[a].images_per_s - one.rate) < std::abs(*rows[b].images_per_s - one.rate);

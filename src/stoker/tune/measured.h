@@ -17,10 +17,15 @@ struct Measured {
   bool has_failed = false;
   bool has_interval = true;  // every ok row has one; else the half width is a guess
   Status last = Status::ok;
-  double rate = 0, half_width = 0;  // mean, and half of its 95 % interval
-  std::size_t row = 0;              // the one nearest to the mean: stands for the point
+  double rate = 0, half_width = 0;  // typical_rate(), and half of its 95 % interval
+  std::size_t row = 0;              // the one nearest to it: stands for the point
   std::optional<double> host_bytes = {};
 };
+
+// A machine that did something else during one run, or lent it what it lends nobody twice, says nothing about the
+// point: the mean of the rates that lie within a tenth of their median. Needs one at least.
+double typical_rate(std::span<const double> rates);
+inline constexpr double kFarOff = 0.25;  // not near: as a difference of logarithms
 
 // In the order in which the points first appear. Borrows from `rows`. A row without interval is taken to be uncertain
 // by the share `noise`.

@@ -91,6 +91,10 @@ class Reader {
     if (!next_row()) throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it is empty", file_));
     read_header();
     while (next_row()) read_fields();
+    for (const auto& [taken, count] : statuses_) {
+      results_.notes.push_back(fmt::format("the status `{}` of {} {} is read as {}", taken.first, count,
+                                           count == 1 ? "row" : "rows", name(taken.second)));
+    }
     return std::move(results_);
   }
 
@@ -138,8 +142,22 @@ class Reader {
     return columns_.contains(theirs) ? std::string() : theirs;  // the map took its place
   }
 
+  // A word of ours that is misspelt would become a knob without a word.
+  static void refuse_misspelt(const std::string& ours) {
+    std::vector<std::string_view> words(kKnownKnobs.begin(), kKnownKnobs.end());
+    words.insert(words.end(), {"trial", "status"});
+    for (const Column& column : kColumns) words.push_back(column.name);
+    if (std::find(words.begin(), words.end(), ours) != words.end()) return;
+    const std::string near = nearest(ours, words.data(), words.size());
+    if (!near.empty()) {
+      throw Error(ErrorKind::usage, fmt::format("`--map {}=...`: there is no word `{}` of ours", ours, ours),
+                  fmt::format("did you mean `{}`?", near));
+    }
+  }
+
   void read_header() {
     for (const auto& [ours, theirs] : columns_) {
+      refuse_misspelt(ours);
       if (std::find(fields_.begin(), fields_.end(), theirs) == fields_.end()) {
         const std::vector<std::string_view> names(fields_.begin(), fields_.end());
         const std::string near = nearest(theirs, names.data(), names.size());
@@ -183,7 +201,7 @@ class Reader {
       Place& place = places_[i];
       if (place.role == Role::ignored && !place.name.empty() && i > status && i < rate) place.role = Role::knob;
       if (place.role == Role::knob) results_.knobs.push_back(place.name);
-      if (place.role == Role::ignored) results_.ignored.push_back(fields_[i]);
+      if (place.role == Role::ignored) results_.notes.push_back(fmt::format("column `{}` is not used", fields_[i]));
     }
     if (results_.knobs.empty()) {
       refuse("no column is a knob",
@@ -230,6 +248,8 @@ class Reader {
       if (word.empty()) refuse(fmt::format("the knob {} has no value", knob));
     }
     row.status = status_of(status, row);
+    if (const std::string word = lower(status); !word.empty() && word != name(row.status))
+      ++statuses_[{status, row.status}];
     if (row.status == Status::ok && !row.images_per_s) refuse("its status is ok, but images_per_s is empty");
     results_.rows.push_back(std::move(row));
   }
@@ -254,7 +274,7 @@ class Reader {
       return classify_text(is_absent(row.error) ? std::string_view() : std::string_view(row.error)).status;
     }
     refuse(fmt::format("the status `{}` is not one that we know", text),
-           "write ok, error, or one of Stoker's own such as oom_device");
+           "write ok, error, or one of Stoker's own such as oom_device; if another column holds it: --map status=NAME");
   }
 
   std::string_view text_;
@@ -264,6 +284,7 @@ class Reader {
   std::vector<std::string> fields_;
   std::vector<Place> places_;
   bool has_status_ = false;
+  std::map<std::pair<std::string, Status>, std::size_t> statuses_;  // of others, and what was made of them
   Results results_;
 };
 

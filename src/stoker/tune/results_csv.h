@@ -25,13 +25,13 @@ void add_column(ColumnMap& columns, std::string_view text);
 struct Results {
   std::vector<std::string> knobs = {};  // in the order of the file
   std::vector<Row> rows = {};
-  std::vector<std::string> ignored = {};  // columns that are neither ours nor knobs
+  std::vector<std::string> notes = {};  // what was not read, or not as it stands there: "column `note` is not used"
 };
 
 // Any order of columns; a column that we do not know is a knob if it lies between status and images_per_s, or has the
 // name of a knob that loaders have. Statuses of others: what means success is ok, `error` and its like are classified
-// from the error column. Lines that begin with # are comments. `file` is for messages.
-// Throws Error(corrupt) that names the line, Error(usage) for a map that does not fit.
+// from the error column; what was made of each is in the notes. Lines that begin with # are comments. `file` is for
+// messages. Throws Error(corrupt) that names the line, Error(usage) for a map that does not fit.
 Results read_results(std::string_view text, std::string_view file, const ColumnMap& columns = {});
 
 }  // namespace stoker::tune

@@ -83,7 +83,7 @@ TEST(ResultsCsv, ReadsBackWhateverItWrote) {
     }
     const Results results = read_results(text, "r.csv");
     EXPECT_EQ(results.knobs, knobs);
-    EXPECT_TRUE(results.ignored.empty());
+    EXPECT_TRUE(results.notes.empty());
     ASSERT_EQ(results.rows.size(), rows.size()) << text;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row &a = rows[i], &b = results.rows[i];
@@ -113,7 +113,11 @@ TEST(ResultsCsv, ReadsTheTablesOfOthers) {
       "16,64,success,fast,1e2,,last",
       "theirs.csv", {{"images_per_s", "throughput"}});
   EXPECT_EQ(results.knobs, (Names{"num_workers", "batch_size", "flavour"}));
-  EXPECT_EQ(results.ignored, (Names{"note"}));
+  EXPECT_EQ(results.notes,
+            (Names{"column `note` is not used", "the status `FAILED` of 1 row is read as user_error",
+                   "the status `error` of 1 row is read as oom_device",
+                   "the status `error` of 1 row is read as runtime_fault",
+                   "the status `success` of 1 row is read as ok", "the status `timeout` of 1 row is read as hang"}));
   std::vector<Status> statuses;
   for (const Row& row : results.rows) statuses.push_back(row.status);
   EXPECT_EQ(statuses, (std::vector<Status>{Status::ok, Status::runtime_fault, Status::oom_device, Status::user_error,
@@ -155,6 +159,8 @@ TEST(ResultsCsv, NamesTheLineThatItCannotRead) {
   EXPECT_EQ(refusal(header + "1,ok,32,5,20,\"x\n"), "cannot read `r.csv`, line 2: a quote is never closed");
   EXPECT_EQ(refusal(header, {{"images_per_s", "througput"}}),
             "cannot take images_per_s from the column `througput`: `r.csv` has none of that name");
+  EXPECT_EQ(refusal(header, {{"image_per_s", "steps"}}),
+            "`--map image_per_s=...`: there is no word `image_per_s` of ours");
 }
 
 TEST(ResultsCsv, MapsColumnsByWords) {
@@ -166,7 +172,7 @@ TEST(ResultsCsv, MapsColumnsByWords) {
   // A mapped column takes the place of one that has our word.
   const Results results = read_results("batch_size,images_per_s,img/s\n1,2,3\n", "r.csv", columns);
   EXPECT_EQ(results.rows[0].images_per_s, 3);
-  EXPECT_EQ(results.ignored, Names{"images_per_s"});
+  EXPECT_EQ(results.notes, Names{"column `images_per_s` is not used"});
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ class Watch {
       }
       const OurKill why = must_end(now - started, now - last_sign_);
       if (interrupted_ && interrupted_()) result.interrupted = true;
-      if (has_enough() || why != OurKill::none || result.interrupted) {
+      if (has_enough(now) || why != OurKill::none || result.interrupted) {
         evidence_.our_kill = why;
         enough_ = why == OurKill::none && !result.interrupted;
         stopping = true;
@@ -161,22 +161,10 @@ class Watch {
       const auto value = number(key);
       return value && *value >= 0 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
     };
-    if (event == "block") {
-      const Block block{.steps = number("steps").value_or(0),
-                        .samples = number("samples").value_or(0),
-                        .seconds = number("seconds").value_or(0),
-                        .compute_s = number("compute_s"),
-                        .h2d_s = number("h2d_s"),
-                        .fetch_s = number("fetch_s"),
-                        .prep_s = number("prep_s"),
-                        .handoff_s = number("handoff_s"),
-                        .data_s = number("data_s"),
-                        .ready_change = number("ready_change").value_or(0),
-                        .queue_depth = number("queue_depth")};
-      const bool warmup = json.contains("warmup") && json["warmup"].is_boolean() && json["warmup"].get<bool>();
-      if (block.steps > 0 && block.seconds > 0)
-        slowest_step_s_ = std::max(slowest_step_s_, block.seconds / block.steps);
-      warmup ? void(warmup_steps_ += static_cast<std::uint64_t>(block.steps)) : blocks_.push_back(block);
+    if (const std::optional<Block> block = block_of(json)) {
+      if (block->steps > 0 && block->seconds > 0)
+        slowest_step_s_ = std::max(slowest_step_s_, block->seconds / block->steps);
+      block->is_warmup ? void(warmup_steps_ += static_cast<std::uint64_t>(block->steps)) : blocks_.push_back(*block);
     } else if (event == "memory") {
       row_.device_allocated_bytes = bytes("device_allocated_bytes");
       row_.device_reserved_bytes = bytes("device_reserved_bytes");
@@ -216,7 +204,15 @@ class Watch {
     if (job_.steps() != before) last_sign_ = Clock::now();
   }
 
-  bool has_enough() const {
+  bool has_enough(Clock::time_point now) {
+    if (!is_measuring_ && (job_.steps() > options_.warmup_steps || printed_.rates().size() > options_.warmup_steps)) {
+      is_measuring_ = true;
+      measuring_since_ = now;
+    }
+    return has_steps() && now - measuring_since_ >= options_.bench_time;
+  }
+
+  bool has_steps() const {
     switch (options_.steps_from) {
       case StepsFrom::reports:
         return false;  // it knows when to end
@@ -258,7 +254,7 @@ class Watch {
     const std::uint64_t kills = oom_kills();
     evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
     const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
-    enough_ |= ended_well && has_enough();  // a job that came to its end before we looked
+    enough_ |= ended_well && has_steps();  // a job that came to its end before we looked
     if (!enough_ && !result.interrupted) result.failure = classify(evidence_);
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
       result.failure =
@@ -386,8 +382,8 @@ class Watch {
   measure::RecordFolder records_;
   Row row_;
   Evidence evidence_;
-  bool enough_ = false;
-  Clock::time_point last_sign_, looked_;
+  bool enough_ = false, is_measuring_ = false;
+  Clock::time_point last_sign_, looked_, measuring_since_;
 };
 
 }  // namespace
