@@ -14,6 +14,7 @@
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
 #include "stoker/tune/blocks.h"
+#include "stoker/tune/measured.h"
 #include "stoker/tune/results_csv.h"
 #include "stoker/tune/search_space.h"
 #include "stoker/tune/tuner.h"
@@ -343,6 +344,11 @@ int run(const Arguments& arguments) {
   report.seconds = tuned.seconds;
   report.tuner_cpu_seconds = std::chrono::duration<double>(os::process_cpu_time() - cpu_before).count();
   report.choice = tune::choose(report.rows);
+  if (const double noise = tune::noise_of(tune::measured(report.rows)); noise > 0) {
+    report.notes.push_back(fmt::format(
+        "runs of one and the same point differ by up to {:.0f} %: longer trials would tell more (--bench-time {})",
+        100 * noise, config.contains("bench_time") ? "longer than now" : "2s"));
+  }
   switch (tuned.finish) {
     case tune::Finish::done:
       break;

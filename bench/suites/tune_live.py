@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -16,7 +17,7 @@ from contest import HERE, ROOT, plain_table, say
 RECORDED = os.path.join(HERE, "recorded")
 STOKER = os.path.join(ROOT, "build", "release", "stoker")
 SEEDS = 50
-REMEASURED = 6  # interleaved rounds
+REMEASURED, REMEASURED_FOR = 8, "4s"  # interleaved rounds, of so long
 
 WORKERS = "num_workers=0,1,2,3,4,6"
 GRIDS = {
@@ -30,8 +31,9 @@ GRIDS = {
 }
 
 
-def tune(target, grid, steps, folder, search):
+def tune(target, grid, steps, folder, search, bench_time=None):
     shutil.rmtree(folder, ignore_errors=True)
+    target = [*target, *(["--bench-time", bench_time] if bench_time else [])]
     words = [word for knob in grid for word in ("--grid", knob)]
     done = subprocess.run([STOKER, "tune", *target, *words, "--search", search, "--warmup-steps", str(steps[0]), "--bench-steps", str(steps[1]), "--out", folder, "--json"],
                           stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -93,7 +95,7 @@ def search(name, args):
     say(f"{name}: what it found and the grid's best, in turn")
     for number in range(REMEASURED if mine != best else 0):
         for point in sorted(again, reverse=number % 2 == 1):
-            one = tune(target, [f"{knob}={word}" for knob, word in zip(knobs, point)], steps, folder, "grid")
+            one = tune(target, [f"{knob}={word}" for knob, word in zip(knobs, point)], steps, folder, "grid", REMEASURED_FOR)
             again[point].append(one["best"]["images_per_s"])
     loads.append(os.getloadavg()[0])
     ratio = statistics.mean(again[mine]) / statistics.mean(again[best]) if mine != best else 1.0
@@ -122,6 +124,18 @@ def percent(value, digits=1):
     return f"{100 * value:.{digits}f} %"
 
 
+def live_row(facts):
+    return [facts["title"], percent(facts["auto_over_best_remeasured"]), percent(facts["auto_seconds"] / facts["grid_seconds"]),
+            f"{facts['auto_seconds']:.0f} of {facts['grid_seconds']:.0f} s", percent(facts["tuner_cpu_share"], 2),
+            f"{min(facts['load']):.1f}-{max(facts['load']):.1f}", facts["date"]]
+
+
+def cores_of(path):
+    """Of the machine that recorded it, as the first line of the file says."""
+    with open(path) as file:
+        return re.search(r"([0-9]+) cores", file.readline())[1]
+
+
 def run(args):
     live = []
     names = [name for name in GRIDS if not args.only or name in args.only.split(",")]
@@ -133,13 +147,11 @@ def run(args):
         if not os.path.exists(path):
             say(f"note: {name} was not recorded: ./dev bench tune-live --live")
             continue
-        with open(recorded_path(name, "json")) as file:
-            facts = json.load(file)
-        live.append([facts["title"], percent(facts["auto_over_best_remeasured"]), percent(facts["auto_seconds"] / facts["grid_seconds"]),
-                     f"{facts['auto_seconds']:.0f} of {facts['grid_seconds']:.0f} s", percent(facts["tuner_cpu_share"], 2),
-                     f"{min(facts['load']):.1f}-{max(facts['load']):.1f}", facts["date"]])
+        if os.path.exists(recorded_path(name, "json")):
+            with open(recorded_path(name, "json")) as file:
+                live.append(live_row(json.load(file)))
         program = os.path.join(ROOT, "build", "release", "bench", "tune_replay")
-        played = json.loads(subprocess.run([program, path, "--cores", str(facts["cores"]), "--seeds", str(SEEDS)], check=True, stdout=subprocess.PIPE, text=True).stdout)
+        played = json.loads(subprocess.run([program, path, "--cores", cores_of(path), "--seeds", str(SEEDS)], check=True, stdout=subprocess.PIPE, text=True).stdout)
         runs = played["runs"]
         theirs, word = optuna(path, [one["seconds"] for one in runs], args)
         shares = [one["seconds"] / played["grid_seconds"] for one in runs]
@@ -153,9 +165,9 @@ def run(args):
                     ("every point once", [one["exhaustive"] for one in runs], "100 %")]]
         if not theirs:
             rows.append([f"Optuna: not run ({word})", "", "", "", ""])
-        yield plain_table(f"tune-live, {name}: {facts['title']}", f"{played['points']} points, {played['passes']} recordings of each; {SEEDS} replays of each search, whose trials are answered by "
+        yield plain_table(f"tune-live, {name}: {GRIDS[name][0]}", f"{played['points']} points, {played['passes']} recordings of each; {SEEDS} replays of each search, whose trials are answered by "
                           "recorded ones. Regret: how far the mean of all recordings of what was picked lies below that of the best point.",
                           ["search", "regret, median", "p95", "within 2 %", "time of the grid's, median"], rows)
-    yield plain_table("tune-live, as it ran live", f"The search's fastest and the grid's fastest, measured again {REMEASURED} times in turn; time of the search against one pass over the grid; "
+    yield plain_table("tune-live, as it ran live", f"The search's fastest and the grid's fastest, measured again {REMEASURED} times in turn, {REMEASURED_FOR} each; time of the search against one pass over the grid; "
                       "CPU of the tuner itself while trials ran; load of the machine before and after.",
                       ["target", "search's over grid's", "time", "", "tuner's CPU", "load", "recorded"], live)

@@ -101,6 +101,15 @@ std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::st
   return std::chrono::nanoseconds(delay);
 }
 
+std::optional<std::uint64_t> process_resident_bytes(int pid, const std::string& root) {
+  const auto text = read_small_file(proc(root, pid, "statm"));
+  if (!text) return std::nullopt;
+  std::istringstream fields(*text);
+  std::uint64_t all = 0, resident = 0;
+  if (!(fields >> all >> resident)) return std::nullopt;
+  return resident * static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_PAGESIZE)));
+}
+
 std::optional<std::uint64_t> process_anonymous_bytes(int pid, const std::string& root) {
   std::istringstream fields(read_small_file(proc(root, pid, "statm")).value_or(""));
   std::uint64_t size = 0, resident = 0, shared = 0;

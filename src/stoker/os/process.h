@@ -28,6 +28,9 @@ std::optional<std::string> process_name(int pid, const std::string& root = "/");
 
 std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::string& root = "/");  // main thread
 
+// All resident memory: cheap to ask, but what several processes share counts for each of them.
+std::optional<std::uint64_t> process_resident_bytes(int pid, const std::string& root = "/");
+
 // Resident memory that belongs to no file: cheap to ask, but pages shared after a fork count in full.
 std::optional<std::uint64_t> process_anonymous_bytes(int pid, const std::string& root = "/");
 

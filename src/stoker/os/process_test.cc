@@ -43,6 +43,7 @@ TEST(Process, SharedPagesAreCountedOnce) {
             "55d0-7fff ---p 00000000 00:00 0 [rollup]\nRss:  2600 kB\nPss:   685 kB\nPss_Anon: 1 kB\nPrivate_Clean:  "
             "98 kB\nPrivate_Dirty: 100 kB\n");
   root.file("proc/10/statm", "9000 700 200 5 0 600 0");
+  EXPECT_EQ(process_resident_bytes(10, root.path()), 700u * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(process_anonymous_bytes(10, root.path()), 500u * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
   const auto shares = process_shares(10, root.path());
   ASSERT_TRUE(shares);
@@ -79,6 +80,7 @@ TEST(Process, WhatIsMissingIsNotZero) {
   EXPECT_EQ(process_tree(10, root.path()), std::vector<int>{10});
   EXPECT_FALSE(process_counters(10, root.path()));
   EXPECT_FALSE(process_shares(10, root.path()));
+  EXPECT_FALSE(process_resident_bytes(10, root.path()));
   EXPECT_FALSE(process_anonymous_bytes(10, root.path()));
   EXPECT_FALSE(process_run_delay(10, root.path()));
   EXPECT_FALSE(open_descriptors(10, root.path()));

@@ -249,6 +249,11 @@ void find_uncertainty(const RunView& view, Report& report) {
                     without == ok ? fmt::format("None of the {} rates has an interval", ok)
                                   : fmt::format("{} of {} rates have no interval", without, ok)));
   }
+  if (const double noise = tune::noise_of(view.points); noise > 0) {
+    report.findings.push_back(fmt::format(
+        "Runs of one and the same point differ by up to {}: smaller differences between points mean little.",
+        percent(noise)));
+  }
   if (burst > 0) {
     report.findings.push_back(fmt::format(
         "With {:g} workers and more, the batches that wait ready before the clock starts (workers times prefetch) "

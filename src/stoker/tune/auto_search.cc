@@ -30,12 +30,13 @@ constexpr double kWaitsMuch = 0.15;    // from which on neither batch nor pinnin
 constexpr double kNoStep = 0.9;        // from which on there is no step to speak of
 constexpr double kSpare = 1.15;        // workers asked for, over those that would just do
 constexpr double kWorthIt = 0.25;      // of the tolerance: whoever may be ahead by more is raced
-constexpr double kMostTrials = 0.3;    // of the points of the grid: a search that had so many races no further,
-constexpr double kNoisy = 0.05;        // nor, where runs of one point differ by more than this and no race would tell,
-constexpr double kNoisyTrials = 0.2;   // one that had so many;
+constexpr double kMostTrials = 0.23;   // of the points of the grid: a search that had so many races no further,
+constexpr double kMostRepeats = 0.14;  // nor one that had so many second and further runs;
+constexpr double kNoisy = 0.05;        // and where runs of one point differ by so much that no race would tell,
+constexpr double kNoisyTrials = 0.18;  // one that had so many;
 constexpr double kLeastTrials = 12;    // but for grids so small that this is nothing
 constexpr std::size_t kMostRuns = 9;   // of one point
-constexpr double kWide = 0.1;          // half an interval that tells nothing; then look again,
+constexpr double kWide = 0.25;         // half an interval that tells nothing; then look again,
 constexpr std::size_t kMostLooks = 2;  // so often in all
 constexpr double kPriorNoise = 0.02;   // of a trial's rate, until repeats tell; counts like
 constexpr double kPriorDegrees = 3;    // so many repeats
@@ -95,7 +96,8 @@ class AutoSearch final : public Search {
     if (is_done_) return 0;
     std::uint64_t untried = 0;
     for (const Point& point : space_.points()) untried += space_.rows_of(point).empty() && !space_.excluded(point);
-    return untried + static_cast<std::uint64_t>(most_trials(0));
+    return untried + static_cast<std::uint64_t>(
+                         std::max(kLeastTrials, kMostRepeats * static_cast<double>(space_.points().size())));
   }
 
  private:
@@ -267,12 +269,14 @@ class AutoSearch final : public Search {
     // Data is the limit whatever the number: the best one lies near, not always upwards.
     place = moved(place, axis, at_[axis]);
     for (const bool up : {true, false}) {
+      int misses = 0;
       for (std::size_t index = place[axis]; up ? index + 1 < count(axis) : index > 0;) {
         index = up ? index + 1 : index - 1;
-        if (loads_in_the_step(index)) break;
+        if (loads_in_the_step(index) && here.waits.value_or(0) < kNoStep) break;  // where there is none, that may do
         const double before = best_.rate;
         const Known there = visit(moved(place, axis, index), up ? "workers up" : "workers down");
-        if (!there.is_ok || best_.rate < before * (1 + options_.tolerance / 4)) break;
+        misses = best_.rate < before * (1 + options_.tolerance / 4) ? misses + 1 : 0;
+        if (!there.is_ok || misses > (here.waits.value_or(0) >= kNoStep && is_first_pass_ ? 1 : 0)) break;
       }
     }
   }
@@ -392,7 +396,7 @@ class AutoSearch final : public Search {
     return (index > 0 && is_faulty_size(index - 1)) || (index + 1 < count(*batch_) && is_faulty_size(index + 1));
   }
 
-  // Along the values of a knob while that helps; over one that fails or does not help to the next, not over two.
+  // Along the values of a knob while that helps; the first time also over one that fails or does not help to the next.
   void climb(std::size_t axis) {
     for (const bool up : {true, false}) {
       int misses = 0;
@@ -402,7 +406,7 @@ class AutoSearch final : public Search {
         const double before = best_.rate;
         visit(moved(at_, axis, index), fmt::format("{} {}", space_.axes()[axis].name, up ? "up" : "down"));
         misses = best_.rate >= before * (1 + options_.tolerance / 2) ? 0 : misses + 1;
-        if (misses == 2) break;
+        if (misses == (is_first_pass_ ? 2 : 1)) break;
       }
     }
   }
@@ -415,6 +419,7 @@ class AutoSearch final : public Search {
     if (!is_found_) return;
     for (int pass = 0; pass < 4; ++pass) {
       const Place before = at_;
+      is_first_pass_ = pass == 0;
       search_workers(at_);
       search_batch();
       for (std::size_t axis = 0; axis < space_.axes().size(); ++axis) {
@@ -487,7 +492,7 @@ class AutoSearch final : public Search {
       const double wanted = contradict(rows) ? 3 : 2;
       if (first.runs >= wanted) break;
       if (static_cast<double>(rows.size()) <= first.runs) {
-        if (trials() >= most_trials(0)) break;
+        if (has_had_enough(0)) break;
         throw Wanted{{.point = first.point, .why = "the fastest again", .repeat = true}};
       }
       add_run(first);
@@ -496,14 +501,18 @@ class AutoSearch final : public Search {
     return field;
   }
 
-  double trials() const {
-    std::size_t count = 0;
-    for (const Place& place : seen_) count += space_.rows_of(space_.point(place)).size();
-    return static_cast<double>(count);
-  }
-  double most_trials(double spread) const {
+  // Whether the race has had its share.
+  bool has_had_enough(double spread) const {
+    double trials = 0, repeats = 0;
+    for (const Place& place : seen_) {
+      const std::vector<Row>& rows = space_.rows_of(space_.point(place));
+      trials += static_cast<double>(rows.size());
+      if (known(rows).is_ok) repeats += static_cast<double>(rows.size() - 1);
+    }
     const auto points = static_cast<double>(space_.points().size());
-    return std::max(std::min(kLeastTrials, 3 * points), (spread > kNoisy ? kNoisyTrials : kMostTrials) * points);
+    if (trials < std::min(kLeastTrials, 3 * points)) return false;
+    if (spread > kNoisy) return trials >= kNoisyTrials * points;
+    return trials >= kMostTrials * points || repeats >= kMostRepeats * points;
   }
 
   // Run by run: whoever may be furthest ahead of the first, or the first itself where it has fewer runs.
@@ -526,7 +535,7 @@ class AutoSearch final : public Search {
       Racer& next = first.runs < rival->runs ? first : *rival;
       if (next.runs >= static_cast<double>(kMostRuns)) return;
       if (static_cast<double>(space_.rows_of(next.point).size()) <= next.runs) {
-        if (trials() >= most_trials(spread)) return;
+        if (has_had_enough(spread)) return;
         throw Wanted{{.point = next.point, .why = fmt::format("race, run {:g}", next.runs + 1), .repeat = true}};
       }
       add_run(next);
@@ -573,7 +582,7 @@ class AutoSearch final : public Search {
   bool is_done_ = false;
 
   // While the plan is followed:
-  bool is_found_ = false;
+  bool is_found_ = false, is_first_pass_ = true;
   Place at_;
   Known best_;
   std::set<Place> seen_;  // only what this plan came by: a result that it has not asked for must not change its course

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stoker/tune/measured.h"
 #include "stoker/tune/results_csv.h"
 
 namespace stoker::tune {
@@ -113,6 +114,22 @@ TEST(Choose, CountsRepeatedPointsOnceAndByWhatIsTypical) {
   EXPECT_EQ(choice.ok, 2u);
   EXPECT_EQ(rows[*choice.best].knobs.at("num_workers"), "8");
   EXPECT_EQ(rows[*choice.chosen].knobs.at("num_workers"), "8");
+}
+
+TEST(Measured, LeavesOutWhatIsFarFromTheMedian) {
+  const auto typical = [](std::vector<double> rates) { return typical_rate(rates); };
+  EXPECT_DOUBLE_EQ(typical({100}), 100);
+  EXPECT_DOUBLE_EQ(typical({100, 110}), 105);
+  EXPECT_DOUBLE_EQ(typical({100, 102, 180}), 101) << "lucky once";
+  EXPECT_DOUBLE_EQ(typical({100, 102, 30}), 101) << "unlucky once";
+  EXPECT_DOUBLE_EQ(typical({100, 200}), 150) << "of two nobody knows which was chance";
+}
+
+TEST(Measured, SaysByHowMuchRunsOfOnePointDiffer) {
+  const std::vector<Row> quiet = {at(32, 8, 100), at(32, 8, 104), at(64, 8, 300)};
+  EXPECT_EQ(noise_of(measured(quiet)), 0);
+  const std::vector<Row> noisy = {at(32, 8, 100), at(64, 8, 300), at(32, 8, 120)};
+  EXPECT_NEAR(noise_of(measured(noisy)), 0.2, 1e-9);
 }
 
 TEST(Choose, AvoidsAPointThatAlsoFailed) {

@@ -30,6 +30,13 @@ double typical_rate(std::span<const double> rates) {
   return count > 0 ? sum / count : median;
 }
 
+double noise_of(std::span<const Measured> all) noexcept {
+  constexpr double kTelling = 0.1;
+  double most = 0;
+  for (const Measured& one : all) most = std::max(most, one.differs);
+  return most >= kTelling ? most : 0;
+}
+
 std::vector<Measured> measured(std::span<const Row> rows, double noise) {
   std::map<Point, std::size_t> numbers;
   std::vector<Measured> all;
@@ -56,6 +63,8 @@ std::vector<Measured> measured(std::span<const Row> rows, double noise) {
         one.host_bytes = std::max(one.host_bytes.value_or(0), static_cast<double>(*rows[i].host_peak_bytes));
     }
     one.rate = typical_rate(rates);
+    const auto [slowest, fastest] = std::minmax_element(rates.begin(), rates.end());
+    if (*slowest > 0) one.differs = *fastest / *slowest - 1;
     one.half_width = std::sqrt(squares) / static_cast<double>(one.ok.size());
     one.row = *std::min_element(one.ok.begin(), one.ok.end(), [&](std::size_t a, std::size_t b) {
       return std::abs(*rows[a].images_per_s - one.rate) < std::abs(*rows[b].images_per_s - one.rate);

@@ -19,6 +19,7 @@ struct Measured {
   Status last = Status::ok;
   double rate = 0, half_width = 0;  // typical_rate(), and half of its 95 % interval
   std::size_t row = 0;              // the one nearest to it: stands for the point
+  double differs = 0;               // its fastest run is so much faster than its slowest: 0.1 is a tenth
   std::optional<double> host_bytes = {};
 };
 
@@ -26,6 +27,9 @@ struct Measured {
 // point: the mean of the rates that lie within a tenth of their median. Needs one at least.
 double typical_rate(std::span<const double> rates);
 inline constexpr double kFarOff = 0.25;  // not near: as a difference of logarithms
+
+// The largest `differs` of all points, where it is so large that longer trials would tell more; 0: it is not.
+double noise_of(std::span<const Measured> all) noexcept;
 
 // In the order in which the points first appear. Borrows from `rows`. A row without interval is taken to be uncertain
 // by the share `noise`.

@@ -186,14 +186,26 @@ class Watch {
     const Clock::time_point now = Clock::now();
     if (now - looked_ < 500ms) return;
     looked_ = now;
-    std::uint64_t pss = 0;
-    for (const int process : os::process_tree(pid)) {
+    std::uint64_t resident = 0;
+    const std::vector<int> processes = os::process_tree(pid);
+    for (const int process : processes) {
       if (const auto counters = os::process_counters(process)) cpu_[process] = counters->cpu;
-      if (const auto shares = os::process_shares(process)) pss += shares->pss_bytes;
+      resident += os::process_resident_bytes(process).value_or(0);
     }
-    pss_ = pss;
-    if (pss > row_.host_peak_bytes.value_or(0)) row_.host_peak_bytes = pss;
+    // The kernel walks every page to tell what is shared: seldom, unless the limit may be near.
+    if (now >= weigh_at_ || (options_.memory_limit != 0 && resident > options_.memory_limit)) weigh(processes);
     settle(false);
+  }
+
+  void weigh(const std::vector<int>& processes) {
+    const Clock::time_point began = Clock::now();
+    pss_ = 0;
+    for (const int process : processes) {
+      if (const auto shares = os::process_shares(process)) pss_ += shares->pss_bytes;
+    }
+    if (pss_ > row_.host_peak_bytes.value_or(0)) row_.host_peak_bytes = pss_;
+    const Clock::time_point ended = Clock::now();
+    weigh_at_ = ended + std::clamp<Clock::duration>(200 * (ended - began), 500ms, 5s);
   }
 
   void settle(bool all) {
@@ -383,7 +395,7 @@ class Watch {
   Row row_;
   Evidence evidence_;
   bool enough_ = false, is_measuring_ = false;
-  Clock::time_point last_sign_, looked_, measuring_since_;
+  Clock::time_point last_sign_, looked_, weigh_at_, measuring_since_;
 };
 
 }  // namespace
