@@ -82,7 +82,7 @@ class Watch {
   }
 
   TrialResult run() {
-    const Clock::time_point started = Clock::now();
+    const Clock::time_point started = started_ = Clock::now();
     TrialResult result;
     os::Isolated child(options_.command, environment_);
     write("process", child.mark());
@@ -184,16 +184,19 @@ class Watch {
   // Memory and CPU of all its processes, and what the hook wrote.
   void look(int pid) {
     const Clock::time_point now = Clock::now();
-    if (now - looked_ < 500ms) return;
+    // Short trials want a look while they last, a limit that is near wants many; else now and then will do.
+    const bool is_near = options_.memory_limit != 0 && resident_ > options_.memory_limit / 2;
+    const Clock::duration pause = is_near ? 250ms : now - started_ < 2s ? 500ms : 1000ms;
+    if (now - looked_ < pause) return;
     looked_ = now;
-    std::uint64_t resident = 0;
+    resident_ = 0;
     const std::vector<int> processes = os::process_tree(pid);
     for (const int process : processes) {
       if (const auto counters = os::process_counters(process)) cpu_[process] = counters->cpu;
-      resident += os::process_resident_bytes(process).value_or(0);
+      resident_ += os::process_resident_bytes(process).value_or(0);
     }
     // The kernel walks every page to tell what is shared: seldom, unless the limit may be near.
-    if (now >= weigh_at_ || (options_.memory_limit != 0 && resident > options_.memory_limit)) weigh(processes);
+    if (now >= weigh_at_ || (options_.memory_limit != 0 && resident_ > options_.memory_limit)) weigh(processes);
     settle(false);
   }
 
@@ -386,7 +389,7 @@ class Watch {
   Kept out_, err_;
   std::string line_, steps_text_;
   std::vector<Block> blocks_;
-  std::uint64_t warmup_steps_ = 0, pss_ = 0, oom_kills_ = 0;
+  std::uint64_t warmup_steps_ = 0, resident_ = 0, pss_ = 0, oom_kills_ = 0;
   double slowest_step_s_ = 0, cpu_s_ = 0, hook_rate_ = 0;
   measure::WaitSplit wait_;
   std::map<int, std::chrono::nanoseconds> cpu_;
@@ -395,7 +398,7 @@ class Watch {
   Row row_;
   Evidence evidence_;
   bool enough_ = false, is_measuring_ = false;
-  Clock::time_point last_sign_, looked_, weigh_at_, measuring_since_;
+  Clock::time_point started_, last_sign_, looked_, weigh_at_, measuring_since_;
 };
 
 }  // namespace
