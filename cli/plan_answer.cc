@@ -213,8 +213,7 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
   for (const VerifiedWhatIf& one : run.what_ifs) {
     what_ifs.push_back(one.what);
     if (one.measured_per_s && now->rate->p50 > 0 && input.stages) {
-      const double base = plan::predict(*input.stages).per_s;
-      what_ifs.back().gain = base > 0 ? *one.measured_per_s / base : one.what.gain;
+      what_ifs.back().gain = *one.measured_per_s / now->rate->p50;  // as the days are: of what the run measured
       what_ifs.back().evidence = "measured";
     }
   }

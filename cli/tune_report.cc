@@ -1,7 +1,6 @@
 #include "tune_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/tune/measured.h"
 #include "stoker/tune/run_folder.h"
 
 namespace stoker::cli {
@@ -50,21 +50,15 @@ std::string rate_text(const Row& row) {
   return text;
 }
 
-// The mean of its rates, and the widest interval.
+// What all runs of its point say together.
 Row mean_of(const std::vector<Row>& rows, const Row& row) {
   Row mean = row;
-  double sum = 0, half = 0;
-  std::size_t count = 0;
-  for (const Row& other : rows) {
-    if (other.knobs != row.knobs || !other.ok()) continue;
-    sum += *other.images_per_s;
-    if (other.ci_low && other.ci_high) half = std::max(half, (*other.ci_high - *other.ci_low) / 2);
-    ++count;
+  for (const tune::Measured& one : tune::measured(rows)) {
+    if (*one.point != row.knobs || one.ok.size() < 2) continue;
+    mean.images_per_s = one.rate;
+    mean.ci_low = std::max(0.0, one.rate - one.half_width);
+    mean.ci_high = one.rate + one.half_width;
   }
-  if (count < 2) return mean;
-  mean.images_per_s = sum / static_cast<double>(count);
-  mean.ci_low = *mean.images_per_s - half / std::sqrt(static_cast<double>(count));
-  mean.ci_high = *mean.images_per_s + half / std::sqrt(static_cast<double>(count));
   return mean;
 }
 

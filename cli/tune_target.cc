@@ -234,6 +234,10 @@ tune::Grid make_grid(const Arguments& arguments, Target& target) {
     const tune::ConfigFile file(read_text(target.config_file), target.config_file);
     for (const std::string& key : target.config_keys) file.check(key);
   }
+  if (grid.knobs().empty() && (arguments.has("--grid") || arguments.has("--grid-file"))) {
+    throw Error(ErrorKind::usage, "the grid is empty",
+                "write it like --grid batch_size=32,64 --grid num_workers=0,4,8");
+  }
   if (target.is_ours()) {
     if (grid.knobs().empty()) add_default_grid(grid);
     check_loader_knobs(grid);

@@ -16,7 +16,7 @@ from contest import HERE, ROOT, plain_table, say
 
 RECORDED = os.path.join(HERE, "recorded")
 STOKER = os.path.join(ROOT, "build", "release", "stoker")
-SEEDS = 50
+SEEDS = 200
 REMEASURED, REMEASURED_FOR = 8, "4s"  # interleaved rounds, of so long
 
 WORKERS = "num_workers=0,1,2,3,4,6"

@@ -197,6 +197,7 @@ def test_colour_is_colour_and_not_its_code(stoker):
     (["data", "--grid", "num_workers=1,many"], "`--num-workers` takes auto or a number"),
     (["data", "--grid", "storage=buffered,tape"], "tape"),
     (["--", "true"], "there is no knob to tune"),
+    (["data", "--grid", ""], "the grid is empty"),
     (["--grid", "lr=1,2", "--", "true"], "nothing in the command takes `lr`"),
     (["--grid", "lr=", "--", "true", "{lr}"], "lr"),
     (["--grid", "lr=1", "--search", "best", "--", "true", "{lr}"], "`--search` is auto or grid"),

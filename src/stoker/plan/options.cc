@@ -152,7 +152,8 @@ void add_prefetch(const Situation& situation, std::vector<Option>& all) {
 
 void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
   for (const WhatIf& what : situation.what_ifs) {
-    if (what.name.starts_with("num_workers=") || what.name.starts_with("ranks=")) continue;
+    const bool is_measured = what.evidence == "measured";
+    if ((what.name.starts_with("num_workers=") && !is_measured) || what.name.starts_with("ranks=")) continue;
     Option option{.name = what.name, .change = what.change, .evidence = what.evidence};
     option.gain = around(what.gain, what.evidence == "ratio" ? kRatioError : kModelError);
     if (situation.host.main_bytes > 0) {
@@ -219,6 +220,21 @@ void add_measured(const Situation& situation, std::vector<Option>& all) {
   }
 }
 
+// Points that ran and differ from the present in one knob, by its name and value.
+std::set<std::string> single_changes(const Situation& situation) {
+  std::set<std::string> names;
+  for (const Configuration& one : situation.measured) {
+    if (!one.ok() || situation.knobs.empty()) continue;
+    std::vector<std::string> changed;
+    for (const auto& [key, word] : one.knobs) {
+      const auto now = situation.knobs.find(key);
+      if (now == situation.knobs.end() || now->second != word) changed.push_back(key + "=" + word);
+    }
+    if (changed.size() == 1) names.insert(changed.front());
+  }
+  return names;
+}
+
 // A model that a run contradicts, even one in which more was changed, is not to be trusted.
 void weigh_rows(Option& option, const Situation& situation) {
   const std::size_t equals = option.name.find('=');
@@ -271,7 +287,7 @@ std::vector<Option> options(const Situation& situation) {
     return std::tuple(!option.worth, option.risk == "high", option.changes_training, -option.gain.p50);
   };
   std::stable_sort(all.begin(), all.end(), [&](const Option& a, const Option& b) { return rank(a) < rank(b); });
-  std::set<std::string> measured;  // such a figure stands for a predicted one of the same name
+  std::set<std::string> measured = single_changes(situation);  // what was measured stands for what is predicted
   for (const Option& option : all) {
     if (option.evidence == "measured") measured.insert(option.name);
   }

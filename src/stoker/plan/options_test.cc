@@ -31,6 +31,20 @@ Situation patches() {
   return situation;
 }
 
+TEST(Options, DoNotPromiseWhatWasMeasuredAndIsSlower) {
+  Situation situation = patches();
+  Configuration slower;
+  slower.knobs = situation.knobs;
+  slower.knobs["num_workers"] = "12";
+  slower.status = "ok";
+  slower.rates = {{1 / 30.0}};
+  const std::vector<Configuration> measured = {slower};
+  situation.measured = measured;
+  const std::vector<Option> all = options(situation);
+  EXPECT_EQ(find(all, "num_workers=12"), nullptr);
+  EXPECT_NE(find(all, "num_workers=6"), nullptr);
+}
+
 TEST(Options, OfCaseCAreWorkersAndNotTheBatch) {
   const std::vector<Option> all = options(patches());
   EXPECT_EQ(all.front().name, "num_workers=12");

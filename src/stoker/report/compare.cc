@@ -12,13 +12,13 @@
 namespace stoker::report {
 namespace {
 
-// "3.2x (95 %: 3.0x to 3.4x)": the widest that both intervals allow.
+// "3.2x (95 %: 3.0x to 3.4x)": the widest that both intervals allow; where one is not known, so is this.
 std::string change_text(const Figure& before, const Figure& after) {
   if (!(before.value > 0) || !(after.value > 0)) return "";
   std::string text = ratio(after.value / before.value);
   const double low = after.low.value_or(after.value) / before.high.value_or(before.value);
   const double high = after.high.value_or(after.value) / std::max(1e-300, before.low.value_or(before.value));
-  if ((before.low && before.high) || (after.low && after.high))
+  if (before.low && before.high && after.low && after.high)
     text += fmt::format(" (95 %: {} to {})", ratio(low), ratio(high));
   return text;
 }

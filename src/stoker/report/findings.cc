@@ -156,10 +156,13 @@ void find_slow_start(const RunView& view, Report& report) {
     beyond.push_back(point->point->find(view.x_knob)->second);
   }
   if (beyond.empty()) return;
-  report.findings.push_back(fmt::format(
-      "Beyond {}={} the curve is {}: {} {} {}{} samples/s.", view.x_knob, view.chosen->point->find(view.x_knob)->second,
-      high < (1 + 2 * kSame) * view.chosen->rate ? "flat" : "no cheaper way up", list_text(beyond),
-      beyond.size() == 1 ? "gives" : "give", beyond.size() == 1 ? "" : per_second(low) + " to ", per_second(high)));
+  report.findings.push_back(fmt::format("Beyond {}={} the curve is {}: {} {} {}{} samples/s.", view.x_knob,
+                                        view.chosen->point->find(view.x_knob)->second,
+                                        low < (1 - 5 * kSame) * view.chosen->rate    ? "falling"
+                                        : high < (1 + 2 * kSame) * view.chosen->rate ? "flat"
+                                                                                     : "no cheaper way up",
+                                        list_text(beyond), beyond.size() == 1 ? "gives" : "give",
+                                        beyond.size() == 1 ? "" : per_second(low) + " to ", per_second(high)));
 }
 
 // Every other knob, one change away from the choice.

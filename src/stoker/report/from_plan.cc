@@ -66,6 +66,18 @@ std::string range_text(const ordered_json& object, const char* key, Text text) {
   return fmt::format("{} ({} to {})", text(*p50), text(std::min(*p10, *p90)), text(std::max(*p10, *p90)));
 }
 
+// "14.0 days (13.5 to 14.6)", "31 s (30 to 33)": the unit of the middle.
+std::string time_range(const ordered_json& object) {
+  const double p50 = number_at(object, {"days", "p50"}).value_or(0);
+  const std::string middle = time_text(p50);
+  const std::string unit = middle.substr(middle.rfind(' '));
+  const double per_day = unit == " days" ? 1 : unit == " hours" ? 24 : unit == " min" ? 1440 : 86400;
+  const auto p10 = number_at(object, {"days", "p10"}), p90 = number_at(object, {"days", "p90"});
+  if (!p10 || !p90) return middle;
+  const auto text = [&](double days) { return per_day == 1 ? days_text(days) : fmt::format("{:.3g}", days * per_day); };
+  return fmt::format("{} ({} to {})", middle, text(std::min(*p10, *p90)), text(std::max(*p10, *p90)));
+}
+
 std::string of_limit(std::optional<double> bytes, std::optional<double> limit) {
   if (!bytes || !(*bytes > 0)) return "";
   return limit && *limit > 0 ? fmt::format("{} of {}", byte_text(*bytes), byte_text(*limit)) : byte_text(*bytes);
@@ -85,7 +97,7 @@ void add_job(const ordered_json& plan, Report& report) {
 
 void add_durations(const ordered_json& run, const std::string& title, Report& report) {
   Table table{.title = title,
-              .header = {"configuration", "days, P50 (P10 to P90)", "images/day", "images/s", "verdict"}};
+              .header = {"configuration", "time, P50 (P10 to P90)", "images/day", "images/s", "verdict"}};
   std::vector<const ordered_json*> all;
   for (const ordered_json& one : list_of(run, "configurations")) {
     if (number_at(one, {"days", "p50"})) all.push_back(&one);
@@ -100,9 +112,9 @@ void add_durations(const ordered_json& run, const std::string& title, Report& re
   for (std::size_t i = 0; i < std::min(all.size(), kMostConfigurations); ++i) {
     const ordered_json& one = *all[i];
     is_assumed = is_assumed || text_of(one, "interval") == "assumed";
-    table.rows.push_back({text_of(one, "label") + (is_true(one, "chosen") ? " (chosen)" : ""),
-                          range_text(one, "days", days_text), range_text(one, "images_per_day", count_text),
-                          range_text(one, "images_per_s", per_second), text_of(one, "verdict")});
+    table.rows.push_back({text_of(one, "label") + (is_true(one, "chosen") ? " (chosen)" : ""), time_range(one),
+                          range_text(one, "images_per_day", count_text), range_text(one, "images_per_s", per_second),
+                          text_of(one, "verdict")});
   }
   if (table.rows.empty()) return;
   table.note = "One run in ten is shorter than P10, one in ten longer than P90.";
@@ -220,7 +232,7 @@ void add_options(const ordered_json& run, Report& report) {
     const auto add = [&](const char* name, std::string text) {
       if (!text.empty()) option.facts.push_back({name, std::move(text)});
     };
-    if (const auto days = number_at(one, {"days"}); days && is_worth) add("days", days_text(*days));
+    if (const auto days = number_at(one, {"days"}); days && is_worth) add("time", time_text(*days));
     add("host memory", of_limit(number_at(one, {"host_peak_bytes"}), number_at(one, {"host_limit_bytes"})));
     add("device memory", of_limit(number_at(one, {"device_peak_bytes"}), number_at(one, {"device_limit_bytes"})));
     if (is_worth) add("evidence", text_of(one, "evidence"));

@@ -6,12 +6,12 @@ namespace stoker::report {
 // tell apart, and carry grains and names besides.
 const std::string_view kPageStyle = R"css(
 :root{color-scheme:light;--bg:#fbfaf7;--panel:#ffffff;--ink:#1d1a16;--soft:#5c564d;--faint:#777067;--line:#e5dfd5;
---accent:#b4410b;--band:#b4410b1c;--ring:#1d1a16;--failed:#efeae2;--hatch:#b9b0a2;
+--accent:#b4410b;--shade:#1d1a1638;--band:#b4410b1c;--ring:#1d1a16;--failed:#efeae2;--hatch:#b9b0a2;
 --h0:#fdf3ea;--h1:#fbe6d4;--h2:#f8d6ba;--h3:#f4c49e;--h4:#efaf80;--h5:#e89962;--h6:#df8245;--h7:#d26b2b;--h8:#bd5317;--h9:#a5420d;
 --dark-text:#1d1a16;--light-text:#ffffff;--t0:var(--dark-text);--t6:var(--dark-text);--t8:var(--light-text);
 --compute:#9aa6b2;--h2d:#cc79a7;--fetch:#0072b2;--prep:#e69f00;--handoff:#2aa584;--wait:#d9722b;--activity:#9aa6b2}
 @media screen and (prefers-color-scheme:dark){:root{color-scheme:dark;--bg:#161412;--panel:#1e1b18;--ink:#f2ede5;--soft:#bdb4a8;--faint:#9a9186;
---line:#37312b;--accent:#ff9c5b;--band:#ff9c5b26;--ring:#ffffff;--failed:#2a2622;--hatch:#57504a;
+--line:#37312b;--accent:#ff9c5b;--shade:#000000b0;--band:#ff9c5b26;--ring:#ffffff;--failed:#2a2622;--hatch:#57504a;
 --h0:#2a211b;--h1:#38281c;--h2:#48301e;--h3:#5a3920;--h4:#6d4422;--h5:#825026;--h6:#b0723a;--h7:#c98243;--h8:#e39650;--h9:#ffb174;
 --dark-text:#161412;--light-text:#f7f2ea;--t0:var(--light-text);--t6:var(--dark-text);--t8:var(--dark-text);--compute:#8a96a3;--activity:#6d7884}}
 *{box-sizing:border-box}
@@ -40,7 +40,8 @@ ul.findings li:before{content:"";position:absolute;left:0;top:.68em;width:8px;he
 .facts dt{color:var(--soft)}.facts dd{margin:0}
 figure{margin:0}
 figcaption,.small{font-size:.8125rem;line-height:1.5;color:var(--soft);margin:10px 0 0;max-width:76ch}
-.scroll{overflow-x:auto;overflow-y:hidden}
+.scroll{overflow-x:auto;overflow-y:hidden;background:linear-gradient(to right,var(--bg) 30%,transparent),linear-gradient(to left,var(--bg) 30%,transparent) 100% 0,linear-gradient(to right,var(--shade),transparent),linear-gradient(to left,var(--shade),transparent) 100% 0;
+background-repeat:no-repeat;background-size:36px 100%,36px 100%,14px 100%,14px 100%;background-attachment:local,local,scroll,scroll}
 svg.chart{display:block;max-width:100%;height:auto;overflow:visible}
 svg.heat{max-width:none}
 .narrow{display:none}

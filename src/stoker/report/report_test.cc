@@ -116,7 +116,7 @@ TEST(ReportOfARun, MeansRepeatedTrialsAndKeepsTheirInterval) {
   ASSERT_TRUE(report.knee);
   const Mark& mark = report.knee->curves[0].marks[1];
   EXPECT_EQ(mark.y.value, 210);
-  EXPECT_NEAR(*mark.y.high - *mark.y.low, 20 / std::sqrt(2.0), 1e-9);
+  EXPECT_NEAR(*mark.y.high - *mark.y.low, 20.0, 1e-9);
 }
 
 TEST(ReportOfARun, SplitsTheStepsOfTrialsThatReportedThem) {
@@ -413,7 +413,7 @@ TEST(ReportOfAPlan, HasDaysWithTheirRangeOptionsAndTheMemoryLine) {
       << all_of(report.plan_sentences);
   ASSERT_EQ(report.plan.size(), 1u);
   EXPECT_EQ(report.plan[0].rows[0],
-            (std::vector<std::string>{"batch_size=64 (chosen)", "14.0 (13.5 to 14.6)", "2.03 M (1.9 M to 2.1 M)",
+            (std::vector<std::string>{"batch_size=64 (chosen)", "14.0 days (13.5 to 14.6)", "2.03 M (1.9 M to 2.1 M)",
                                       "23.5 (22.5 to 24.4)", "fits"}));
   EXPECT_NE(report.plan[0].note.find("assumed"), std::string::npos);
   ASSERT_EQ(report.options.size(), 2u);

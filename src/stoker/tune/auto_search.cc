@@ -32,8 +32,6 @@ constexpr double kSpare = 1.15;        // workers asked for, over those that wou
 constexpr double kWorthIt = 0.25;      // of the tolerance: whoever may be ahead by more is raced
 constexpr double kMostTrials = 0.22;   // of the points of the grid: a search that had so many races no further,
 constexpr double kMostRepeats = 0.14;  // nor one that had so many second and further runs;
-constexpr double kNoisy = 0.05;        // and where runs of one point differ by so much that no race would tell,
-constexpr double kNoisyTrials = 0.18;  // one that had so many;
 constexpr double kLeastTrials = 12;    // but for grids so small that this is nothing
 constexpr std::size_t kMostRuns = 9;   // of one point
 constexpr double kWide = 0.25;         // half an interval that tells nothing; then look again,
@@ -492,7 +490,7 @@ class AutoSearch final : public Search {
       const double wanted = contradict(rows) ? 3 : 2;
       if (first.runs >= wanted) break;
       if (static_cast<double>(rows.size()) <= first.runs) {
-        if (has_had_enough(0)) break;
+        if (has_had_enough()) break;
         throw Wanted{{.point = first.point, .why = "the fastest again", .repeat = true}};
       }
       add_run(first);
@@ -502,7 +500,7 @@ class AutoSearch final : public Search {
   }
 
   // Whether the race has had its share.
-  bool has_had_enough(double spread) const {
+  bool has_had_enough() const {
     double trials = 0, repeats = 0;
     for (const Place& place : seen_) {
       const std::vector<Row>& rows = space_.rows_of(space_.point(place));
@@ -511,7 +509,6 @@ class AutoSearch final : public Search {
     }
     const auto points = static_cast<double>(space_.points().size());
     if (trials < std::min(kLeastTrials, 3 * points)) return false;
-    if (spread > kNoisy) return trials >= kNoisyTrials * points;
     return trials >= kMostTrials * points || repeats >= kMostRepeats * points;
   }
 
@@ -535,7 +532,7 @@ class AutoSearch final : public Search {
       Racer& next = first.runs < rival->runs ? first : *rival;
       if (next.runs >= static_cast<double>(kMostRuns)) return;
       if (static_cast<double>(space_.rows_of(next.point).size()) <= next.runs) {
-        if (has_had_enough(spread)) return;
+        if (has_had_enough()) return;
         throw Wanted{{.point = next.point, .why = fmt::format("race, run {:g}", next.runs + 1), .repeat = true}};
       }
       add_run(next);
@@ -548,14 +545,15 @@ class AutoSearch final : public Search {
     if (all.empty()) return;
     Place place = place_of(all.front().point);
     const double enough = all.front().log_rate + std::log(1 - options_.tolerance);
-    if (known(space_.rows_of(all.front().point)).waits.value_or(0) >= kWaits) return;
+    const Known best = known(space_.rows_of(all.front().point));
+    if (best.waits.value_or(0) >= kWaits) return;
     std::optional<Point> fewest;
     bool is_sure = false;  // well within: one run will do
     while (place[*workers_] > 0) {
       const double half = number(*workers_, place[*workers_]) / 2;
       std::size_t index = place[*workers_] - 1;
       while (index > 0 && number(*workers_, index) > half) --index;
-      if (loads_in_the_step(index)) break;
+      if (loads_in_the_step(index) && best.waits) break;  // the step would do it all; where nothing is known, ask
       place[*workers_] = index;
       const Known there = measure(place, "fewer workers");
       if (!there.is_ok || std::log(there.rate) < enough) break;

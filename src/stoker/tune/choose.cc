@@ -13,7 +13,8 @@
 namespace stoker::tune {
 namespace {
 
-constexpr double kSameMemory = 1.1;
+// What is less memory: short trials are seen once or twice, and their figures differ by more than points do.
+constexpr double kSameMemory = 1.5, kSameBytes = 256e6;
 
 double knob_or_most(const Point& point, std::string_view knob) {
   return number_of(point, knob).value_or(std::numeric_limits<double>::max());
@@ -25,7 +26,9 @@ const Measured* cheapest(std::vector<const Measured*> candidates) {
   if (all_know) {
     double least = std::numeric_limits<double>::max();
     for (const Measured* one : candidates) least = std::min(least, *one->host_bytes);
-    std::erase_if(candidates, [&](const Measured* one) { return *one->host_bytes > kSameMemory * least; });
+    std::erase_if(candidates, [&](const Measured* one) {
+      return *one->host_bytes > std::max(kSameMemory * least, least + kSameBytes);
+    });
   }
   const auto cost = [](const Measured* one) {
     return std::tuple(knob_or_most(*one->point, "num_workers"), knob_or_most(*one->point, "batch_size"),

@@ -98,11 +98,14 @@ TEST(Choose, PrefersFewerWorkersThenASmallerBatchThenLessPrefetch) {
 
 TEST(Choose, PrefersLessHostMemoryWhereAllKnowIt) {
   std::vector<Row> rows = {at(32, 4, 99), at(32, 8, 100)};
-  rows[0].host_peak_bytes = 4000;
+  rows[0].host_peak_bytes = 4'000'000'000;
   EXPECT_EQ(choose(rows).chosen, 0u);
-  rows[1].host_peak_bytes = 3000;
+  rows[1].host_peak_bytes = 2'000'000'000;
   EXPECT_EQ(choose(rows).chosen, 1u);
-  rows[1].host_peak_bytes = 3800;  // within 10 %: the workers decide
+  rows[1].host_peak_bytes = 3'000'000'000;  // about as much: the workers decide
+  EXPECT_EQ(choose(rows).chosen, 0u);
+  rows[0].host_peak_bytes = 80'000'000;  // far more, but of nothing
+  rows[1].host_peak_bytes = 8'000'000;
   EXPECT_EQ(choose(rows).chosen, 0u);
 }
 

@@ -188,6 +188,15 @@ std::optional<Failure> classify(const Evidence& evidence) {
     return Failure{Status::user_error, "", "ended with code 0 but never said that it was done",
                    "does it run enough steps, and through the loader that is measured?"};
   }
+  // Our own program says what is wrong, then what to do about it.
+  if (const std::size_t at = evidence.stderr_tail.rfind("error: "); at != std::string::npos) {
+    if (evidence.stderr_tail.find("\nhint: ", at) != std::string::npos) {
+      std::string said = evidence.stderr_tail.substr(at + 7);
+      said.resize(std::min(said.find('\n'), said.size()));
+      if (said.starts_with("--memory-limit ")) return Failure{Status::oom_host, "", said, less_host()};
+      return Failure{Status::user_error, "", said, ""};
+    }
+  }
   const std::string last = last_line(evidence.stderr_tail);
   const std::string code = fmt::format("ended with code {}", WEXITSTATUS(evidence.wait_status));
   return Failure{Status::user_error, "", last.empty() ? code + " and wrote nothing to stderr" : last, ""};

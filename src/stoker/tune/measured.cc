@@ -16,6 +16,19 @@ double half_width_of(const Row& row, double noise) {
   return noise * *row.images_per_s;
 }
 
+// What the runs of one point say of each other; two alone: that either may be right.
+double half_width_of_repeats(std::span<const double> rates) {
+  if (rates.size() < 2) return 0;
+  const auto [slowest, fastest] = std::minmax_element(rates.begin(), rates.end());
+  if (rates.size() == 2) return (*fastest - *slowest) / 2;
+  double mean = 0, squares = 0;
+  const auto n = static_cast<double>(rates.size());
+  for (const double rate : rates) mean += rate / n;
+  for (const double rate : rates) squares += (rate - mean) * (rate - mean);
+  constexpr double kDeviations = 2.5;  // of a mean of few, 95 %
+  return kDeviations * std::sqrt(squares / (n - 1) / n);
+}
+
 }  // namespace
 
 double typical_rate(std::span<const double> rates) {
@@ -65,7 +78,8 @@ std::vector<Measured> measured(std::span<const Row> rows, double noise) {
     one.rate = typical_rate(rates);
     const auto [slowest, fastest] = std::minmax_element(rates.begin(), rates.end());
     if (*slowest > 0) one.differs = *fastest / *slowest - 1;
-    one.half_width = std::sqrt(squares) / static_cast<double>(one.ok.size());
+    one.half_width = std::max(std::sqrt(squares) / static_cast<double>(one.ok.size()), half_width_of_repeats(rates));
+    if (rates.size() > 1) one.has_interval = true;
     one.row = *std::min_element(one.ok.begin(), one.ok.end(), [&](std::size_t a, std::size_t b) {
       return std::abs(*rows[a].images_per_s - one.rate) < std::abs(*rows[b].images_per_s - one.rate);
     });

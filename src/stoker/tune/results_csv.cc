@@ -91,6 +91,13 @@ class Reader {
     if (!next_row()) throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it is empty", file_));
     read_header();
     while (next_row()) read_fields();
+    for (const Ignored& one : ignored_) {
+      results_.notes.push_back(
+          one.differs ? fmt::format("column `{}` is not used, though rows of one point differ in it: --map {}={} makes "
+                                    "it a knob",
+                                    one.name, one.name, one.name)
+                      : fmt::format("column `{}` is not used", one.name));
+    }
     for (const auto& [taken, count] : statuses_) {
       results_.notes.push_back(fmt::format("the status `{}` of {} {} is read as {}", taken.first, count,
                                            count == 1 ? "row" : "rows", name(taken.second)));
@@ -201,7 +208,7 @@ class Reader {
       Place& place = places_[i];
       if (place.role == Role::ignored && !place.name.empty() && i > status && i < rate) place.role = Role::knob;
       if (place.role == Role::knob) results_.knobs.push_back(place.name);
-      if (place.role == Role::ignored) results_.notes.push_back(fmt::format("column `{}` is not used", fields_[i]));
+      if (place.role == Role::ignored) ignored_.push_back({.at = i, .name = fields_[i]});
     }
     if (results_.knobs.empty()) {
       refuse("no column is a knob",
@@ -247,6 +254,10 @@ class Reader {
     for (const auto& [knob, word] : row.knobs) {
       if (word.empty()) refuse(fmt::format("the knob {} has no value", knob));
     }
+    for (Ignored& one : ignored_) {
+      const auto [at, is_new] = one.values.emplace(row.knobs, fields_[one.at]);
+      one.differs = one.differs || at->second != fields_[one.at];
+    }
     row.status = status_of(status, row);
     if (const std::string word = lower(status); !word.empty() && word != name(row.status))
       ++statuses_[{status, row.status}];
@@ -281,8 +292,17 @@ class Reader {
   std::string_view file_;
   const ColumnMap& columns_;
   std::size_t at_ = 0, counted_ = 0, line_ = 1;
+  // A column that is neither ours nor a knob, and what it says of each point first.
+  struct Ignored {
+    std::size_t at = 0;
+    std::string name = {};
+    std::map<Point, std::string> values = {};
+    bool differs = false;
+  };
+
   std::vector<std::string> fields_;
   std::vector<Place> places_;
+  std::vector<Ignored> ignored_;
   bool has_status_ = false;
   std::map<std::pair<std::string, Status>, std::size_t> statuses_;  // of others, and what was made of them
   Results results_;

@@ -113,11 +113,12 @@ TEST(ResultsCsv, ReadsTheTablesOfOthers) {
       "16,64,success,fast,1e2,,last",
       "theirs.csv", {{"images_per_s", "throughput"}});
   EXPECT_EQ(results.knobs, (Names{"num_workers", "batch_size", "flavour"}));
-  EXPECT_EQ(results.notes,
-            (Names{"column `note` is not used", "the status `FAILED` of 1 row is read as user_error",
-                   "the status `error` of 1 row is read as oom_device",
-                   "the status `error` of 1 row is read as runtime_fault",
-                   "the status `success` of 1 row is read as ok", "the status `timeout` of 1 row is read as hang"}));
+  EXPECT_EQ(
+      results.notes,
+      (Names{"column `note` is not used, though rows of one point differ in it: --map note=note makes it a knob",
+             "the status `FAILED` of 1 row is read as user_error", "the status `error` of 1 row is read as oom_device",
+             "the status `error` of 1 row is read as runtime_fault", "the status `success` of 1 row is read as ok",
+             "the status `timeout` of 1 row is read as hang"}));
   std::vector<Status> statuses;
   for (const Row& row : results.rows) statuses.push_back(row.status);
   EXPECT_EQ(statuses, (std::vector<Status>{Status::ok, Status::runtime_fault, Status::oom_device, Status::user_error,

@@ -323,7 +323,7 @@ TEST(AutoSearch, RacesNoLongerThanAShareOfTheGrid) {
         .rows.size();
   };
   EXPECT_LE(trials(0.02), 22u);
-  EXPECT_LE(trials(0.2), 22u) << "where no race would tell it is not the longer";
+  EXPECT_LE(trials(0.2), 22u) << "nor where no race would tell";
 }
 
 TEST(AutoSearch, TriesLargerBatchesWhereHandOffIsTheLimit) {
@@ -340,6 +340,12 @@ TEST(AutoSearch, TriesLargerBatchesWhereHandOffIsTheLimit) {
     row.verdict = "handoff_bound";
   });
   EXPECT_EQ(of(story.rows[*choose(story.rows).best].knobs, "batch_size"), 128);
+}
+
+TEST(AutoSearch, TriesNoWorkersWhereNothingIsKnownOfWaiting) {
+  const auto search = auto_search(over({"num_workers=0,1"}));
+  const Story story = run(*search, [](const Point&, Row& row) { row.images_per_s = 100; });
+  EXPECT_EQ(of(story.rows[*choose(story.rows).chosen].knobs, "num_workers"), 0);
 }
 
 TEST(AutoSearch, KnowsWorkersAndBatchesByOtherNames) {
