@@ -113,7 +113,8 @@ def test_a_loader_made_in_the_child_works(run_python, photos):
 def interrupt_when_ready(program, *arguments):
     """Runs a program that prints a line when it is about to block; sends SIGINT then."""
     process = subprocess.Popen([sys.executable, "-u", "-c", textwrap.dedent(program), *map(str, arguments)], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+                               stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         line = process.stdout.readline()
         process.send_signal(signal.SIGINT)
