@@ -74,10 +74,10 @@ class Bench {
 
   bool has_a_best() const { return best_ > 0; }
 
-  OfGrid judge(std::uint64_t seed, bool is_told) {
+  OfGrid judge(bool is_told) {
     OfGrid result;
     result.all = exhaustive();
-    search(seed, result, is_told);
+    search(result, is_told);
     result.random = random(result.best.seconds);
     return result;
   }
@@ -126,11 +126,10 @@ class Bench {
     return judged;
   }
 
-  void search(std::uint64_t seed, OfGrid& result, bool is_told) {
+  void search(OfGrid& result, bool is_told) {
     tune::SearchOptions options;
     options.grid = grid_;
     options.limits.cores = machine_.cores();
-    options.seed = seed;
     const auto search = tune::auto_search(options);
     std::vector<tune::Row> rows;
     double seconds = 0;
@@ -217,7 +216,7 @@ int main(int argc, char** argv) {
           const std::uint64_t of_grid = seed * 1'000'003 + i;
           Bench bench(of_grid, rates);
           is_there[i] = bench.has_a_best();
-          if (is_there[i]) slots[i] = bench.judge(of_grid, tell >= 0);
+          if (is_there[i]) slots[i] = bench.judge(tell >= 0);
         }
       });
     }

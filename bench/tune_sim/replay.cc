@@ -105,7 +105,6 @@ int main(int argc, char** argv) {
       tune::SearchOptions options;
       options.grid = grid;
       options.limits.cores = cores;
-      options.seed = static_cast<std::uint64_t>(seed);
       const auto search = tune::auto_search(options);
       std::vector<tune::Row> rows;
       double seconds = 0;

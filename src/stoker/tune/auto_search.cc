@@ -10,35 +10,39 @@
 //   5. the fastest once more, and whatever is the fastest then, until one has held its place
 //   6. race: the first against whoever may still be ahead of it, in turn, until nobody may be by more than is worth it
 //   7. half as many workers, and again, while that is within the tolerance
+//   8. whatever is the fastest now, once more if it ran only once
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stoker/tune/measured.h"
+#include "stoker/tune/race.h"
 #include "stoker/tune/search.h"
 #include "stoker/tune/search_space.h"
 
 namespace stoker::tune {
 namespace {
 
-constexpr double kWaits = 0.02;        // share of the step spent waiting from which on data is the limit
+constexpr double kWaits = kFed;        // share of the step spent waiting from which on data is the limit
 constexpr double kWaitsMuch = 0.15;    // from which on neither batch nor pinning can matter
 constexpr double kNoStep = 0.9;        // from which on there is no step to speak of
 constexpr double kSpare = 1.15;        // workers asked for, over those that would just do
-constexpr double kWorthIt = 0.25;      // of the tolerance: whoever may be ahead by more is raced
-constexpr double kMostTrials = 0.22;   // of the points of the grid: a search that had so many races no further,
-constexpr double kMostRepeats = 0.14;  // nor one that had so many second and further runs;
-constexpr double kLeastTrials = 12;    // but for grids so small that this is nothing
-constexpr std::size_t kMostRuns = 9;   // of one point
+constexpr double kLineNoise = 0.02;    // of a step's time, around a line
+constexpr double kLeastTrials = 12;    // a race is never cut before
 constexpr double kWide = 0.25;         // half an interval that tells nothing; then look again,
 constexpr std::size_t kMostLooks = 2;  // so often in all
-constexpr double kPriorNoise = 0.02;   // of a trial's rate, until repeats tell; counts like
-constexpr double kPriorDegrees = 3;    // so many repeats
-constexpr double kDeviations = 2.8;    // in half an interval of 95 % from the few blocks of a trial
+
+// A search races no further once it had so many trials, or so many second and further runs, per point of the grid.
+// Where runs of one point differ much, more of them would not tell either.
+struct Share {
+  double trials, repeats;
+};
+constexpr Share kShareOfCalm{.trials = 0.28, .repeats = 0.18}, kShare{.trials = 0.2, .repeats = 0.12};
+constexpr double kCalm = 0.025;  // one standard deviation
 
 struct Wanted {  // what the plan ends with; does not leave this file
   Ask ask;
@@ -47,13 +51,6 @@ struct Wanted {  // what the plan ends with; does not leave this file
 bool is_fault(Status status) {
   return status == Status::runtime_fault || status == Status::worker_died || status == Status::hang ||
          status == Status::killed_unknown || status == Status::oom_suspect;
-}
-
-// 95 % of Student's t lies below.
-double t95(double degrees) {
-  constexpr std::array<double, 10> kT = {6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};
-  const auto at = static_cast<std::size_t>(std::max(1.0, degrees));
-  return at <= kT.size() ? kT[at - 1] : 1.645 + 1.7 / static_cast<double>(at);
 }
 
 class AutoSearch final : public Search {
@@ -95,7 +92,7 @@ class AutoSearch final : public Search {
     std::uint64_t untried = 0;
     for (const Point& point : space_.points()) untried += space_.rows_of(point).empty() && !space_.excluded(point);
     return untried + static_cast<std::uint64_t>(
-                         std::max(kLeastTrials, kMostRepeats * static_cast<double>(space_.points().size())));
+                         std::max(kLeastTrials, kShareOfCalm.repeats * static_cast<double>(space_.points().size())));
   }
 
  private:
@@ -119,13 +116,6 @@ class AutoSearch final : public Search {
     return std::min(rows.size() + 1, kMostLooks);
   }
 
-  // Two runs so far apart that one was chance: a third tells which, then all count, and the plan may take another
-  // course.
-  static bool contradict(const std::vector<Row>& rows) {
-    return rows.size() > 1 && rows[0].ok() && rows[1].ok() &&
-           std::abs(std::log(*rows[0].images_per_s / *rows[1].images_per_s)) > kFarOff;
-  }
-
   // Of the first `runs`, all of which are ok.
   static double rate_of(const std::vector<Row>& rows, std::size_t runs) {
     std::vector<double> rates;
@@ -135,6 +125,7 @@ class AutoSearch final : public Search {
 
   static Known known(const std::vector<Row>& rows) {
     Known known;
+    // After two that contradict each other all count, and the plan may take another course.
     const std::size_t most = contradict(rows) && rows.size() > 2 ? rows.size() : std::min(looks(rows), rows.size());
     double waits = 0, seconds = 0, with_waits = 0, with_seconds = 0;
     for (const Row& row : rows) {
@@ -305,7 +296,7 @@ class AutoSearch final : public Search {
     }
     const double determinant = n * xx - x * x;
     if (!(determinant > 1e-9 * n * xx)) return std::nullopt;
-    return Line{x / n, y / n, (n * xy - x * y) / determinant, kPriorNoise * std::sqrt(n / determinant)};
+    return Line{x / n, y / n, (n * xy - x * y) / determinant, kLineNoise * std::sqrt(n / determinant)};
   }
 
   void search_batch() {
@@ -345,25 +336,24 @@ class AutoSearch final : public Search {
   // Data is the limit, but at this size a number of workers faulted: at the next one it may run.
   void feed_another_size() {
     if (!workers_) return;
-    for (std::size_t w = at_[*workers_] + 1; w < count(*workers_); ++w) {
-      const Place faulty = moved(at_, *workers_, w);
-      const std::size_t size = at_[*batch_] + 1 < count(*batch_) ? at_[*batch_] + 1 : at_[*batch_] - 1;
-      if (!seen_.contains(faulty) || known(space_.rows_of(space_.point(faulty))).is_ok ||
-          is_tried(moved(faulty, *batch_, size)))
-        continue;
-      const Place next = moved(faulty, *batch_, size);
-      if (visit(next, "another batch around a fault").is_ok) search_workers(next);
+    const std::size_t here = at_[*workers_];
+    const std::size_t size = at_[*batch_] + 1 < count(*batch_) ? at_[*batch_] + 1 : at_[*batch_] - 1;
+    for (std::size_t w = here > 0 ? here - 1 : 0; w < count(*workers_); ++w) {
+      const Place faulty = moved(at_, *workers_, w), next = moved(faulty, *batch_, size);
+      if (!seen_.contains(faulty) || known(space_.rows_of(space_.point(faulty))).is_ok || is_tried(next)) continue;
+      if (visit(next, "another batch around a fault").is_ok && w > here) search_workers(next);
       return;
     }
   }
 
-  // A single size that faulted but would be clearly faster may run with another number of workers.
+  // A size that faulted but would be clearly faster may run with another number of workers.
   void look_around_faults(const std::optional<Line>& line) {
     if (!workers_ || !line) return;
     const double enough =
         std::min(best_.rate, line->rate(number(*batch_, at_[*batch_]), 0)) * (1 + 2 * options_.tolerance);
     for (std::size_t b = count(*batch_); b-- > 0;) {
-      if (line->rate(number(*batch_, b), 0) < enough || !is_faulty_size(b) || is_unstable_size(b)) continue;
+      if (line->rate(number(*batch_, b), 0) < enough || !is_faulty_size(b)) continue;
+      if (is_unstable_size(b) && (b == 0 || !has_run(b - 1))) continue;  // but for the edge of the region
       if (seen_.contains(moved(at_, *batch_, b))) visit(moved(at_, *batch_, b), "again");
       for (const std::size_t w : {at_[*workers_] - 1, at_[*workers_] + 1}) {  // below 0 is beyond the last
         if (w >= count(*workers_) || loads_in_the_step(w) || !is_faulty_size(b)) continue;
@@ -375,6 +365,12 @@ class AutoSearch final : public Search {
   }
 
   bool is_tried(const Place& place) const { return seen_.contains(place) || space_.excluded(space_.point(place)); }
+
+  bool has_run(std::size_t size) const {
+    return std::any_of(seen_.begin(), seen_.end(), [&](const Place& place) {
+      return place[*batch_] == size && known(space_.rows_of(space_.point(place))).is_ok;
+    });
+  }
 
   // Somewhere this size faulted, twice, and nowhere did it run.
   bool is_faulty_size(std::size_t index) const {
@@ -429,123 +425,43 @@ class AutoSearch final : public Search {
     }
     race();
     economise();
+    if (std::optional<Ask> ask = unproven(racers())) throw Wanted{std::move(*ask)};  // whatever the share
   }
 
-  struct Racer {
-    Point point;
-    double log_rate = 0;
-    double runs = 0;
-  };
-  static void sort(std::vector<Racer>& field) {
-    std::stable_sort(field.begin(), field.end(),
-                     [](const Racer& a, const Racer& b) { return a.log_rate > b.log_rate; });
-  }
-
-  // All that ran, by the first `most` runs of each; the fastest first.
-  std::vector<Racer> racers(std::size_t most) const {
+  // All that ran and never failed.
+  std::vector<Racer> racers() const {
     std::vector<Racer> all;
     for (const Point& point : space_.points()) {
       const std::vector<Row>& rows = space_.rows_of(point);
-      if (!seen_.contains(place_of(point)) || !known(rows).is_ok) continue;
-      Racer racer{.point = point};
-      racer.runs = static_cast<double>(std::min(most, rows.size()));
-      racer.log_rate = std::log(rate_of(rows, static_cast<std::size_t>(racer.runs)));
-      all.push_back(std::move(racer));
+      if (seen_.contains(place_of(point)) && known(rows).is_ok) all.push_back({.point = &point, .rows = rows});
     }
-    sort(all);
     return all;
   }
 
-  // One more of its runs that are known.
-  void add_run(Racer& racer) const {
-    racer.runs += 1;
-    racer.log_rate = std::log(rate_of(space_.rows_of(racer.point), static_cast<std::size_t>(racer.runs)));
-  }
-
-  // By how much runs of one point differ: by repeats, pooled over all points, but not less than what the trials say of
-  // themselves.
-  double spread_of(const std::vector<Racer>& field, double& degrees) const {
-    double squares = kPriorNoise * kPriorNoise * kPriorDegrees, own_squares = 0, own_count = 0;
-    degrees = kPriorDegrees;
-    for (const Racer& racer : field) {
-      const std::vector<Row>& rows = space_.rows_of(racer.point);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(racer.runs); ++i) {
-        const double off = std::log(*rows[i].images_per_s) - racer.log_rate;
-        if (std::abs(off) <= kFarOff || racer.runs < 3) squares += off * off;
-        if (!rows[i].ci_low || !rows[i].ci_high) continue;
-        own_squares += std::pow((*rows[i].ci_high - *rows[i].ci_low) / 2 / kDeviations / *rows[i].images_per_s, 2);
-        ++own_count;
-      }
-      degrees += racer.runs - 1;
-    }
-    return std::sqrt(std::max(squares / degrees, own_count > 0 ? own_squares / own_count : 0));
-  }
-
-  // A rate that was seen once may be chance: the fastest is measured again, and so is what is the fastest then.
-  std::vector<Racer> confirmed() const {
-    std::vector<Racer> field = racers(1);
-    while (!field.empty()) {
-      Racer& first = field.front();
-      const std::vector<Row>& rows = space_.rows_of(first.point);
-      const double wanted = contradict(rows) ? 3 : 2;
-      if (first.runs >= wanted) break;
-      if (static_cast<double>(rows.size()) <= first.runs) {
-        if (has_had_enough()) break;
-        throw Wanted{{.point = first.point, .why = "the fastest again", .repeat = true}};
-      }
-      add_run(first);
-      sort(field);
-    }
-    return field;
+  void race() const {
+    const std::vector<Racer> field = racers();
+    std::optional<Ask> ask = next_of_race(field, options_.tolerance);
+    if (ask && !has_had_enough(field)) throw Wanted{std::move(*ask)};
   }
 
   // Whether the race has had its share.
-  bool has_had_enough() const {
+  bool has_had_enough(std::span<const Racer> field) const {
     double trials = 0, repeats = 0;
-    for (const Place& place : seen_) {
-      const std::vector<Row>& rows = space_.rows_of(space_.point(place));
-      trials += static_cast<double>(rows.size());
-      if (known(rows).is_ok) repeats += static_cast<double>(rows.size() - 1);
-    }
+    for (const Place& place : seen_) trials += static_cast<double>(space_.rows_of(space_.point(place)).size());
+    for (const Racer& racer : field) repeats += static_cast<double>(racer.rows.size() - 1);
     const auto points = static_cast<double>(space_.points().size());
     if (trials < std::min(kLeastTrials, 3 * points)) return false;
-    return trials >= kMostTrials * points || repeats >= kMostRepeats * points;
-  }
-
-  // Run by run: whoever may be furthest ahead of the first, or the first itself where it has fewer runs.
-  void race() const {
-    std::vector<Racer> field = confirmed();
-    while (field.size() > 1) {
-      sort(field);
-      double degrees = 0;
-      const double spread = spread_of(field, degrees);
-      Racer& first = field.front();
-      Racer* rival = nullptr;
-      double most = options_.tolerance * kWorthIt;
-      for (Racer& one : field) {
-        if (&one == &first) continue;
-        const double error = t95(degrees) * spread * std::sqrt(1 / first.runs + 1 / one.runs);
-        const double ahead = one.log_rate - first.log_rate + error;
-        if (ahead > most) most = ahead, rival = &one;
-      }
-      if (rival == nullptr) return;
-      Racer& next = first.runs < rival->runs ? first : *rival;
-      if (next.runs >= static_cast<double>(kMostRuns)) return;
-      if (static_cast<double>(space_.rows_of(next.point).size()) <= next.runs) {
-        if (has_had_enough()) return;
-        throw Wanted{{.point = next.point, .why = fmt::format("race, run {:g}", next.runs + 1), .repeat = true}};
-      }
-      add_run(next);
-    }
+    const Share& share = spread_of(field).of_runs < kCalm ? kShareOfCalm : kShare;
+    return trials >= share.trials * points || repeats >= share.repeats * points;
   }
 
   void economise() {
     if (!workers_) return;
-    const std::vector<Racer> all = racers(kMostRuns);
-    if (all.empty()) return;
-    Place place = place_of(all.front().point);
-    const double enough = all.front().log_rate + std::log(1 - options_.tolerance);
-    const Known best = known(space_.rows_of(all.front().point));
+    const std::optional<Leader> leader = leader_of(racers());
+    if (!leader) return;
+    Place place = place_of(*leader->point);
+    const double enough = leader->log_rate + std::log(1 - options_.tolerance);
+    const Known best = known(space_.rows_of(*leader->point));
     if (best.waits.value_or(0) >= kWaits) return;
     std::optional<Point> fewest;
     bool is_sure = false;  // well within: one run will do
@@ -558,7 +474,7 @@ class AutoSearch final : public Search {
       const Known there = measure(place, "fewer workers");
       if (!there.is_ok || std::log(there.rate) < enough) break;
       fewest = space_.point(place);
-      is_sure = std::log(there.rate) > all.front().log_rate + std::log(1 - options_.tolerance / 2);
+      is_sure = std::log(there.rate) > leader->log_rate + std::log(1 - options_.tolerance / 2);
     }
     if (fewest && !is_sure && space_.rows_of(*fewest).size() < 2) {
       throw Wanted{{.point = *fewest, .why = "fewer workers, again", .repeat = true}};

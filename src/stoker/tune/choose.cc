@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/tune/expected.h"
 #include "stoker/tune/measured.h"
 
 namespace stoker::tune {
@@ -112,11 +113,18 @@ Choice choose(std::span<const Row> rows, double tolerance, double noise) {
     return choice;
   }
   const std::vector<const Measured*>& candidates = steady.empty() ? ran : steady;
-  const Measured* const best = *std::max_element(
-      candidates.begin(), candidates.end(), [](const Measured* a, const Measured* b) { return a->rate < b->rate; });
-  std::vector<const Measured*> good;
+  std::vector<Sampled> sampled;
   for (const Measured* one : candidates) {
-    if (one->rate >= (1 - tolerance) * best->rate) good.push_back(one);
+    sampled.push_back({.point = one->point});
+    for (const std::size_t i : one->ok) sampled.back().runs.push_back(&rows[i]);
+  }
+  const std::vector<Expected> rates = expected(sampled, spread_of(sampled).of_runs);
+  const auto top = std::max_element(rates.begin(), rates.end(),
+                                    [](const Expected& a, const Expected& b) { return a.log_rate < b.log_rate; });
+  const Measured* const best = candidates[static_cast<std::size_t>(top - rates.begin())];
+  std::vector<const Measured*> good;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (rates[i].log_rate >= top->log_rate + std::log(1 - tolerance)) good.push_back(candidates[i]);
   }
   const Measured* const chosen = cheapest(good);
   choice.best = best->row;

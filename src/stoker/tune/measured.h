@@ -28,6 +28,8 @@ struct Measured {
 double typical_rate(std::span<const double> rates);
 inline constexpr double kFarOff = 0.25;  // not near: as a difference of logarithms
 
+inline constexpr double kFed = 0.02;  // a step that waits for a smaller share of its time is not short of data
+
 // The largest `differs` of all points, where it is so large that longer trials would tell more; 0: it is not.
 double noise_of(std::span<const Measured> all) noexcept;
 

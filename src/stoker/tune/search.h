@@ -24,7 +24,6 @@ struct SearchOptions {
   Grid grid = {};
   Limits limits = {};
   std::optional<double> effective_batch = {};  // batch_size x accumulate_steps must be this
-  std::uint64_t seed = 0;
   double tolerance = 0.02;
 };
 
