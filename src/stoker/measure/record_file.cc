@@ -37,7 +37,7 @@ std::size_t RecordFolder::poll(const std::function<void(int, std::string_view)>&
     if (parse_name(entry.path().filename().string(), process, segment)) there[process].push_back(segment);
   }
   std::size_t lines = 0;
-  std::vector<std::byte> bytes(kChunk);
+  bytes_.resize(kChunk);
   for (auto& [process, segments] : there) {
     std::sort(segments.begin(), segments.end());
     Follow& follow = processes_[process];
@@ -54,9 +54,9 @@ std::size_t RecordFolder::poll(const std::function<void(int, std::string_view)>&
       const os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY, error_number);
       if (!fd) continue;
       for (;;) {
-        const std::int64_t got = os::read_some(fd.get(), bytes, follow.offset);
+        const std::int64_t got = os::read_some(fd.get(), bytes_, follow.offset);
         if (got <= 0) break;
-        const char* text = reinterpret_cast<const char*>(bytes.data());
+        const char* text = reinterpret_cast<const char*>(bytes_.data());
         const std::size_t filled = strnlen(text, static_cast<std::size_t>(got));
         std::size_t at = 0;
         while (at < filled) {

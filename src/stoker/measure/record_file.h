@@ -1,11 +1,13 @@
 // The files into which the hook of a measured job writes lines, followed while they grow. One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stoker::measure {
 
@@ -31,6 +33,7 @@ class RecordFolder {
   std::string path_;
   bool remove_read_;
   std::map<std::string, Follow> processes_;  // by "PID-BORN"
+  std::vector<std::byte> bytes_;             // read into, each time
   std::uint64_t lost_ = 0;
 };
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,6 +26,14 @@ namespace stoker::os {
 namespace {
 
 constexpr int kReportFd = 3;
+constexpr const char* kOwner = "STOKER_OWNER";           // a variable that descendants inherit
+constexpr auto kLooks = std::chrono::milliseconds(250);  // between two looks at all threads of all processes
+
+// Of no other program that this or any other process has started.
+std::string new_owner() {
+  static std::atomic<std::uint64_t> count{0};
+  return fmt::format("{}-{}-{}.", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count(), ++count);
+}
 
 struct Pipe {
   Fd from, to;
@@ -61,6 +71,7 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::map<std::string, std::string> added = environment;
   added["STOKER_REPORT_FD"] = std::to_string(kReportFd);
+  added[kOwner] = owner_ = new_owner();
   const std::vector<std::string> variables = environment_with(added);
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -164,19 +175,34 @@ void Isolated::listen(std::chrono::milliseconds time, const std::function<void(S
     for (int i = 0; i < 3; ++i) drain(i);
     if (over || Clock::now() >= until) break;
   }
+  if (Clock::now() < look_at_) return;
   look_for_descendants();
+  look_at_ = Clock::now() + kLooks;
 }
 
 void Isolated::look_for_descendants() noexcept {
-  const auto note = [this](int from) {
-    for (const int pid : process_tree(from)) {
+  try {
+    std::vector<int> known;
+    if (!status_) known.push_back(pid_);
+    for (const auto& [pid, start] : seen_) {  // those that left their parent have children too
+      if (pid != pid_ && is_there(pid)) known.push_back(pid);
+    }
+    for (const int pid : process_trees(std::move(known))) {
+      if (seen_.contains(pid)) continue;
       if (const auto start = start_of(pid)) seen_.emplace(pid, *start);
     }
-  };
+  } catch (const std::exception&) {
+  }
+}
+
+// Those whose parent ended before anybody looked are our children now, and still have the variable that it gave them.
+void Isolated::look_for_orphans() noexcept {
   try {
-    if (!status_) note(pid_);
-    for (const auto& [pid, start] : std::map(seen_)) {  // those that left their parent have children too
-      if (is_there(pid)) note(pid);
+    for (const int pid : process_tree(::getpid())) {
+      if (seen_.contains(pid)) continue;
+      const std::string variables = read_small_file(fmt::format("/proc/{}/environ", pid)).value_or("");
+      if (variables.find(fmt::format("{}={}", kOwner, owner_)) == std::string::npos) continue;
+      if (const auto start = start_of(pid)) seen_.emplace(pid, *start);
     }
   } catch (const std::exception&) {
   }
@@ -194,6 +220,7 @@ void Isolated::send(int signal) noexcept {
 std::size_t Isolated::end() noexcept {
   if (std::exchange(ended_, true)) return 0;
   look_for_descendants();
+  look_for_orphans();
   const bool by_itself = wait_status().has_value();
   std::size_t left_behind = 0;
   for (const auto& [pid, start] : seen_) {

@@ -45,12 +45,15 @@ class Isolated {
 
  private:
   void look_for_descendants() noexcept;
+  void look_for_orphans() noexcept;
   bool is_there(int pid) const noexcept;  // still the same process
 
   pid_t pid_ = -1;
+  std::string owner_;
   std::optional<int> status_;
   Fd streams_[3];
   std::map<int, std::uint64_t> seen_;  // it and its descendants, so far, and when they started
+  std::chrono::steady_clock::time_point look_at_;
   bool ended_ = false;
 };
 

@@ -83,6 +83,17 @@ TEST(Isolated, EndsWhatWasLeftBehindEvenInASessionOfItsOwn) {
   EXPECT_TRUE(is_gone(std::stoi(out.substr(line + 1))));
 }
 
+TEST(Isolated, EndsWhatWasLeftBehindBeforeAnybodyLooked) {
+  // setsid forks, since it leads a group, and both parents of what it started are gone within milliseconds.
+  Isolated child({"sh", "-c", "setsid --fork sh -c 'echo $$; exec sleep 1000' & wait; sleep 0.05"}, {});
+  while (!child.wait_status()) ::usleep(1000);
+  std::string out;
+  child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+  ASSERT_FALSE(out.empty());
+  EXPECT_EQ(child.end(), 1u);
+  EXPECT_TRUE(is_gone(std::stoi(out)));
+}
+
 TEST(Isolated, EndsAProcessThatIgnoresSIGTERM) {
   int pid = 0;
   {

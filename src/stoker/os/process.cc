@@ -53,7 +53,11 @@ std::string unescaped(const std::string& text) {
 }  // namespace
 
 std::vector<int> process_tree(int pid, const std::string& root) {
-  std::vector<int> tree = {pid};
+  return process_trees({pid}, root);
+}
+
+std::vector<int> process_trees(std::vector<int> pids, const std::string& root) {
+  std::vector<int> tree = std::move(pids);
   for (std::size_t i = 0; i < tree.size() && tree.size() < 4096; ++i) {
     std::error_code error;
     for (const auto& task : std::filesystem::directory_iterator(proc(root, tree[i], "task"), error)) {

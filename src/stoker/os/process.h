@@ -14,6 +14,7 @@ namespace stoker::os {
 
 // `pid` and all that descend from it. Needs CONFIG_PROC_CHILDREN; without it, `pid` alone.
 std::vector<int> process_tree(int pid, const std::string& root = "/");
+std::vector<int> process_trees(std::vector<int> pids, const std::string& root = "/");  // each process once
 
 struct ProcessCounters {
   std::chrono::nanoseconds cpu{0};          // user and system, all threads

@@ -75,8 +75,7 @@ void add_line(const Sizes& sizes, double size, double variance_off_line, Mean& m
   const double seconds = seconds_at + slope * (size - at);
   if (!(seconds > 0)) return;
   const double error = 1 / n + n / determinant * (size - at) * (size - at);
-  mean.add(std::log(size / seconds),
-           error / (seconds * seconds) + variance_off_line + kAcrossWorkers * kAcrossWorkers);
+  mean.add(std::log(size / seconds), error / (seconds * seconds) + variance_off_line + kAcrossWorkers * kAcrossWorkers);
 }
 
 }  // namespace

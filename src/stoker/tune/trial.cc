@@ -30,6 +30,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kTail = 64 << 10, kHead = 1 << 20;
+constexpr double kAlike = 1.05;     // resident memory of two workers of one kind
 constexpr double kOutputRates = 8;  // rates that must have been printed after the warm-up
 
 // The first and the last of a stream, for the trial's folder and for the classification.
@@ -122,6 +123,11 @@ class Watch {
   }
 
  private:
+  struct Resident {
+    std::uint64_t bytes = 0;
+    int pid = 0;
+  };
+
   bool uses_hook() const { return options_.steps_from == StepsFrom::hook || options_.with_hook; }
 
   void hear(os::Stream stream, std::string_view text) {
@@ -190,21 +196,37 @@ class Watch {
     if (now - looked_ < pause) return;
     looked_ = now;
     resident_ = 0;
-    const std::vector<int> processes = os::process_tree(pid);
-    for (const int process : processes) {
+    std::vector<Resident> processes;
+    for (const int process : os::process_tree(pid)) {
       if (const auto counters = os::process_counters(process)) cpu_[process] = counters->cpu;
-      resident_ += os::process_resident_bytes(process).value_or(0);
+      processes.push_back({os::process_resident_bytes(process).value_or(0), process});
+      resident_ += processes.back().bytes;
     }
-    // The kernel walks every page to tell what is shared: seldom, unless the limit may be near.
-    if (now >= weigh_at_ || (options_.memory_limit != 0 && resident_ > options_.memory_limit)) weigh(processes);
+    // The kernel walks every page to tell what is shared: seldom, not while it only starts, unless the limit may be
+    // near.
+    const bool has_started = has_a_sign() || now - started_ > 3s;
+    const bool may_be_beyond = options_.memory_limit != 0 && resident_ > options_.memory_limit;
+    if ((has_started && now >= weigh_at_) || may_be_beyond) weigh(std::move(processes), may_be_beyond);
     settle(false);
   }
 
-  void weigh(const std::vector<int>& processes) {
+  // Workers are much alike: of those with about the same resident memory one is weighed, unless `each` has to be.
+  void weigh(std::vector<Resident> processes, bool each) {
     const Clock::time_point began = Clock::now();
+    std::sort(processes.begin(), processes.end(),
+              [](const Resident& a, const Resident& b) { return a.bytes < b.bytes; });
     pss_ = 0;
-    for (const int process : processes) {
-      if (const auto shares = os::process_shares(process)) pss_ += shares->pss_bytes;
+    Resident weighed;
+    std::uint64_t of_weighed = 0;
+    for (const Resident& process : processes) {
+      if (each || weighed.pid == 0 ||
+          static_cast<double>(process.bytes) > kAlike * static_cast<double>(weighed.bytes)) {
+        const auto shares = os::process_shares(process.pid);
+        if (!shares) continue;
+        weighed = process;
+        of_weighed = shares->pss_bytes;
+      }
+      pss_ += of_weighed;
     }
     if (pss_ > row_.host_peak_bytes.value_or(0)) row_.host_peak_bytes = pss_;
     const Clock::time_point ended = Clock::now();
@@ -240,14 +262,17 @@ class Watch {
     return false;
   }
 
+  bool has_a_sign() const {
+    return !blocks_.empty() || warmup_steps_ > 0 || job_.steps() > 0 || !printed_.rates().empty();
+  }
+
   OurKill must_end(Clock::duration running, Clock::duration silent) const {
     if (options_.memory_limit != 0 && pss_ > options_.memory_limit) return OurKill::memory;
     if (options_.deadline.count() > 0 && running > options_.deadline) return OurKill::deadline;
     const auto patience = std::max<Clock::duration>(
         options_.heartbeat,
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(10 * slowest_step_s_)));
-    const bool had_a_sign = !blocks_.empty() || warmup_steps_ > 0 || job_.steps() > 0 || !printed_.rates().empty();
-    if (options_.heartbeat.count() > 0 && had_a_sign && silent > patience) return OurKill::heartbeat;
+    if (options_.heartbeat.count() > 0 && has_a_sign() && silent > patience) return OurKill::heartbeat;
     return OurKill::none;
   }
 
