@@ -149,7 +149,19 @@ void check_first(const Arguments& arguments, const Target& target, const ordered
     require_free(arguments.text("--apply"), arguments.has("--force"), "--apply");
     (void)settings_format(arguments.text("--apply"));
   }
-  (void)arguments.duration("--deadline");
+  const auto deadline = arguments.duration("--deadline");
+  if (config.contains("bench_time") && deadline.count() > 0 &&
+      parse_duration(config.at("bench_time").get<std::string>()) >= deadline) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a trial that measures for {} cannot end within its deadline of {}",
+                            config.at("bench_time").get<std::string>(), arguments.text("--deadline")),
+                "give a longer --deadline, or a shorter --bench-time");
+  }
+  if (arguments.has("--time-limit") && arguments.duration("--time-limit").count() <= 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("`--time-limit {}` leaves no time for any trial", arguments.text("--time-limit")),
+                "leave it out for none");
+  }
   (void)steps_from(config, target);
   if (config.at("rate_regex").is_string()) tune::RateReader(config.at("rate_regex").get<std::string>(), 1);
   if (!target.address.empty() && target.address.find('{') == std::string::npos &&
@@ -205,6 +217,33 @@ dataset::DatasetPtr open_subset(const Target& target, const ordered_json& config
   }
 }
 
+// A batch that the data cannot fill would be measured, and would mean nothing.
+void check_batches(const tune::Grid& grid, const dataset::Dataset& data, const ordered_json& config) {
+  const auto& inflation = config.at("inflation_factor");
+  const double samples = static_cast<double>(data.size()) * (inflation.is_number() ? inflation.get<double>() : 1);
+  for (const Point& point : grid.points()) {
+    const double batch = tune::number_of(point, "batch_size").value_or(0);
+    if (batch <= samples) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("batch_size={:g} is more than the {:g} samples of the subset", batch, samples),
+                "use a larger --subset, or repeat it with --inflate 1000");
+  }
+}
+
+// Points that ran at one time and failed at another: never chosen where others ran, so somebody must say why.
+std::string note_of_unsteady(const std::vector<tune::Row>& rows) {
+  std::string points;
+  std::size_t count = 0;
+  for (const tune::Measured& one : tune::measured(rows)) {
+    if (one.ok.empty() || !one.has_failed) continue;
+    if (++count <= 3) points += fmt::format("{}{}", count > 1 ? "; " : "", tune::text(*one.point));
+  }
+  if (count == 0) return "";
+  return fmt::format("{} ran at one time and failed at another, and {} not chosen: {}{}",
+                     count == 1 ? "a point" : fmt::format("{} points", count), count == 1 ? "is" : "are", points,
+                     count > 3 ? "; ..." : "");
+}
+
 tune::SearchOptions search_options(const Arguments& arguments, const ordered_json& config, const tune::Grid& grid) {
   tune::SearchOptions searching;
   searching.grid = grid;
@@ -223,13 +262,10 @@ tune::SearchOptions search_options(const Arguments& arguments, const ordered_jso
 }
 
 // The points, and how long they take where earlier trials tell.
-int dry_run(const Arguments& arguments, const Target& target, const tune::SearchOptions& searching,
+int dry_run(const Arguments& arguments, const Face& face, const Target& target, const tune::SearchOptions& searching,
             const tune::Search& search, const std::string& how) {
   const tune::SearchSpace space(searching);
   const std::vector<Point>& points = space.points();
-  std::string out =
-      fmt::format("{}: {} {}, search {}\n", target.text(), points.size(), points.size() == 1 ? "point" : "points", how);
-  for (const Point& point : points) out += "  " + tune::text(point) + "\n";
   std::uint64_t most = search.at_most();
   std::optional<double> each;
   if (arguments.has("--resume")) {
@@ -241,6 +277,26 @@ int dry_run(const Arguments& arguments, const Target& target, const tune::Search
     if (count > 0) each = sum / count;
     most -= std::min(most, static_cast<std::uint64_t>(count));
   }
+  if (face.json) {
+    ordered_json json = {{"schema", "stoker.tune.dry_run/1"},
+                         {"stoker_version", kVersion},
+                         {"dry_run", true},
+                         {"target", target.text()},
+                         {"search", how},
+                         {"points", ordered_json::array()}};
+    for (const Point& point : points) {
+      ordered_json knobs = ordered_json::object();
+      for (const auto& [knob, value] : point) knobs[knob] = value;
+      json["points"].push_back(knobs);
+    }
+    json["trials_at_most"] = most;
+    json["seconds_each"] = each ? ordered_json(*each) : ordered_json(nullptr);  // of earlier trials; null: not known
+    answer(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  std::string out =
+      fmt::format("{}: {} {}, search {}\n", target.text(), points.size(), points.size() == 1 ? "point" : "points", how);
+  for (const Point& point : points) out += "  " + tune::text(point) + "\n";
   out += each ? fmt::format("time: at most {} more trials of about {}: {}\n", most, duration_text(*each),
                             duration_text(*each * static_cast<double>(most)))
               : fmt::format("time: at most {} trials, each with {} + {} steps and its start, none longer than {}\n",
@@ -301,11 +357,12 @@ int run(const Arguments& arguments) {
     throw Error(ErrorKind::usage, fmt::format("`--search` is auto or grid, not `{}`", how));
   }
   const auto search = how == "grid" ? tune::grid_search(searching) : tune::auto_search(searching);
-  if (arguments.has("--dry-run")) return dry_run(arguments, target, searching, *search, how);
+  if (arguments.has("--dry-run")) return dry_run(arguments, face, target, searching, *search, how);
 
   TuneReport report;
   config["environment"] = environment_of(target);
   const dataset::DatasetPtr subset = open_subset(target, config, report.notes);
+  if (subset && target.is_ours()) check_batches(grid, *subset, config);
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
@@ -334,7 +391,14 @@ int run(const Arguments& arguments) {
     say(printable(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(), grid.size(),
                               grid.size() == 1 ? "point" : "points", how, folder.path())));
   const std::chrono::nanoseconds cpu_before = os::process_cpu_time();
-  const tune::Tuned tuned = tune::run_search(*search, folder, options);
+  const tune::Tuned tuned = [&] {
+    try {
+      return tune::run_search(*search, folder, options);
+    } catch (const Error&) {
+      if (!arguments.has("--resume")) folder.discard();
+      throw;
+    }
+  }();
   screen.clear();
 
   report.target = target.text();
@@ -349,6 +413,7 @@ int run(const Arguments& arguments) {
         "runs of one and the same point differ by up to {:.0f} %: longer trials would tell more (--bench-time {})",
         100 * noise, config.contains("bench_time") ? "longer than now" : "2s"));
   }
+  if (std::string note = note_of_unsteady(report.rows); !note.empty()) report.notes.push_back(std::move(note));
   switch (tuned.finish) {
     case tune::Finish::done:
       break;

@@ -178,7 +178,8 @@ def test_case_a_comes_out_as_its_team_found_it(stoker):
 
 def test_what_would_fail_at_the_end_is_refused_before_the_first_trial(stoker, job, tmp_path):
     (tmp_path / "best.json").write_text("mine")
-    for words in (["--apply", "best.json"], ["--apply", "best.txt"], ["--deadline", "soon"], ["--rate-regex", "("]):
+    for words in (["--apply", "best.json"], ["--apply", "best.txt"], ["--deadline", "soon"], ["--rate-regex", "("], ["--time-limit", "0s"],
+                  ["--bench-time", "1h"]):
         done = stoker("tune", *GRID, *words, "--out", "run", *job)
         assert done.returncode == 2 and done.stderr.startswith("error: ") and not (tmp_path / "run").exists(), done.stderr
     assert (tmp_path / "best.json").read_text() == "mine"
@@ -291,3 +292,42 @@ def test_a_terminal_shows_the_best_so_far_and_a_map_redrawn_in_place(binary, env
 def test_dry_run_prints_the_points_and_runs_nothing(stoker, job, tmp_path):
     done = stoker("tune", *GRID, "--dry-run", *job)
     assert done.returncode == 0 and done.stdout.count("num_workers=") == 15 and not (tmp_path / "runs").exists()
+
+
+def test_dry_run_answers_in_json_too(stoker, job):
+    found = answer(stoker("tune", *GRID, "--dry-run", "--json", *job))
+    assert found["schema"] == "stoker.tune.dry_run/1" and found["dry_run"] and found["search"] == "auto" and found["seconds_each"] is None
+    assert len(found["points"]) == 15 and found["points"][0] == {"batch_size": "32", "num_workers": "0"} and found["trials_at_most"] >= 15
+
+
+def test_a_batch_that_the_subset_cannot_fill_is_refused(stoker, pictures, tmp_path):
+    done = stoker("tune", "pictures", "--subset", "8", "--grid", "batch_size=4,16", "--out", "run")
+    assert done.returncode == 2 and "batch_size=16 is more than the 8 samples" in done.stderr and "--inflate" in done.stderr and not (tmp_path / "run").exists()
+    found = answer(stoker("tune", "pictures", "--subset", "8", "--inflate", "100", "--search", "grid", "--grid", "batch_size=4,16", "--bench-steps", "4", "--json", "--out", "run"))
+    assert found["ok"] == 2
+
+
+def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("print('speed 5')\n")
+    words = ["--grid", "lr=1", "--", sys.executable, "job.py", "{lr}"]
+    done = stoker("tune", "--rate-regex", "rate ([0-9]+)", *words)
+    assert done.returncode == 2 and "nothing that it printed matches --rate-regex `rate ([0-9]+)`" in done.stderr
+    done = stoker("tune", "--steps-from", "output", *words)
+    assert done.returncode == 2 and "it printed no rate such as" in done.stderr and "--rate-regex" in done.stderr
+
+
+def test_a_command_that_cannot_be_started_leaves_no_folder(stoker, tmp_path):
+    done = stoker("tune", "--grid", "lr=1,2", "--out", "run", "--", "./nothing", "{lr}")
+    assert done.returncode == 2 and "nothing" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_a_point_that_ran_and_failed_is_named(stoker, job, tmp_path):
+    answer(stoker("tune", "--search", "grid", *GRID, "--out", "run", "--json", *job))
+    results = tmp_path / "run" / "results.csv"
+    text = results.read_text()
+    fastest = max(rows_of(tmp_path / "run"), key=lambda row: float(row["images_per_s"]))
+    line = next(line for line in text.splitlines() if line.startswith(f"{fastest['trial']},"))
+    results.write_text(text + line.replace(f"{fastest['trial']},ok,", "16,runtime_fault,", 1) + "\n")
+    found = answer(stoker("tune", "--resume", "run", "--json"))
+    assert any("ran at one time and failed at another" in note and f"batch_size={fastest['batch_size']} num_workers={fastest['num_workers']}" in note for note in found["notes"]), found["notes"]
+    assert found["best"]["knobs"] != {"batch_size": fastest["batch_size"], "num_workers": fastest["num_workers"]}

@@ -73,6 +73,18 @@ RunFolder RunFolder::make(const std::string& path, const ordered_json& config) {
   return folder;
 }
 
+void RunFolder::discard() noexcept {
+  std::error_code ignored;
+  for (const auto& trial : std::filesystem::directory_iterator(path_ + "/trials", ignored)) {
+    if (std::filesystem::exists(trial.path() / "stdout", ignored)) return;
+  }
+  if (!rows_.empty()) return;
+  for (const char* name : {"trials", "config.json", "results.csv", "subset.json", ".lock"}) {
+    std::filesystem::remove_all(path_ + "/" + name, ignored);
+  }
+  std::filesystem::remove(path_, ignored);
+}
+
 RunFolder RunFolder::resume(const std::string& path, const ordered_json& config) {
   RunFolder folder(path, config);
   std::error_code ignored;

@@ -29,6 +29,8 @@ class RunFolder {
   std::string trial_folder(std::uint64_t trial, const Point& knobs);  // made, with its config.json
 
   void add(const Row& row);  // durable when this returns
+  // Removes it again, if no trial has run: what it holds then is ours alone, and says nothing.
+  void discard() noexcept;
   // results.json, from all rows and `more`.
   void write_results(const Choice& choice, const nlohmann::ordered_json& more) const;
 

@@ -295,11 +295,10 @@ class Watch {
     evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
     const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
     enough_ |= ended_well && has_steps();  // a job that came to its end before we looked
-    if (!enough_ && !result.interrupted) result.failure = classify(evidence_);
+    const bool has_no_rate = options_.steps_from == StepsFrom::output && printed_.rates().empty();
+    if (!enough_ && !result.interrupted && !(ended_well && has_no_rate)) result.failure = classify(evidence_);
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
-      result.failure =
-          Failure{Status::user_error, "", ended_well ? "it ended without any measured step" : "no step was measured",
-                  "let it run for more steps than warmup_steps and bench_steps together"};
+      result.failure = without_steps(ended_well);
     }
     if (result.failure) {
       row_.status = result.failure->status;
@@ -311,6 +310,20 @@ class Watch {
     write("stderr", err_.text());
     if (options_.steps_from != StepsFrom::reports) write_blocks();
     write("steps.jsonl", steps_text_);
+  }
+
+  Failure without_steps(bool ended_well) const {
+    if (options_.steps_from == StepsFrom::output && printed_.rates().empty()) {
+      if (options_.rate_regex.empty()) {
+        return {Status::user_error, "", "it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`",
+                "say with --rate-regex how it prints samples per second"};
+      }
+      return {Status::user_error, "",
+              fmt::format("nothing that it printed matches --rate-regex `{}`", options_.rate_regex),
+              "try the expression on its stdout and stderr: the first group is samples per second"};
+    }
+    return {Status::user_error, "", ended_well ? "it ended without any measured step" : "no step was measured",
+            "let it run for more steps than warmup_steps and bench_steps together"};
   }
 
   // What was seen from outside, in the words of a program that reports.
