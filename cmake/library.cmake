@@ -20,6 +20,8 @@ function(stoker_test folder)
   endif()
   add_executable(${folder}_test ${ARG_SOURCES})
   target_link_libraries(${folder}_test PRIVATE stoker_${folder} stoker_warnings GTest::gtest_main ${ARG_LINKS})
+  # A third less to compile, and what they test is optimised all the same.
+  target_compile_options(${folder}_test PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${folder}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   gtest_discover_tests(${folder}_test TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS "fast;${folder}")
 endfunction()
