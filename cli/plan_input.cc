@@ -153,11 +153,10 @@ void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
     take_larger(one.device_allocated_bytes, row.device_allocated_bytes);
     take_larger(one.device_reserved_bytes, row.device_reserved_bytes);
   }
-  const bool none = candidates.empty();
-  if (none && effective_batch && !run.rows.empty()) {
-    run.notes.push_back(
-        fmt::format("no row has batch_size x accumulate_steps = {:g}: all rows count", *effective_batch));
-    candidates = run.rows;
+  if (candidates.empty() && effective_batch && !run.rows.empty()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("no row of `{}` has batch_size x accumulate_steps = {:g}", run.source, *effective_batch),
+                "leave out the effective batch, or tune with it: stoker tune --effective-batch");
   }
   run.choice = tune::choose(candidates);
   for (std::optional<std::size_t>* index : {&run.choice.best, &run.choice.chosen}) {

@@ -218,7 +218,7 @@ class Text {
                                       [](const auto& one) { return one.measured_per_s || !one.not_run.empty(); });
     std::vector<std::vector<std::string>> rows = {{"what if", "predicted/s", "gain", "limit then"}};
     if (measured) {
-      for (const char* title : {"measured/s", "error"}) rows[0].emplace_back(title);
+      for (const char* title : {"measured/s", "beyond interval"}) rows[0].emplace_back(title);
     }
     if (run.input.target_per_s) rows[0].emplace_back("closes the gap");
     for (const VerifiedWhatIf& one : run.what_ifs) {
