@@ -99,6 +99,31 @@ std::string settings_format(const std::string& file) {
   throw Error(ErrorKind::usage, fmt::format("`--apply` writes .json, .yaml or .py, not `{}`", file));
 }
 
+// Before the first trial, not after the last.
+void check_apply(const Arguments& arguments, const std::string& config_file) {
+  if (!arguments.has("--apply")) return;
+  const std::string file = arguments.text("--apply");
+  std::error_code ignored;
+  if (!config_file.empty() && std::filesystem::equivalent(file, config_file, ignored)) {
+    throw Error(ErrorKind::usage, fmt::format("`--apply {}` would replace the file of --config", file),
+                "name another file, and take the values over");
+  }
+  require_free(file, arguments.has("--force"), "--apply");
+  (void)settings_format(file);
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    throw Error(ErrorKind::not_found, fmt::format("cannot write `{}`: there is no folder `{}`", file, folder.string()));
+}
+
+// What a run has already is not to be said again: it would be ignored.
+void refuse(const Arguments& arguments, const char* because, std::initializer_list<const char*> flags) {
+  for (const char* flag : flags) {
+    if (arguments.has(flag))
+      throw Error(ErrorKind::usage, fmt::format("`{}` has no effect on {}", flag, because),
+                  "leave it out, or start a new run");
+  }
+}
+
 int finish(const Arguments& arguments, const Face& face, TuneReport& report) {
   if (arguments.has("--apply") && report.choice.chosen && report.unfinished.empty()) {
     const std::string file = arguments.text("--apply");
@@ -112,19 +137,17 @@ int finish(const Arguments& arguments, const Face& face, TuneReport& report) {
 
 int replay(const Arguments& arguments, const Face& face) {
   const std::string file = arguments.text("--replay");
+  refuse(arguments, "rows that were recorded", {"--grid", "--grid-file", "--set", "--resume", "--out"});
   tune::ColumnMap columns;
   for (const std::string& text : arguments.all("--map")) tune::add_column(columns, text);
-  if (arguments.has("--apply")) {
-    require_free(arguments.text("--apply"), arguments.has("--force"), "--apply");
-    (void)settings_format(arguments.text("--apply"));
-  }
+  check_apply(arguments, "");
   tune::Results results = tune::read_results(read_text(file), file, columns);
   TuneReport report;
   report.target = fmt::format("recorded rows of `{}`", file);
   report.rows = std::move(results.rows);
-  report.grid_points = report.rows.size();
   report.notes = std::move(results.notes);
   report.choice = tune::choose(report.rows);
+  report.grid_points = report.choice.points;
   return finish(arguments, face, report);
 }
 
@@ -145,10 +168,7 @@ ordered_json config_of_before(const std::string& folder) {
 
 // What would fail only after the search, or only in its first trial.
 void check_first(const Arguments& arguments, const Target& target, const ordered_json& config) {
-  if (arguments.has("--apply")) {
-    require_free(arguments.text("--apply"), arguments.has("--force"), "--apply");
-    (void)settings_format(arguments.text("--apply"));
-  }
+  check_apply(arguments, target.config_file);
   const auto deadline = arguments.duration("--deadline");
   if (config.contains("bench_time") && deadline.count() > 0 &&
       parse_duration(config.at("bench_time").get<std::string>()) >= deadline) {
@@ -218,16 +238,22 @@ dataset::DatasetPtr open_subset(const Target& target, const ordered_json& config
 }
 
 // A batch that the data cannot fill would be measured, and would mean nothing.
-void check_batches(const tune::Grid& grid, const dataset::Dataset& data, const ordered_json& config) {
+void check_batches(const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& subset,
+                   const ordered_json& config) {
+  double largest = 0;
+  for (const Point& point : grid.points())
+    largest = std::max(largest, tune::number_of(point, "batch_size").value_or(0));
+  if (largest == 0) return;
+  dataset::OpenOptions options;
+  options.progress = [](std::uint64_t) { return !interrupted(); };
+  const dataset::DatasetPtr data = subset ? subset : dataset::open(target.address, options);
   const auto& inflation = config.at("inflation_factor");
-  const double samples = static_cast<double>(data.size()) * (inflation.is_number() ? inflation.get<double>() : 1);
-  for (const Point& point : grid.points()) {
-    const double batch = tune::number_of(point, "batch_size").value_or(0);
-    if (batch <= samples) continue;
-    throw Error(ErrorKind::usage,
-                fmt::format("batch_size={:g} is more than the {:g} samples of the subset", batch, samples),
-                "use a larger --subset, or repeat it with --inflate 1000");
-  }
+  const double samples = static_cast<double>(data->size()) * (inflation.is_number() ? inflation.get<double>() : 1);
+  if (largest <= samples) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("batch_size={:g} is more than the {:g} samples of {}", largest, samples,
+                          subset ? "the subset" : fmt::format("`{}`", target.address)),
+              subset ? "use a larger --subset, or repeat it with --inflate 1000" : "repeat them with --inflate 1000");
 }
 
 // Points that ran at one time and failed at another: never chosen where others ran, so somebody must say why.
@@ -342,6 +368,8 @@ int run(const Arguments& arguments) {
   const bool described = !arguments.operands().empty() || !arguments.command().empty();
   ordered_json config;
   if (arguments.has("--resume") && !described) {
+    refuse(arguments, "a run that is resumed",
+           {"--grid", "--grid-file", "--set", "--out", "--subset", "--inflate", "--rate-regex", "--effective-batch"});
     config = config_of_before(arguments.text("--resume"));
   } else {
     Target wanted = make_target(arguments);
@@ -362,7 +390,10 @@ int run(const Arguments& arguments) {
   TuneReport report;
   config["environment"] = environment_of(target);
   const dataset::DatasetPtr subset = open_subset(target, config, report.notes);
-  if (subset && target.is_ours()) check_batches(grid, *subset, config);
+  if (target.is_ours()) check_batches(grid, target, subset, config);
+  if (std::find(target.passed.begin(), target.passed.end(), "--batch-size") != target.passed.end())
+    report.notes.push_back(
+        fmt::format("all with batch_size={}, which is no knob here: --grid batch_size=...", kBatchSize));
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
@@ -390,6 +421,14 @@ int run(const Arguments& arguments) {
   if (!quiet)
     say(printable(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(), grid.size(),
                               grid.size() == 1 ? "point" : "points", how, folder.path())));
+  double seconds_before = 0, cpu_seconds_before = 0;  // of a run that is resumed
+  if (exists(folder.path() + "/results.json")) {
+    const auto found = ordered_json::parse(read_text(folder.path() + "/results.json"), nullptr, false);
+    if (found.is_object() && found.contains("seconds") && found.at("seconds").is_number()) {
+      seconds_before = found.at("seconds").get<double>();
+      cpu_seconds_before = found.value("tuner_cpu_seconds", 0.0);
+    }
+  }
   const std::chrono::nanoseconds cpu_before = os::process_cpu_time();
   const tune::Tuned tuned = [&] {
     try {
@@ -405,8 +444,9 @@ int run(const Arguments& arguments) {
   report.folder = folder.path();
   report.rows = folder.rows();
   report.grid_points = grid.size();
-  report.seconds = tuned.seconds;
-  report.tuner_cpu_seconds = std::chrono::duration<double>(os::process_cpu_time() - cpu_before).count();
+  report.seconds = seconds_before + tuned.seconds;
+  report.tuner_cpu_seconds =
+      cpu_seconds_before + std::chrono::duration<double>(os::process_cpu_time() - cpu_before).count();
   report.choice = tune::choose(report.rows);
   if (const double noise = tune::noise_of(tune::measured(report.rows)); noise > 0) {
     report.notes.push_back(fmt::format(

@@ -35,8 +35,41 @@ std::size_t tried(const tune::Choice& choice) {
   return count;
 }
 
-std::string quoted(const std::string& word) {
-  return tune::number_of(word) && word != "true" && word != "false" ? word : "\"" + word + "\"";
+// Knobs that are dotted keys of a file become what they are there.
+ordered_json nested(const tune::Point& point) {
+  ordered_json all = ordered_json::object();
+  for (const auto& [knob, word] : point) {
+    ordered_json* at = &all;
+    std::size_t from = 0;
+    for (std::size_t dot; (dot = knob.find('.', from)) != std::string::npos; from = dot + 1) {
+      at = &(*at)[knob.substr(from, dot - from)];
+    }
+    const auto value = ordered_json::parse(word, nullptr, false);
+    (*at)[knob.substr(from)] = value.is_discarded() ? ordered_json(word) : value;
+  }
+  return all;
+}
+
+void add_yaml(const ordered_json& settings, std::size_t depth, std::string& out) {
+  for (const auto& [key, value] : settings.items()) {
+    out += std::string(2 * depth, ' ') + key + ":";
+    if (value.is_object()) {
+      out += "\n";
+      add_yaml(value, depth + 1, out);
+    } else {
+      out += " " + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+    }
+  }
+}
+
+std::string as_python(const ordered_json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  if (value.is_null()) return "None";
+  if (!value.is_object()) return value.dump();
+  std::string out;
+  for (const auto& [key, one] : value.items())
+    out += fmt::format("{}\"{}\": {}", out.empty() ? "" : ", ", key, as_python(one));
+  return "{" + out + "}";
 }
 
 }  // namespace
@@ -176,27 +209,21 @@ ordered_json facts_of(const TuneReport& report) {
 }
 
 std::string as_settings(const tune::Point& point, std::string_view format) {
+  const ordered_json settings = nested(point);
   std::string out;
-  if (format == "json") {
-    ordered_json json = ordered_json::object();
-    for (const auto& [knob, word] : point) {
-      const auto value = ordered_json::parse(word, nullptr, false);
-      json[knob] = value.is_discarded() ? ordered_json(word) : value;
-    }
-    return json.dump(2) + "\n";
-  }
+  if (format == "json") return settings.dump(2) + "\n";
   if (format == "yaml") {
-    for (const auto& [knob, word] : point) out += fmt::format("{}: {}\n", knob, word);
+    add_yaml(settings, 0, out);
     return out;
   }
-  if (format == "python") {
-    for (const auto& [knob, word] : point) {
-      const std::string value = word == "true" ? "True" : word == "false" ? "False" : quoted(word);
-      out += fmt::format("{}{}={}", out.empty() ? "" : ", ", knob, value);
-    }
-    return out + "\n";
-  }
-  throw Error(ErrorKind::usage, fmt::format("settings are written as json, yaml or python, not `{}`", format));
+  if (format != "python")
+    throw Error(ErrorKind::usage, fmt::format("settings are written as json, yaml or python, not `{}`", format));
+  if (settings.size() != point.size() ||
+      std::any_of(settings.begin(), settings.end(), [](const auto& value) { return value.is_object(); }))
+    return as_python(settings) + "\n";
+  for (const auto& [knob, value] : settings.items())
+    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", knob, as_python(value));
+  return out + "\n";
 }
 
 }  // namespace stoker::cli

@@ -185,6 +185,10 @@ Target make_target(const Arguments& arguments) {
     if (arguments.operands().size() > 1) target.address = arguments.operand(1);
   } else if (target.command.empty()) {
     target.address = arguments.operand();
+    if (target.address.ends_with(".py")) {
+      throw Error(ErrorKind::usage, fmt::format("`{}` is a program, not data", target.address),
+                  fmt::format("name its function, {0}:build, or run it: -- python {0}", target.address));
+    }
     if (arguments.operands().size() > 1) {
       throw Error(ErrorKind::usage, fmt::format("`{}` is no function of a module or file", target.address),
                   "data alone is for our own loader; a function is written module:function or file.py:function");
@@ -241,6 +245,10 @@ tune::Grid make_grid(const Arguments& arguments, Target& target) {
   if (target.is_ours()) {
     if (grid.knobs().empty()) add_default_grid(grid);
     check_loader_knobs(grid);
+    const bool has_batch = std::any_of(grid.knobs().begin(), grid.knobs().end(),
+                                       [](const tune::Knob& knob) { return knob.name == "batch_size"; });
+    if (!has_batch && !arguments.has("--workload"))
+      target.passed.insert(target.passed.end(), {"--batch-size", std::to_string(kBatchSize)});
     return grid;
   }
   if (grid.knobs().empty()) {

@@ -14,6 +14,8 @@
 
 namespace stoker::cli {
 
+inline constexpr int kBatchSize = 32;  // of our loader, where it is no knob
+
 struct Target {
   std::string address;               // data: of our loader, or for the function; may be empty
   std::string function;              // module:function or file.py:function; or

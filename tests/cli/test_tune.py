@@ -331,3 +331,70 @@ def test_a_point_that_ran_and_failed_is_named(stoker, job, tmp_path):
     found = answer(stoker("tune", "--resume", "run", "--json"))
     assert any("ran at one time and failed at another" in note and f"batch_size={fastest['batch_size']} num_workers={fastest['num_workers']}" in note for note in found["notes"]), found["notes"]
     assert found["best"]["knobs"] != {"batch_size": fastest["batch_size"], "num_workers": fastest["num_workers"]}
+
+
+def test_an_error_of_one_point_is_its_own_where_others_ran(stoker, tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    words = ["tune", "--search", "grid", "--grid", "batch_size=32,128,64", "--grid", "num_workers=1", "--steps-from", "reports", "--out", "run", "--json", "--",
+             sys.executable, "job.py", "{batch_size}", "{num_workers}", "python"]
+    found = answer(stoker(*words))
+    assert found["ok"] == 2 and found["failures"] == {"user_error": 1} and found["chosen"]["knobs"]["batch_size"] in ("32", "64")
+    assert "lodaer" in next(row["error"] for row in rows_of(tmp_path / "run") if row["status"] == "user_error")
+
+
+def test_what_was_mended_is_run_again_when_resumed(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("raise NameError('lodaer')")
+    words = ["tune", "--search", "grid", "--grid", "batch_size=32,64", "--grid", "num_workers=1", "--steps-from", "reports", "--out", "run", "--", sys.executable, "job.py",
+             "{batch_size}", "{num_workers}"]
+    assert stoker(*words).returncode == 2
+    (tmp_path / "job.py").write_text(JOB)
+    found = answer(stoker("tune", "--resume", "run", "--json"))
+    assert found["ok"] == 2 and found["failures"] == {} and found["chosen"]
+
+
+def test_a_finished_run_that_is_resumed_keeps_its_times(stoker, job):
+    first = answer(stoker("tune", "--search", "grid", *GRID, "--out", "run", "--json", *job))
+    again = answer(stoker("tune", "--resume", "run", "--json"))
+    assert again["seconds"] >= first["seconds"] and again["chosen"] == first["chosen"]
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--resume", "run", "--grid", "num_workers=1"], "`--grid` has no effect on a run that is resumed"),
+    (["--replay", str(CASE_A), "--grid", "num_workers=1"], "`--grid` has no effect on rows that were recorded"),
+    (["--grid", "num_workers=1", "--apply", "no/folder.json", "--", "true", "{num_workers}"], "there is no folder `no`"),
+    (["job.py", "--grid", "num_workers=1"], "job.py:build"),
+    (["pictures", "--grid", "batch_size=8,16"], "batch_size=16 is more than the 12 samples"),
+])
+def test_what_would_be_ignored_or_wrong_is_refused(stoker, pictures, tmp_path, words, says):
+    (tmp_path / "job.py").write_text(JOB)
+    done = stoker("tune", *words)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+def test_our_loader_is_fed_whole_batches_where_their_size_is_no_knob(stoker, pictures):
+    found = answer(stoker("tune", "pictures", "--inflate", "100", "--search", "grid", "--grid", "num_workers=1,2", "--bench-steps", "4", "--json"))
+    assert any("batch_size=32" in note for note in found["notes"])
+    assert found["best"]["images_per_s"] * found["best"]["step_ms"] / 1000 == pytest.approx(32, rel=0.3)
+
+
+@pytest.mark.parametrize("printed, rate", [("12,345.5", 12345.5), ("12.5", 12.5)])
+def test_rates_are_read_as_people_print_them(stoker, tmp_path, printed, rate):
+    (tmp_path / "job.py").write_text(f"for i in range(20): print('rate: {printed} img/s', flush=True)\n")
+    found = answer(stoker("tune", "--grid", "lr=1", "--rate-regex", "rate: ([0-9.,]+)", "--json", "--", sys.executable, "job.py", "{lr}"))
+    assert found["best"]["images_per_s"] == pytest.approx(rate)
+
+
+def test_a_program_without_a_loader_is_told_so(stoker, tmp_path):
+    done = stoker("tune", "--grid", "lr=1", "--", sys.executable, "-c", "print('10 it/s')", "{lr}")
+    assert done.returncode == 2 and "no torch DataLoader" in done.stderr and "--steps-from output" in done.stderr
+
+
+def test_dotted_keys_are_applied_as_what_they_are_in_the_file(stoker, tmp_path):
+    (tmp_path / "train.yaml").write_text("training:\n  workers: 1\n  batch: 8\n")
+    (tmp_path / "job.py").write_text("for i in range(20): print('rate 5', flush=True)\n")
+    words = ["--config", "train.yaml", "--set", "training.workers=2", "--rate-regex", "rate ([0-9]+)", "--", sys.executable, "job.py", "{config}"]
+    for name, text in (("best.yaml", "training:\n  workers: 2\n"), ("best.py", '{"training": {"workers": 2}}\n'), ("best.json", '{\n  "training": {\n    "workers": 2\n  }\n}\n')):
+        assert stoker("tune", "--apply", name, *words).returncode == 0
+        assert (tmp_path / name).read_text() == text
+    done = stoker("tune", "--apply", "train.yaml", "--force", *words)
+    assert done.returncode == 2 and "would replace the file of --config" in done.stderr

@@ -47,6 +47,11 @@ struct Pipe {
   }
 };
 
+bool is_owned(int pid, const std::string& owner) {
+  const std::string variables = read_small_file(fmt::format("/proc/{}/environ", pid)).value_or("");
+  return variables.find(fmt::format("{}={}", kOwner, owner)) != std::string::npos;
+}
+
 // When it started, in the kernel's ticks; none: it is gone, or only waits to be reaped. Numbers are reused, this is
 // not.
 std::optional<std::uint64_t> start_of(int pid) noexcept {
@@ -110,7 +115,7 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
 std::string Isolated::mark() const {
   const auto start = start_of(pid_);
   const auto boot = read_small_file("/proc/sys/kernel/random/boot_id");
-  return start && boot ? fmt::format("{} {} {}", pid_, *start, *boot) : "";
+  return start && boot ? fmt::format("{} {} {} {}", pid_, *start, *boot, owner_) : "";
 }
 
 bool end_marked(const std::string& mark) noexcept {
@@ -118,13 +123,23 @@ bool end_marked(const std::string& mark) noexcept {
     std::istringstream fields(mark);
     int pid = 0;
     std::uint64_t start = 0;
-    std::string boot;
-    if (!(fields >> pid >> start >> boot) || pid < 2 || start_of(pid) != start) return false;
+    std::string boot, owner;
+    if (!(fields >> pid >> start >> boot) || pid < 2) return false;
     if (read_small_file("/proc/sys/kernel/random/boot_id").value_or("").substr(0, boot.size()) != boot) return false;
-    const std::vector<int> all = process_tree(pid);
-    ::kill(-pid, SIGKILL);
+    std::vector<int> all;
+    if (start_of(pid) == start) {
+      all = process_tree(pid);
+      ::kill(-pid, SIGKILL);
+    }
+    if (fields >> owner) {  // those that left it
+      std::error_code ignored;
+      for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+        const int other = std::atoi(entry.path().filename().c_str());
+        if (other > 1 && is_owned(other, owner)) all.push_back(other);
+      }
+    }
     for (const int one : all) ::kill(one, SIGKILL);
-    return true;
+    return !all.empty();
   } catch (const std::exception&) {
     return false;
   }
@@ -199,9 +214,7 @@ void Isolated::look_for_descendants() noexcept {
 void Isolated::look_for_orphans() noexcept {
   try {
     for (const int pid : process_tree(::getpid())) {
-      if (seen_.contains(pid)) continue;
-      const std::string variables = read_small_file(fmt::format("/proc/{}/environ", pid)).value_or("");
-      if (variables.find(fmt::format("{}={}", kOwner, owner_)) == std::string::npos) continue;
+      if (seen_.contains(pid) || !is_owned(pid, owner_)) continue;
       if (const auto start = start_of(pid)) seen_.emplace(pid, *start);
     }
   } catch (const std::exception&) {

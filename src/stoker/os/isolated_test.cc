@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -125,14 +126,29 @@ TEST(Isolated, RemovesSharedMemoryOfItsProcessesOnly) {
 TEST(Isolated, IsKnownAgainByItsMarkAndByNoOther) {
   Isolated child({"sleep", "1000"}, {});
   const std::string mark = child.mark();
-  ASSERT_FALSE(mark.empty());
+  std::istringstream fields(mark);
+  std::string pid, start, boot, owner;
+  ASSERT_TRUE(fields >> pid >> start >> boot >> owner) << mark;
   EXPECT_FALSE(end_marked(""));
-  EXPECT_FALSE(end_marked(std::to_string(child.pid()) + " 1" + mark.substr(mark.rfind(' '))));  // the number was reused
-  EXPECT_FALSE(end_marked(mark.substr(0, mark.rfind(' ')) + " another-boot"));
+  EXPECT_FALSE(end_marked(pid + " 1 " + boot)) << "the number was reused";
+  EXPECT_FALSE(end_marked(pid + " 1 " + boot + " somebody-else"));
+  EXPECT_FALSE(end_marked(pid + " " + start + " another-boot " + owner));
   EXPECT_FALSE(child.wait_status());
   EXPECT_TRUE(end_marked(mark));
   EXPECT_TRUE(is_gone(child.pid()));
   EXPECT_FALSE(end_marked(mark));
+}
+
+TEST(Isolated, ItsMarkAlsoEndsWhatLeftIt) {
+  Isolated child({"sh", "-c", "setsid --fork sh -c 'echo $$; exec sleep 1000'; sleep 1000"}, {});
+  const std::string mark = child.mark();
+  std::string out;
+  while (out.find('\n') == std::string::npos)
+    child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+  child.send(SIGKILL);  // its group only
+  while (!child.wait_status()) ::usleep(1000);
+  EXPECT_TRUE(end_marked(mark));
+  EXPECT_TRUE(is_gone(std::stoi(out)));
 }
 
 }  // namespace

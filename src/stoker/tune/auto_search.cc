@@ -261,13 +261,16 @@ class AutoSearch final : public Search {
       int misses = 0;
       for (std::size_t index = place[axis]; up ? index + 1 < count(axis) : index > 0;) {
         index = up ? index + 1 : index - 1;
-        if (loads_in_the_step(index) && here.waits.value_or(0) < kNoStep) break;  // where there is none, that may do
+        if (loads_in_the_step(index) && here.waits.value_or(0) < kNoStep) break;
         const double before = best_.rate;
         const Known there = visit(moved(place, axis, index), up ? "workers up" : "workers down");
         misses = best_.rate < before * (1 + options_.tolerance / 4) ? misses + 1 : 0;
         if (!there.is_ok || misses > (here.waits.value_or(0) >= kNoStep && is_first_pass_ ? 1 : 0)) break;
       }
     }
+    // Without workers the step does it all, which may do where there is none, or where handing over is the limit: that
+    // is another way to load, of which the other numbers say nothing.
+    if (loads_in_the_step(0) && here.pays_per_batch) visit(moved(place, axis, 0), "no workers");
   }
 
   // Seconds of a step over the batch size, by all that ran with these settings and any number of workers.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -100,6 +101,23 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
   }
 }
 
+namespace {
+
+// "12,345.6" is one number, as people print it; what is no number to its end is none.
+double rate_in(std::string text) {
+  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos;) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789", at + 1), text.size()) - at - 1;
+    if (at == 0 || digits != 3) return 0;
+    text.erase(at, 1);
+  }
+  char* end = nullptr;
+  const double rate = std::strtod(text.c_str(), &end);
+  while (*end == ' ') ++end;
+  return *end == '\0' ? rate : 0;
+}
+
+}  // namespace
+
 RateReader::RateReader(const std::string& regex, double batch_size)
     : has_own_(!regex.empty()), batch_size_(batch_size) {
   if (!has_own_) return;
@@ -129,7 +147,7 @@ void RateReader::read_line() {
   static const std::regex per_second(R"(([0-9]+(?:\.[0-9]+)?)\s*(?:it|batch|batches|step|steps)/s\b)");
   static const std::regex per_step(R"(([0-9]+(?:\.[0-9]+)?)\s*s/(?:it|batch|step)\b)");
   std::smatch match;
-  const auto number = [&] { return std::strtod(match[1].str().c_str(), nullptr); };
+  const auto number = [&] { return rate_in(match[1].str()); };
   double rate = 0;
   if (has_own_) {
     if (std::regex_search(line_, match, own_)) rate = number();

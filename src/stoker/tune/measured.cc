@@ -60,7 +60,7 @@ std::vector<Measured> measured(std::span<const Row> rows, double noise) {
     one.last = rows[i].status;
     if (rows[i].ok()) {
       one.ok.push_back(i);
-    } else {
+    } else if (rows[i].status != Status::user_error) {  // which may have been mended since
       one.has_failed = true;
     }
   }

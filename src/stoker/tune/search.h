@@ -34,6 +34,21 @@ struct Ask {
   bool repeat = false;   // was tried before: a race, or a fault that is looked at again
 };
 
+// A job that is wrong by itself is wrong at every point: its error ends the search, unless something ran before. Then
+// it may be that point's alone, and three in a row end it.
+class UserErrors {
+ public:
+  void add(Status status) noexcept {
+    has_run_ |= status == Status::ok;
+    in_a_row_ = status == Status::user_error ? in_a_row_ + 1 : 0;
+  }
+  bool end_the_search() const noexcept { return in_a_row_ >= (has_run_ ? 3 : 1); }
+
+ private:
+  bool has_run_ = false;
+  int in_a_row_ = 0;
+};
+
 class Search {
  public:
   virtual ~Search() = default;

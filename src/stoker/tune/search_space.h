@@ -35,7 +35,7 @@ class SearchSpace {
 
   void add(const Row& row);  // rows of points outside the grid are kept out
   const std::vector<Row>& rows_of(const Point& point) const;
-  bool has_user_error() const noexcept { return has_user_error_; }
+  bool has_user_error() const noexcept { return user_errors_.end_the_search(); }
 
   // Why the point must not be tried: a row with status pruned or skipped_memory. None: it may.
   std::optional<Row> excluded(const Point& point) const;
@@ -49,7 +49,7 @@ class SearchSpace {
   std::vector<Point> points_;
   std::map<Point, std::vector<Row>> rows_;
   std::vector<Row> out_of_memory_;
-  bool has_user_error_ = false;
+  UserErrors user_errors_;
 };
 
 }  // namespace stoker::tune

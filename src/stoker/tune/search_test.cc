@@ -141,6 +141,16 @@ TEST(GridSearch, StopsAtAnErrorOfTheUsersCode) {
   EXPECT_EQ(run(*search, [](const Point&, Row& row) { fail(row, Status::user_error); }).rows.size(), 1u);
 }
 
+TEST(GridSearch, AnErrorOfOnePointIsItsOwnWhereOthersRanButThreeInARowAreNot) {
+  const auto search = grid_search(over({"batch_size=1,2,3,4,5,6,7,8,9"}));
+  const Story story = run(*search, [](const Point& point, Row& row) {
+    const double batch = of(point, "batch_size");
+    if (batch == 2 || batch > 3) return fail(row, Status::user_error);
+    row.images_per_s = batch;
+  });
+  EXPECT_EQ(story.rows.size(), 6u) << "1 and 3 ran; 4, 5 and 6 were three in a row";
+}
+
 TEST(GridSearch, SkipsWhatWouldNotFitTheDeviceByALineThroughTwoBatches) {
   SearchOptions options = over({"batch_size=48,64,96,128,160"});
   options.limits.device_bytes = 10'000'000'000;
@@ -340,6 +350,19 @@ TEST(AutoSearch, TriesLargerBatchesWhereHandOffIsTheLimit) {
     row.verdict = "handoff_bound";
   });
   EXPECT_EQ(of(story.rows[*choose(story.rows).best].knobs, "batch_size"), 128);
+}
+
+TEST(AutoSearch, TriesNoWorkersWhereHandOffIsTheLimit) {
+  const auto search = auto_search(over({"batch_size=16,32", "num_workers=0,1,2"}));
+  const Story story = run(*search, [](const Point& point, Row& row) {
+    const double workers = of(point, "num_workers"), batch = of(point, "batch_size");
+    row.images_per_s = (workers == 0 ? 20000 : 2000 + 100 * workers) * batch / (batch + 1);
+    row.step_ms = 1000 * batch / *row.images_per_s;
+    row.compute_ms = 0.4 * *row.step_ms;
+    row.data_ms = 0.6 * *row.step_ms;
+    row.verdict = workers == 0 ? "prep_bound" : "handoff_bound";
+  });
+  EXPECT_TRUE(best_of(story).ends_with("num_workers=0")) << best_of(story);
 }
 
 TEST(AutoSearch, TriesNoWorkersWhereNothingIsKnownOfWaiting) {

@@ -295,8 +295,11 @@ class Watch {
     evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
     const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
     enough_ |= ended_well && has_steps();  // a job that came to its end before we looked
-    const bool has_no_rate = options_.steps_from == StepsFrom::output && printed_.rates().empty();
-    if (!enough_ && !result.interrupted && !(ended_well && has_no_rate)) result.failure = classify(evidence_);
+    const bool had_its_time = ended_well || evidence_.our_kill == OurKill::deadline;
+    const bool has_too_few = ended_well && options_.steps_from == StepsFrom::output;
+    if (!enough_ && !result.interrupted) {
+      result.failure = (had_its_time && is_blind()) || has_too_few ? without_steps(ended_well) : classify(evidence_);
+    }
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
       result.failure = without_steps(ended_well);
     }
@@ -312,18 +315,36 @@ class Watch {
     write("steps.jsonl", steps_text_);
   }
 
+  // Nothing was seen of what the trial is measured by.
+  bool is_blind() const {
+    return (options_.steps_from == StepsFrom::output && printed_.rates().empty()) ||
+           (options_.steps_from == StepsFrom::hook && job_.loaders().empty());
+  }
+
   Failure without_steps(bool ended_well) const {
-    if (options_.steps_from == StepsFrom::output && printed_.rates().empty()) {
-      if (options_.rate_regex.empty()) {
-        return {Status::user_error, "", "it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`",
-                "say with --rate-regex how it prints samples per second"};
-      }
-      return {Status::user_error, "",
-              fmt::format("nothing that it printed matches --rate-regex `{}`", options_.rate_regex),
-              "try the expression on its stdout and stderr: the first group is samples per second"};
+    const auto wrong = [](std::string cause, std::string remedy) {
+      return Failure{Status::user_error, "", std::move(cause), std::move(remedy)};
+    };
+    if (options_.steps_from == StepsFrom::hook && job_.loaders().empty()) {
+      return wrong("it used no torch DataLoader that could be measured",
+                   "give --steps-from output if it prints it/s or s/step, or --rate-regex for what else it prints");
     }
-    return {Status::user_error, "", ended_well ? "it ended without any measured step" : "no step was measured",
-            "let it run for more steps than warmup_steps and bench_steps together"};
+    if (options_.steps_from == StepsFrom::output && !printed_.rates().empty()) {
+      return wrong(fmt::format("it printed {} {}, and {:g} are needed", printed_.rates().size(),
+                               printed_.rates().size() == 1 ? "rate" : "rates",
+                               static_cast<double>(options_.warmup_steps) + kOutputRates),
+                   "let it run longer, or print more often");
+    }
+    if (options_.steps_from == StepsFrom::output && options_.rate_regex.empty()) {
+      return wrong("it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`",
+                   "say with --rate-regex how it prints samples per second");
+    }
+    if (options_.steps_from == StepsFrom::output) {
+      return wrong(fmt::format("nothing that it printed matches --rate-regex `{}`", options_.rate_regex),
+                   "try the expression on its stdout and stderr: the first group is samples per second");
+    }
+    return wrong(ended_well ? "it ended without any measured step" : "no step was measured",
+                 "let it run for more steps than warmup_steps and bench_steps together");
   }
 
   // What was seen from outside, in the words of a program that reports.

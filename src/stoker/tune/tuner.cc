@@ -12,8 +12,10 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
   // Of a resumed run: the search asks for the same points in the same order, since it is told the same.
   std::map<Point, std::vector<Row>> before;
   for (const Row& row : folder.rows()) {
-    if (row.status != Status::pruned && row.status != Status::skipped_memory) before[row.knobs].push_back(row);
+    if (row.status == Status::pruned || row.status == Status::skipped_memory) continue;
+    if (row.status != Status::user_error) before[row.knobs].push_back(row);  // that one may have been mended since
   }
+  UserErrors errors;
   std::map<Point, std::size_t> used;
   Tuned tuned;
   while (const auto ask = search.next()) {
@@ -22,6 +24,7 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
       if (next < known->second.size()) {
         const Row& row = known->second[next++];
         search.tell(row);
+        errors.add(row.status);
         if (options.ended) options.ended(*ask, row, true);
         continue;
       }
@@ -48,8 +51,9 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
     result.row.knobs = ask->point;
     folder.add(result.row);
     search.tell(result.row);
+    errors.add(result.row.status);
     if (options.ended) options.ended(*ask, result.row, false);
-    if (result.failure && result.failure->status == Status::user_error) {
+    if (result.failure && errors.end_the_search()) {
       tuned.finish = Finish::user_error;
       tuned.failure = result.failure;
       tuned.failed_trial = place;
