@@ -1,5 +1,6 @@
 // stoker tune: runs a loader, or any command, with many settings, and says which to use.
 #include <algorithm>
+#include <cctype>
 #include <ctime>
 #include <deque>
 #include <filesystem>
@@ -256,6 +257,22 @@ void check_batches(const tune::Grid& grid, const Target& target, const dataset::
               subset ? "use a larger --subset, or repeat it with --inflate 1000" : "repeat them with --inflate 1000");
 }
 
+// Words of the command that look like knobs and are none: the job will get them as they are.
+std::vector<std::string> notes_of_braces(const Target& target, const tune::Grid& grid) {
+  std::vector<std::string> notes;
+  for (const std::string& word : target.command) {
+    if (word.size() < 3 || word.front() != '{' || word.back() != '}') continue;
+    const std::string name = word.substr(1, word.size() - 2);
+    const bool is_name =
+        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    const bool is_knob = std::any_of(grid.knobs().begin(), grid.knobs().end(),
+                                     [&](const tune::Knob& knob) { return knob.name == name; });
+    if (!is_name || is_knob || name == "config" || name == "template" || name == "trial") continue;
+    notes.push_back(fmt::format("`{}` is no knob, and the job gets it as it is: --grid {}=...", word, name));
+  }
+  return notes;
+}
+
 // Points that ran at one time and failed at another: never chosen where others ran, so somebody must say why.
 std::string note_of_unsteady(const std::vector<tune::Row>& rows) {
   std::string points;
@@ -388,6 +405,10 @@ int run(const Arguments& arguments) {
   if (arguments.has("--dry-run")) return dry_run(arguments, face, target, searching, *search, how);
 
   TuneReport report;
+  report.notes = notes_of_braces(target, grid);
+  if (!face.json) {
+    for (const std::string& note : report.notes) say(printable("note: " + note + "\n"));
+  }
   config["environment"] = environment_of(target);
   const dataset::DatasetPtr subset = open_subset(target, config, report.notes);
   if (target.is_ours()) check_batches(grid, target, subset, config);

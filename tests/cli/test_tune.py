@@ -398,3 +398,16 @@ def test_dotted_keys_are_applied_as_what_they_are_in_the_file(stoker, tmp_path):
         assert (tmp_path / name).read_text() == text
     done = stoker("tune", "--apply", "train.yaml", "--force", *words)
     assert done.returncode == 2 and "would replace the file of --config" in done.stderr
+
+
+def test_braces_that_are_no_knob_are_named(stoker, job):
+    done = stoker("tune", "--grid", "batch_size=32", "--grid", "num_workers=1", *job, "{lr}")
+    assert "note: `{lr}` is no knob" in done.stderr and done.returncode == 0
+
+
+def test_a_deadline_that_is_too_short_for_the_steps_says_so(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("import time\nwhile True: print('rate 5', flush=True); time.sleep(0.2)\n")
+    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--deadline", "1s", "--json", "--out", "run", "--", sys.executable,
+                          "job.py", "{lr}"))
+    assert found["failures"] == {"hang": 1}
+    assert "while it was still being measured" in rows_of(tmp_path / "run")[0]["error"]

@@ -300,6 +300,10 @@ class Watch {
     if (!enough_ && !result.interrupted) {
       result.failure = (had_its_time && is_blind()) || has_too_few ? without_steps(ended_well) : classify(evidence_);
     }
+    if (result.failure && evidence_.our_kill == OurKill::deadline && has_a_sign()) {
+      result.failure->cause = "stopped at its deadline, while it was still being measured";
+      result.failure->remedy = "give a longer --deadline, or fewer --bench-steps";
+    }
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
       result.failure = without_steps(ended_well);
     }
