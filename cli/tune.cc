@@ -522,7 +522,7 @@ const Verb& tune_verb() {
         {{"--grid", "KNOB=V,V", "", "values of a knob; again for each knob", true},
          {"--grid-file", "FILE", "", "the same as YAML or JSON: `batch_size: [32, 64]`, a knob per line"},
          {"--search", "HOW", "auto", "auto (few trials, by a model) or grid (all points)", true},
-         {"--time-limit", "TIME", "", "start no trial after that, such as 10m", true},
+         {"--time-limit", "TIME", "", "of the whole search, such as 10m; a trial that runs then counts for nothing", true},
          {"--effective-batch", "N", "", "only points where batch_size times accumulate_steps is N"},
          {"--dry-run", "", "", "print the points and how long they may take, and run nothing"}}},
        {"our loader, and a function",

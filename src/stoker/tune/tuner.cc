@@ -17,6 +17,10 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
   }
   UserErrors errors;
   std::map<Point, std::size_t> used;
+  const auto is_over = [&] {
+    return options.time_limit.count() > 0 && Clock::now() - started >= options.time_limit;
+  };
+  const auto is_interrupted = [&] { return options.interrupted && options.interrupted(); };
   Tuned tuned;
   while (const auto ask = search.next()) {
     if (const auto known = before.find(ask->point); known != before.end()) {
@@ -29,11 +33,11 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
         continue;
       }
     }
-    if (options.interrupted && options.interrupted()) {
+    if (is_interrupted()) {
       tuned.finish = Finish::interrupted;
       break;
     }
-    if (options.time_limit.count() > 0 && Clock::now() - started >= options.time_limit) {
+    if (is_over()) {
       tuned.finish = Finish::out_of_time;
       break;
     }
@@ -42,9 +46,9 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
     if (options.begun) options.begun(*ask, number);
     TrialOptions trial = options.trial(ask->point, place);
     trial.folder = place;
-    TrialResult result = run_trial(trial, options.interrupted);
+    TrialResult result = run_trial(trial, [&] { return is_interrupted() || is_over(); });
     if (result.interrupted) {
-      tuned.finish = Finish::interrupted;
+      tuned.finish = is_interrupted() ? Finish::interrupted : Finish::out_of_time;
       break;
     }
     result.row.trial = number;

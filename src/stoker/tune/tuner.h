@@ -15,7 +15,7 @@
 namespace stoker::tune {
 
 struct TunerOptions {
-  std::chrono::nanoseconds time_limit{0};  // no trial starts after that; 0: none
+  std::chrono::nanoseconds time_limit{0};  // of the search: a trial that runs then counts for nothing; 0: none
   // What to run for a point; `folder` is the trial's. May throw Error(usage) for a point that makes no sense.
   std::function<TrialOptions(const Point& point, const std::string& folder)> trial;
   std::function<bool()> interrupted;
