@@ -144,17 +144,21 @@ void RateReader::add(std::string_view text) {
 }
 
 void RateReader::read_line() {
-  static const std::regex per_second(R"(([0-9]+(?:\.[0-9]+)?)\s*(?:it|batch|batches|step|steps)/s\b)");
+  static const std::regex samples_per_second(R"(([0-9][0-9,.]*)\s*([kM]?)(?:imgs?|images?|samples?|examples?)/s)");
+  static const std::regex per_second(R"(([0-9]+(?:\.[0-9]+)?)\s*([kM]?)(?:it|batch|batches|step|steps)/s\b)");
   static const std::regex per_step(R"(([0-9]+(?:\.[0-9]+)?)\s*s/(?:it|batch|step)\b)");
   std::smatch match;
   const auto number = [&] { return rate_in(match[1].str()); };
+  const auto scaled = [&] { return number() * (match[2].length() == 0 ? 1 : match[2].str() == "k" ? 1e3 : 1e6); };
   double rate = 0;
   if (has_own_) {
     if (std::regex_search(line_, match, own_)) rate = number();
   } else if (line_.find("/s") != std::string::npos || line_.find("s/") != std::string::npos) {
     const double batch = batch_size_ > 0 ? batch_size_ : 1;
-    if (std::regex_search(line_, match, per_second)) {
-      rate = number() * batch;
+    if (std::regex_search(line_, match, samples_per_second)) {
+      rate = scaled();
+    } else if (std::regex_search(line_, match, per_second)) {
+      rate = scaled() * batch;
     } else if (std::regex_search(line_, match, per_step) && number() > 0) {
       rate = batch / number();
     }

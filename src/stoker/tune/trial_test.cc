@@ -184,6 +184,11 @@ TEST(Rates, AreFoundInWhatJobsPrint) {
   EXPECT_EQ(read("50/50 [00:10<00:00,  2.50s/it, loss=1.2]\r"), (std::vector<double>{4}));
   EXPECT_EQ(read("step 3 loss 0.2 18.0 s/step\n"), (std::vector<double>{10.0 / 18.0}));
   EXPECT_EQ(read("throughput: 512.5 images/s\n", "throughput: ([0-9.]+)"), (std::vector<double>{512.5}));
+  EXPECT_EQ(read("| 12.3k/64.0k [00:05<00:21, 1.93kimg/s]\r"), (std::vector<double>{1930}));
+  EXPECT_EQ(read("epoch 2: 12,345.5 samples/sec\n2 images/s\n"), (std::vector<double>{12345.5, 2}));
+  EXPECT_EQ(read("1.5kit/s\n"), (std::vector<double>{15000}));
+  EXPECT_EQ(read("rate 12,345.6\n", "rate ([0-9.,]+)"), (std::vector<double>{12345.6}));
+  EXPECT_TRUE(read("rate 12,5 img\nrate 1.2.3 img\n", "rate ([0-9.,]+)").empty()) << "whatever that is";
   EXPECT_TRUE(read("no rate here\n?it/s\n0it/s\n").empty());
   EXPECT_THROW(RateReader("([0-9", 1), Error);
   EXPECT_THROW(RateReader("[0-9]+", 1), Error);
