@@ -143,8 +143,7 @@ TEST(Isolated, ItsMarkAlsoEndsWhatLeftIt) {
   Isolated child({"sh", "-c", "setsid --fork sh -c 'echo $$; exec sleep 1000'; sleep 1000"}, {});
   const std::string mark = child.mark();
   std::string out;
-  while (out.find('\n') == std::string::npos)
-    child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+  while (out.find('\n') == std::string::npos) child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
   child.send(SIGKILL);  // its group only
   while (!child.wait_status()) ::usleep(1000);
   EXPECT_TRUE(end_marked(mark));

@@ -145,7 +145,8 @@ void add_host_memory(const ordered_json& run, Report& report) {
 
 void add_what_ifs(const ordered_json& run, Report& report) {
   Table table{.title = "What if",
-              .header = {"change", "what limits it then", "predicted, images/s", "gain", "measured, images/s", "error beyond its interval"},
+              .header = {"change", "what limits it then", "predicted, images/s", "gain", "measured, images/s",
+                         "error beyond its interval"},
               .text_columns = 2};
   for (const ordered_json& one : list_of(run, "what_ifs")) {
     const auto predicted = number_at(one, {"predicted_images_per_s"}), gain = number_at(one, {"gain"}),

@@ -17,9 +17,7 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
   }
   UserErrors errors;
   std::map<Point, std::size_t> used;
-  const auto is_over = [&] {
-    return options.time_limit.count() > 0 && Clock::now() - started >= options.time_limit;
-  };
+  const auto is_over = [&] { return options.time_limit.count() > 0 && Clock::now() - started >= options.time_limit; };
   const auto is_interrupted = [&] { return options.interrupted && options.interrupted(); };
   Tuned tuned;
   while (const auto ask = search.next()) {
