@@ -125,7 +125,8 @@ def percent(value, digits=1):
 
 
 def live_row(facts):
-    return [facts["title"], percent(facts["auto_over_best_remeasured"]), percent(facts["auto_seconds"] / facts["grid_seconds"]),
+    ratio = "the same point" if facts["auto"] == facts["best"] else percent(facts["auto_over_best_remeasured"])
+    return [facts["title"], ratio, percent(facts["auto_seconds"] / facts["grid_seconds"]),
             f"{facts['auto_seconds']:.0f} of {facts['grid_seconds']:.0f} s", percent(facts["tuner_cpu_share"], 2),
             f"{min(facts['load']):.1f}-{max(facts['load']):.1f}", facts["date"]]
 

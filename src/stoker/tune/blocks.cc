@@ -26,6 +26,19 @@ std::optional<double> sum_of(const std::vector<Block>& blocks, std::optional<dou
   return sum;
 }
 
+// "12,345.6" is one number, as people print it; what is no number to its end is none.
+double rate_in(std::string text) {
+  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos;) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789", at + 1), text.size()) - at - 1;
+    if (at == 0 || digits != 3) return 0;
+    text.erase(at, 1);
+  }
+  char* end = nullptr;
+  const double rate = std::strtod(text.c_str(), &end);
+  while (*end == ' ') ++end;
+  return *end == '\0' ? rate : 0;
+}
+
 }  // namespace
 
 std::optional<Block> block_of(const nlohmann::json& json) {
@@ -100,23 +113,6 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
     row.bound = measure::general_name(measure::judge(ns(*compute), {0, ns(*data), 0}).bound);
   }
 }
-
-namespace {
-
-// "12,345.6" is one number, as people print it; what is no number to its end is none.
-double rate_in(std::string text) {
-  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos;) {
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789", at + 1), text.size()) - at - 1;
-    if (at == 0 || digits != 3) return 0;
-    text.erase(at, 1);
-  }
-  char* end = nullptr;
-  const double rate = std::strtod(text.c_str(), &end);
-  while (*end == ' ') ++end;
-  return *end == '\0' ? rate : 0;
-}
-
-}  // namespace
 
 RateReader::RateReader(const std::string& regex, double batch_size)
     : has_own_(!regex.empty()), batch_size_(batch_size) {
