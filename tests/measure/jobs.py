@@ -180,7 +180,7 @@ JOBS = {
     "half-compute": lambda: train(loader(Samples(64, sleep=10)), step=40),
     # the step is the limit
     "compute-main": lambda: train(loader(Samples(64)), step=30),
-    "compute-fork": lambda: train(loader(Samples(96, sleep=2), 2, "fork"), step=30),
+    "compute-fork": lambda: train(loader(Samples(96, sleep=2), 2, "fork"), step=60),
     "compute-spawn": lambda: train(loader(Samples(96, cpu=1), 1, "spawn"), step=30),
     # samples were there, the batch was not
     "handoff-objects-fork": lambda: train(loader(Objects(60), 1, "fork", batch_size=2, collate_fn=as_list), step=1),

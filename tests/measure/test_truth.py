@@ -56,14 +56,21 @@ def crowded(answer):
     return workers["delay_ms_per_batch"] / built if built else 0
 
 
+def disturbed(answer):
+    """Whether batches that were ready waited for a core that other programs had, as the answer says itself; or the wait may be none."""
+    verdict = answer["verdict"]
+    return verdict is not None and verdict["bound"] == "handoff_bound" and (
+        verdict["ci_low"] < 0.05 or any("other programs keep" in why for why in answer["why"]))
+
+
 def measured(measure, name):
     """Where other programs take the cores, a job that waits for bytes waits for a core as well, and rightly says so: try again."""
     for _ in range(4):
         answer = measure(sys.executable, JOBS, name, flags=["--force"])
         assert answer["loaders"], answer["stderr"]
-        if name.startswith("prep") or crowded(answer) < 0.1:
+        if name.startswith("prep") or crowded(answer) < 0.1 and not disturbed(answer):
             return answer
-    pytest.skip(f"other programs took the cores for {crowded(answer):.0%} of the time")
+    pytest.skip(f"other programs took the cores: {answer['stderr']}")
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kCrowded = 0.2;                 // of the time to make a batch spent ready, without a core
 constexpr double kStartMatters = 0.1;            // of the running time
+constexpr double kOthersMatter = 0.25;           // of the cores, kept busy by other programs
 constexpr double kCopyMatters = 0.05;            // of the running time
 constexpr double kGrowthMatters = 100e6 / 3600;  // bytes per second and worker: 100 MB an hour
 
@@ -60,6 +61,14 @@ std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
   return text;
 }
 
+bool others_matter(const Offer& offer) {
+  return offer.cores > 0 && offer.cores_of_others >= kOthersMatter * offer.cores;
+}
+
+std::string others(const Offer& offer) {
+  return fmt::format("other programs keep {:.1f} of {:.3g} cores busy", offer.cores_of_others, offer.cores);
+}
+
 void advise_fetch(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
   const double fetch = mean_ns(loader.made.fetch_ns, loader.made.samples);
   answer.why.push_back(
@@ -82,7 +91,8 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
     answer.why.push_back(fmt::format(
         "{} of the workers' time they were ready but had no core: {}", percent(crowded),
         too_many ? fmt::format("more workers ({}) than cores ({:.3g})", loader.facts.num_workers, offer.cores)
-                 : "other programs, or the training itself, take the cores"));
+        : others_matter(offer) ? others(offer)
+                               : "other programs, or the training itself, take the cores"));
   }
   const std::string more = worker_advice(loader, offer);
   if (crowded > kCrowded && !too_many) {
@@ -123,8 +133,11 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
       what += fmt::format(": {} each are pickled ({}), sent through a pipe and unpickled",
                           format_bytes(loader.sent_bytes), ms(static_cast<double>(loader.pickle_ns)));
     answer.why.push_back(what);
+    const bool crowded = others_matter(offer) && loader.sent_bytes <= 100'000;
+    if (crowded) answer.why.push_back(others(offer) + ": what is ready waits for one");
     answer.advice.push_back(
-        loader.facts.num_workers == 0
+        crowded ? "a quieter machine, or fewer programs beside the job; then measure again"
+        : loader.facts.num_workers == 0
             ? fmt::format("num_workers=1{}, so that batches are pinned and sent beside the step", at_place(loader))
         : loader.sent_bytes > 100'000
             ? "tensors or numpy arrays instead of Python objects in the samples: tensors travel in shared memory, "

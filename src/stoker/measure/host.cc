@@ -127,6 +127,10 @@ void HostSampler::sample_counters(std::int64_t now_ns) {
       pressure_last_[resource] = *total;
     }
   }
+  if (const auto idle = os::idle_core_time(root_)) {
+    if (!idle_first_) idle_first_ = idle, idle_first_ns_ = now_ns;
+    idle_last_ = idle;
+  }
   if (const auto network = os::network_counters(root_)) {
     if (!received_first_) received_first_ = network->received_bytes, sent_first_ = network->sent_bytes;
     received_last_ = network->received_bytes, sent_last_ = network->sent_bytes;
@@ -228,6 +232,12 @@ HostFacts HostSampler::facts() const {
     one.growth_bytes_per_s = std::max(process.own.per_second(), process.anonymous.per_second());
     one.open_descriptors = process.descriptors;
     facts.processes.push_back(std::move(one));
+  }
+  // Under a quota or a mask, cores of the machine that others keep busy may be none that the job could have.
+  const double watched = static_cast<double>(counters_ns_ - idle_first_ns_) * 1e-9;
+  if (idle_first_ && watched > 0 && cores.limited_by.empty()) {
+    const double idle = static_cast<double>((*idle_last_ - *idle_first_).count()) * 1e-9 / watched;
+    facts.cores_of_others = std::clamp(cores.online - idle - facts.cores_used, 0.0, facts.cores);
   }
   std::stable_sort(facts.processes.begin(), facts.processes.end(), [](const ProcessFacts& a, const ProcessFacts& b) {
     return std::pair(!a.is_worker, -a.cpu_s) < std::pair(!b.is_worker, -b.cpu_s);

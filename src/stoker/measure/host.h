@@ -44,6 +44,7 @@ struct HostFacts {
   double seconds = 0;
   double cores = 0, cores_used = 0;
   std::string cores_limited_by;
+  std::optional<double> cores_of_others;  // that programs outside the job kept busy; none where a limit hides it
   std::uint64_t memory_limit_bytes = 0;
   std::optional<std::uint64_t> memory_available_bytes;
   std::uint64_t pss_bytes = 0, pss_peak_bytes = 0;                 // of all processes of the job together; 0: not known
@@ -97,13 +98,15 @@ class HostSampler {
   std::vector<int> alive_;
   std::map<std::string, std::uint64_t> file_systems_;
   std::map<std::string, std::uint64_t> pressure_first_, pressure_last_;
+  std::optional<std::chrono::nanoseconds> idle_first_, idle_last_;
   std::optional<std::uint64_t> received_first_, received_last_, sent_first_, sent_last_;
   std::deque<double> busy_;  // the last 10 minutes of the first accelerator
   std::vector<double> busy_sum_;
   std::vector<AcceleratorReading> last_readings_;
   std::uint64_t readings_ = 0, pss_ = 0, pss_peak_ = 0, worker_uss_ = 0, workers_alive_ = 0, shm_base_ = 0,
                 shm_peak_ = 0, descriptors_peak_ = 0;
-  std::int64_t started_ns_ = 0, last_ns_ = 0, tree_ns_ = 0, counters_ns_ = 0, files_ns_ = 0, memory_ns_ = 0;
+  std::int64_t started_ns_ = 0, last_ns_ = 0, tree_ns_ = 0, counters_ns_ = 0, files_ns_ = 0, memory_ns_ = 0,
+               idle_first_ns_ = 0;
   std::size_t turn_ = 0, workers_seen_ = 0;
   bool loading_ = false;
   int early_left_ = 0;  // readings of memory that come soon after one another

@@ -73,6 +73,9 @@ struct Machine {
     root.file("proc/pressure/io", "some avg10=0 avg60=0 avg300=0 total=" + std::to_string(second * 250000) + "\n");
     root.file("proc/self/mountinfo",
               "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n40 22 0:50 / /mnt/s3 rw - fuse.mountpoint-s3 m rw\n");
+    // 4 cores: half of one idle
+    root.file("sys/devices/system/cpu/online", "0-3");
+    root.file("proc/stat", "cpu  1 2 3 " + std::to_string(second * 50) + " 0 0 0\n");
     root.file("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n");
     std::filesystem::create_directories(root.path() + "/proc/11/fd");
     std::error_code ignored;
@@ -90,6 +93,8 @@ TEST(HostSampler, SumsTheJobsProcesses) {
   }
   const HostFacts facts = sampler.facts();
   EXPECT_NEAR(facts.cores_used, 2 * 0.5, 0.05);  // at 100 ticks a second
+  EXPECT_NEAR(*facts.cores_of_others, 4 - 0.5 - 2 * 0.5, 0.05);
+  EXPECT_NE(host_line(facts).find("1.0 of 4 cores used, 2.5 by other programs"), std::string::npos) << host_line(facts);
   EXPECT_NEAR(*facts.disk_read_bytes_per_s, 2 * 250000, 1);
   EXPECT_NEAR(*facts.page_cache_share, 0.75, 1e-9);
   EXPECT_NEAR(facts.pressure.at("io"), 0.25, 0.01);
@@ -140,6 +145,7 @@ TEST(HostSampler, WhatIsNotThereIsUnknown) {
   sampler.sample(10, {}, 2 * kSecond);
   const auto json = to_json(sampler.facts());
   EXPECT_EQ(json["accelerators"], "unknown");
+  EXPECT_EQ(json["cores"]["used_by_others"], "unknown");
   EXPECT_EQ(json["disk"]["read_bytes_per_s"], "unknown");
   EXPECT_EQ(json["network"]["received_bytes_per_s"], "unknown");
   EXPECT_EQ(json["pressure"]["io"], "unknown");

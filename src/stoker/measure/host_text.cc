@@ -12,6 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr double kOthersShown = 0.1;  // of the cores
+
 // What is not known is "unknown", never 0 and never left out.
 template <class Value>
 ordered_json known(const std::optional<Value>& value) {
@@ -34,6 +36,7 @@ ordered_json to_json(const HostFacts& facts) {
   json["cores"] = {
       {"available", facts.cores},
       {"used", facts.cores_used},
+      {"used_by_others", known(facts.cores_of_others)},
       {"limited_by", facts.cores_limited_by.empty() ? ordered_json(nullptr) : ordered_json(facts.cores_limited_by)}};
   json["memory"] = {{"limit_bytes", facts.memory_limit_bytes},
                     {"available_bytes", known(facts.memory_available_bytes)},
@@ -85,6 +88,8 @@ std::string host_line(const HostFacts& facts) {
   std::string text =
       fmt::format("{:.1f} of {:.3g} cores used{}", facts.cores_used, facts.cores,
                   facts.cores_limited_by.empty() ? "" : fmt::format(" (limit: {})", facts.cores_limited_by));
+  if (facts.cores_of_others.value_or(0) >= kOthersShown * facts.cores)
+    text += fmt::format(", {:.1f} by other programs", *facts.cores_of_others);
   if (facts.pss_peak_bytes > 0)
     text +=
         fmt::format(", memory {} of {}", format_bytes(facts.pss_peak_bytes), format_bytes(facts.memory_limit_bytes));
@@ -104,6 +109,7 @@ Offer offer_of(const HostFacts& facts) {
   Offer offer;
   offer.cores = facts.cores;
   offer.cores_limited_by = facts.cores_limited_by;
+  offer.cores_of_others = facts.cores_of_others.value_or(0);
   offer.memory_bytes = facts.memory_available_bytes.value_or(0);
   std::uint64_t workers = 0, bytes = 0;
   std::vector<double> growth;

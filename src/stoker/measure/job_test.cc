@@ -202,6 +202,25 @@ TEST(Answer, WorkersThatAreNeverIdleAreTheLimitHoweverLateBatchesArrive) {
   EXPECT_EQ(delivered_late(10, 28, false).verdict->bound, Bound::handoff);
 }
 
+TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
+  Teller tell;
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(7, -1, i, 40 * i, 40 * i + 8, 40 * i + 8, 4);
+    tell.next(0, i, 40 * i + 5, 40 * i + 18);  // 10 after it was made
+  }
+  tell.end(0, 1600, 1600);
+  tell.job.settle(true);
+  Offer offer = machine(2);
+  EXPECT_EQ(answer(tell.job, offer).advice.at(0).find("larger batches"), 0u);
+  offer.cores_of_others = 1.7;
+  const Answer got = answer(tell.job, offer);
+  EXPECT_EQ(got.verdict->bound, Bound::handoff);
+  EXPECT_EQ(got.why.at(1), "other programs keep 1.7 of 2 cores busy: what is ready waits for one");
+  EXPECT_EQ(got.advice.at(0).find("a quieter machine"), 0u) << got.advice.at(0);
+}
+
 TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
   Teller tell;  // case C: 16 s of loading and 2 s of computing, 1 worker on 12 cores
   tell.loader(0, "train_loader", 1, 1);
