@@ -23,6 +23,7 @@
 
 #include "files.h"
 #include "interrupt.h"
+#include "scan.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -500,15 +501,7 @@ int run_inspect(const Arguments& arguments) {
   const std::uint64_t classes_shown = arguments.count("--classes");
 
   const std::int64_t began = measure::now_ns();
-  dataset::DatasetPtr data;
-  {
-    Bar bar(face, "scanning");
-    options.progress = [&](std::uint64_t seen) {
-      bar.update(seen, "files");
-      return !interrupted();
-    };
-    data = dataset::open(address, options);
-  }
+  const dataset::DatasetPtr data = scan(face, address, options);
   const double scan_s = static_cast<double>(measure::now_ns() - began) * 1e-9;
   Inspection found = look(*data);
   found.address = address;

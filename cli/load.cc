@@ -16,6 +16,7 @@
 #include "interrupt.h"
 #include "load_options.h"
 #include "load_report.h"
+#include "scan.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -199,21 +200,13 @@ int run_load(const Arguments& arguments) {
                       : feeding.steps > 0       ? std::numeric_limits<std::uint64_t>::max()
                                                 : 1;
 
-  dataset::DatasetPtr data;
-  {
-    Bar bar(face, "scanning");
-    opening.progress = [&](std::uint64_t seen) {
-      bar.update(seen, "files");
-      return !interrupted();
-    };
-    const std::uint64_t times = opening.inflate;
-    if (!subset_file.empty()) opening.inflate = 1;
-    data = dataset::open(report.address, opening);
-    if (!subset_file.empty()) {
-      dataset::write_subset_json(*data, opening.subset_seed, subset_file);
-      report.notes.push_back(fmt::format("wrote the {} samples used to `{}`", format_count(data->size()), subset_file));
-      if (times > 1) data = dataset::inflate(data, times);
-    }
+  const std::uint64_t times = opening.inflate;
+  if (!subset_file.empty()) opening.inflate = 1;
+  dataset::DatasetPtr data = scan(face, report.address, opening);
+  if (!subset_file.empty()) {
+    dataset::write_subset_json(*data, opening.subset_seed, subset_file);
+    report.notes.push_back(fmt::format("wrote the {} samples used to `{}`", format_count(data->size()), subset_file));
+    if (times > 1) data = dataset::inflate(data, times);
   }
   const dataset::Facts& facts = data->facts();
   report.kind = facts.kind;

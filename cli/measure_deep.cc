@@ -21,6 +21,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
+#include "scan.h"
 
 namespace stoker::cli {
 namespace {
@@ -53,13 +54,7 @@ class OurLoader {
     const EmulatedStep emulated = emulated_step(arguments);
     step_ = std::chrono::nanoseconds(static_cast<std::int64_t>(emulated.step_ms * 1e6));
     options_ = loader_options(arguments, emulated.workload);
-    dataset::OpenOptions opening = open_options(arguments, options_.storage);
-    Bar bar(face, "scanning");
-    opening.progress = [&](std::uint64_t seen) {
-      bar.update(seen, "files");
-      return !interrupted();
-    };
-    data_ = dataset::open(arguments.text("--deep"), opening);
+    data_ = scan(face, arguments.text("--deep"), open_options(arguments, options_.storage));
     if (arguments.has("--steps")) steps_ = arguments.count("--steps", 1);
   }
 

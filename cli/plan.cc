@@ -16,6 +16,7 @@
 #include "plan_answer.h"
 #include "plan_report.h"
 #include "plan_verify.h"
+#include "scan.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -81,13 +82,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const std::string& address, const Face& face) {
-  Bar bar(face, "scanning");
-  dataset::OpenOptions opening;
-  opening.progress = [&](std::uint64_t seen) {
-    bar.update(seen, "files");
-    return !interrupted();
-  };
-  const dataset::DatasetPtr data = dataset::open(address, opening);
+  const dataset::DatasetPtr data = scan(face, address);
   return {static_cast<double>(data->size()), static_cast<double>(data->facts().total_bytes)};
 }
 

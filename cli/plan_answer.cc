@@ -64,7 +64,9 @@ std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
     for (const PlannedConfiguration& one : run.configurations) {  // each by its own settings
       const plan::MemoryPoint point = point_of(one.measured);
       if (point.batch <= 0 || (!point.observed_bytes && !point.out_of_memory)) continue;
-      const plan::MemoryLine line = plan::memory_line(*input.vit, training_of(input, one.measured));
+      const bool is_alike = !chosen || same_memory_settings(one.measured, *chosen);
+      const plan::MemoryLine line =
+          fitted && is_alike ? *fitted : plan::memory_line(*input.vit, training_of(input, one.measured));
       device.points.push_back(plan::compare(line, {&point, 1}, limit).front());
     }
   } else if (fitted) {

@@ -23,6 +23,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "report_files.h"
+#include "scan.h"
 #include "terminal.h"
 #include "tune_environment.h"
 #include "tune_report.h"
@@ -219,7 +220,8 @@ ordered_json environment_of(const Target& target) {
 }
 
 // The samples of --subset, opened as every trial will; none: all are used, or only the job knows.
-dataset::DatasetPtr open_subset(const Target& target, const ordered_json& config, std::vector<std::string>& notes) {
+dataset::DatasetPtr open_subset(const Face& face, const Target& target, const ordered_json& config,
+                                std::vector<std::string>& notes) {
   if (!config.at("subset_size").is_number()) return nullptr;
   if (target.address.empty()) {
     notes.push_back("no subset.json: only the function knows its data; give its address behind it");
@@ -228,9 +230,8 @@ dataset::DatasetPtr open_subset(const Target& target, const ordered_json& config
   dataset::OpenOptions options;
   options.subset = config.at("subset_size").get<std::uint64_t>();
   options.subset_seed = config.at("subset_seed").get<std::uint64_t>();
-  options.progress = [](std::uint64_t) { return !interrupted(); };
   try {
-    return dataset::open(target.address, options);
+    return scan(face, target.address, options);
   } catch (const Error& error) {
     if (target.is_ours()) throw;
     notes.push_back(fmt::format("no subset.json: {}", error.message()));
@@ -239,15 +240,13 @@ dataset::DatasetPtr open_subset(const Target& target, const ordered_json& config
 }
 
 // A batch that the data cannot fill would be measured, and would mean nothing.
-void check_batches(const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& subset,
+void check_batches(const Face& face, const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& subset,
                    const ordered_json& config) {
   double largest = 0;
   for (const Point& point : grid.points())
     largest = std::max(largest, tune::number_of(point, "batch_size").value_or(0));
   if (largest == 0) return;
-  dataset::OpenOptions options;
-  options.progress = [](std::uint64_t) { return !interrupted(); };
-  const dataset::DatasetPtr data = subset ? subset : dataset::open(target.address, options);
+  const dataset::DatasetPtr data = subset ? subset : scan(face, target.address);
   const auto& inflation = config.at("inflation_factor");
   const double samples = static_cast<double>(data->size()) * (inflation.is_number() ? inflation.get<double>() : 1);
   if (largest <= samples) return;
@@ -386,7 +385,12 @@ int run(const Arguments& arguments) {
   ordered_json config;
   if (arguments.has("--resume") && !described) {
     refuse(arguments, "a run that is resumed",
-           {"--grid", "--grid-file", "--set", "--out", "--subset", "--inflate", "--rate-regex", "--effective-batch"});
+           {"--grid",         "--grid-file",      "--set",        "--out",        "--subset",
+            "--subset-seed",  "--inflate",        "--search",     "--seed",       "--step-ms",
+            "--with",         "--python",         "--transform",  "--dtype",      "--color-mode",
+            "--storage",      "--shuffle",        "--label",      "--workload",   "--config",
+            "--template",     "--steps-from",     "--rate-regex", "--bench-time", "--bench-steps",
+            "--warmup-steps", "--effective-batch"});
     config = config_of_before(arguments.text("--resume"));
   } else {
     Target wanted = make_target(arguments);
@@ -410,8 +414,8 @@ int run(const Arguments& arguments) {
     for (const std::string& note : report.notes) say(printable("note: " + note + "\n"));
   }
   config["environment"] = environment_of(target);
-  const dataset::DatasetPtr subset = open_subset(target, config, report.notes);
-  if (target.is_ours()) check_batches(grid, target, subset, config);
+  const dataset::DatasetPtr subset = open_subset(face, target, config, report.notes);
+  if (target.is_ours()) check_batches(face, grid, target, subset, config);
   if (std::find(target.passed.begin(), target.passed.end(), "--batch-size") != target.passed.end())
     report.notes.push_back(
         fmt::format("all with batch_size={}, which is no knob here: --grid batch_size=...", kBatchSize));

@@ -92,6 +92,10 @@ def test_two_batches_give_a_line_of_device_memory_and_the_largest_safe_batch(sto
     device = found["runs"][0]["device_memory"]
     assert device["basis"] == "fitted to 2 batches" and device["fixed_bytes"] == pytest.approx(1e9)
     assert device["largest_batch"] == int((9.2e9 - 1e9) / (1e9 / 32))
+    named = plan(stoker("plan", "--run", table(), "--images", "1e6", "--model", "vit:large", "--json"))["runs"][0]["device_memory"]
+    assert named["basis"] == "fitted to 2 batches" and named["parameters"] > 3e8
+    for point in named["points"]:  # by that line, not by the formulas of the model
+        assert point["predicted_bytes"] == pytest.approx(1e9 + point["batch_size"] * 1e9 / 32)
 
 
 # ---- a run of ours

@@ -360,6 +360,7 @@ def test_a_finished_run_that_is_resumed_keeps_its_times(stoker, job):
 
 @pytest.mark.parametrize("words, says", [
     (["--resume", "run", "--grid", "num_workers=1"], "`--grid` has no effect on a run that is resumed"),
+    (["--resume", "run", "--search", "grid"], "`--search` has no effect on a run that is resumed"),
     (["--replay", str(CASE_A), "--grid", "num_workers=1"], "`--grid` has no effect on rows that were recorded"),
     (["--grid", "num_workers=1", "--apply", "no/folder.json", "--", "true", "{num_workers}"], "there is no folder `no`"),
     (["job.py", "--grid", "num_workers=1"], "job.py:build"),

@@ -1,7 +1,8 @@
 // A program that may misbehave: in a process group of its own, with its output in pipes that are always drained, and a
 // pipe on which it may report (the descriptor's number is in STOKER_REPORT_FD). When it has ended, or is dropped,
 // everything it started is ended too: its group, and what left the group but descends from it. One thread; the process
-// becomes the reaper of its orphaned descendants.
+// becomes the reaper of its orphaned descendants. The program also ends, in the kernel's hands, with the thread that
+// started it, so that a process that is killed leaves none behind.
 #pragma once
 
 #include <chrono>

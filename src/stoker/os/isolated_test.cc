@@ -123,6 +123,27 @@ TEST(Isolated, RemovesSharedMemoryOfItsProcessesOnly) {
   std::filesystem::remove(mine);
 }
 
+TEST(Isolated, EndsWithAProcessThatIsKilled) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const pid_t tuner = ::fork();
+  if (tuner == 0) {
+    const Isolated isolated({"sleep", "600"}, {});
+    const pid_t pid = isolated.pid();
+    (void)!::write(pipe[1], &pid, sizeof pid);
+    ::pause();
+  }
+  pid_t pid = 0;
+  ASSERT_EQ(::read(pipe[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  ASSERT_EQ(::kill(pid, 0), 0);
+  ::kill(tuner, SIGKILL);
+  ::waitpid(tuner, nullptr, 0);
+  // It may stay as a zombie of this process, which earlier tests made a reaper.
+  for (int tries = 0; tries < 1000 && ::kill(pid, 0) == 0 && ::waitpid(pid, nullptr, WNOHANG) == 0; ++tries)
+    ::usleep(5000);
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
 TEST(Isolated, IsKnownAgainByItsMarkAndByNoOther) {
   Isolated child({"sleep", "1000"}, {});
   const std::string mark = child.mark();

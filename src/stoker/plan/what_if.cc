@@ -314,6 +314,10 @@ WhatIf asked(const Stages& now, const Setting& setting, std::string_view text) {
     throw refuse(fmt::format("there are: {}", fmt::join(names, ", ")));
   }
   if (!is_number) throw refuse(fmt::format("{} is a number, such as {}=2", what, what));
+  const bool is_count = what == "num_workers" || what == "ranks" || what == "batch_size";
+  if (is_count && number != std::floor(number)) throw refuse(fmt::format("{} is a whole number", what));
+  const double most = what == "step_ms" || what == "batch_size" ? 1e6 : what == "ranks" ? 1e5 : 1e4;
+  if (number > most) throw refuse(fmt::format("{} is at most {:g}", what, most));
   if (what == "num_workers") return with_workers(now, number);
   if (what == "prep") return with_faster_prep(now, number, text);
   if (what == "step_ms") {
