@@ -410,6 +410,9 @@ int run(const Arguments& arguments) {
 
   TuneReport report;
   report.notes = notes_of_braces(target, grid);
+  if (steps_from(config, target) == tune::StepsFrom::output && !config.at("rate_regex").is_string() &&
+      !tune::find_role(grid.points().front(), "batch_size"))
+    report.notes.push_back("batch_size is no knob here: a printed it/s or s/it counts as one sample per step");
   if (!face.json) {
     for (const std::string& note : report.notes) say(printable("note: " + note + "\n"));
   }

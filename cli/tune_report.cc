@@ -179,7 +179,14 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
     row("best", fmt::format("{}: {}, not told apart from the choice, or not worth its cost", tune::text(best.knobs),
                             rate_text(best)));
   }
-  if (choice.knee) row("knee", fmt::format("{:g} workers", *choice.knee));
+  if (choice.knee && choice.chosen) {
+    const double workers = tune::number_of(report.rows[*choice.chosen].knobs, "num_workers").value_or(0);
+    row("knee", workers > *choice.knee
+                    ? fmt::format("{:g} workers: each one beyond it brings little, {:g} together bring "
+                                  "more than 2 %",
+                                  *choice.knee, workers)
+                    : fmt::format("{:g} workers", *choice.knee));
+  }
   if (!report.unfinished.empty()) row("note", report.unfinished);
   for (const std::string& note : report.notes) row("note", note);
   const std::string map = heat_map(report.rows);

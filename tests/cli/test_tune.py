@@ -314,6 +314,7 @@ def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
     assert done.returncode == 2 and "nothing that it printed matches --rate-regex `rate ([0-9]+)`" in done.stderr
     done = stoker("tune", "--steps-from", "output", *words)
     assert done.returncode == 2 and "it printed no rate such as" in done.stderr and "--rate-regex" in done.stderr
+    assert "batch_size is no knob here: a printed it/s or s/it counts as one sample per step" in done.stderr
 
 
 def test_a_command_that_cannot_be_started_leaves_no_folder(stoker, tmp_path):

@@ -125,9 +125,8 @@ TEST(WhatIf, IsAskedByName) {
   EXPECT_NEAR(asked(with_workers(kPrepBound, 4).stages, {}, "cores=1").gain, 0.25, 0.02);
   EXPECT_EQ(asked(kPrepBound, {}, "storage=mmap").name, "storage=mmap");
   EXPECT_TRUE(asked(kPrepBound, {}, "pack=raw").needs_pack);
-  for (const char* text :
-       {"workers=2", "num_workers", "num_workers=x", "num_workers=-1", "num_workers=2.5", "num_workers=1e8",
-        "batch_size=1e7", "ranks=0.5", "storage=tape", "pack=zip", ""}) {
+  for (const char* text : {"workers=2", "num_workers", "num_workers=x", "num_workers=-1", "num_workers=2.5",
+                           "num_workers=1e8", "batch_size=1e7", "ranks=0.5", "storage=tape", "pack=zip", ""}) {
     EXPECT_THROW(asked(kPrepBound, {}, text), Error) << text;
   }
 }

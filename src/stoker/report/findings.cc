@@ -100,8 +100,8 @@ void add_tiles(const RunView& view, Report& report) {
            ? fmt::format("{} failed", tried - view.run.choice.ok)
            : fmt::format("{} failed, {} not tried", tried - view.run.choice.ok, view.points.size() - tried)});
   if (view.run.choice.knee) {
-    report.tiles.push_back(
-        {"knee", plural(static_cast<std::size_t>(*view.run.choice.knee), "worker"), "more of them bring little"});
+    report.tiles.push_back({"knee", plural(static_cast<std::size_t>(*view.run.choice.knee), "worker"),
+                            "each one beyond it brings little"});
   }
 }
 
