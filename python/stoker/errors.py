@@ -59,3 +59,9 @@ _BY_KIND = {"usage": UsageError, "not_found": NotFoundError, "permission": Permi
 def from_engine(kind: str, message: str, hint: str) -> Error:
     """The exception for an error of the engine. Called by the bindings."""
     return _BY_KIND.get(kind, Error)(message, hint, kind)
+
+
+def shortened(value: object) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "..."

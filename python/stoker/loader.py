@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import difflib
 import math
-import numbers
 import os
 import sys
 import time
@@ -21,8 +20,9 @@ from . import numpy as numpy_framework
 from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, choice, error_limit, last_batch_word, seed_number, shuffle_word, timeout_seconds,
                         whole_count, worker_count)
 from .batch import Batch
-from .errors import Error, Note, UnknownOptionError, UsageError
+from .errors import Error, Note, UnknownOptionError, UsageError, shortened
 from .sample_errors import ErrorList, SampleError
+from .source import open_source
 from .transforms import compile_transform
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
@@ -153,7 +153,7 @@ class Loader:
         rank, world_size = self._place(rank, world_size)
 
         self._copy = bool(copy)
-        self._dataset, self._classes = _open(
+        self._dataset, self._classes = open_source(
             source, samples, label=label, storage=storage, cache_dir=cache_dir,
             narrowing=dict(class_subset=whole_count("class_subset", class_subset, none=0), class_subset_seed=seed_number("class_subset_seed", class_subset_seed),
                            subset=whole_count("subset", subset, none=0), subset_seed=seed_number("subset_seed", subset_seed),
@@ -238,7 +238,7 @@ class Loader:
         """
         engine = self._usable()
         if not isinstance(state, dict) or state.get("version") != 1:
-            raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {_short(state)}")
+            raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {shortened(state)}")
         try:
             values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
             for word, value in values.items():
@@ -247,7 +247,7 @@ class Loader:
             values["fingerprint"] = int(state["fingerprint"], 16)
             values["shuffle"] = shuffle_word(state["shuffle"])
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {_short(state)}") from None
+            raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
         engine.load_state(**values)
         self._start = (values["epoch"], values["position"])
         self._start_is_news = True
@@ -564,52 +564,6 @@ def _copier(device: Any, framework: Any) -> Any:
     return framework.DeviceCopier(device)
 
 
-def _open(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any,
-          narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
-    if (source is None) == (samples is None):
-        raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
-                         "stoker.Loader(\"data/train\"), or stoker.Loader(samples=[(path, label), ...])")
-    if samples is not None:
-        if label is not None:
-            raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
-        return _from_samples(samples, storage, narrowing)
-    if not isinstance(source, (str, os.PathLike)):
-        raise UsageError(f"source is a path, not a {type(source).__name__}",
-                         "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
-    dataset = _engine.open_dataset(
-        os.fsdecode(source), label=label or "", storage=storage, use_cache=cache_dir is not False,
-        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else os.fsdecode(cache_dir), **narrowing)
-    return dataset, []
-
-
-def _from_samples(samples: Any, storage: str, narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
-    paths: list[str] = []
-    labels: list[Any] = []
-    for entry in samples:
-        path, label = entry if isinstance(entry, (tuple, list)) and len(entry) == 2 else (entry, None)
-        if not isinstance(path, (str, os.PathLike)):
-            raise UsageError(f"samples= takes (path, label) or path, not {_short(entry)}")
-        paths.append(os.fsdecode(path))
-        labels.append(label)
-    kinds = {"none" if label is None else "text" if isinstance(label, str) else "integer" if isinstance(label, numbers.Integral)
-             else "real" if isinstance(label, numbers.Real) else type(label).__name__ for label in labels}
-    if kinds == {"integer", "real"}:
-        kinds = {"real"}
-    kind = kinds.pop() if len(kinds) == 1 else "none" if not kinds else "mixed"
-    if kind not in ("none", "text", "integer", "real"):
-        raise UsageError(f"samples= has labels of different kinds: {', '.join(sorted(kinds)) or kind}" if kind == "mixed" else f"samples= has labels of type {kind}",
-                         "all whole numbers, all reals, all texts, or none")
-    classes: list[str] = []
-    if kind == "text":
-        classes = sorted(set(labels))
-        places = {name: place for place, name in enumerate(classes)}
-        labels, kind = [places[label] for label in labels], "integer"
-    dataset = _engine.dataset_from_list(
-        paths, integers=[int(label) for label in labels] if kind == "integer" else [],
-        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, storage=storage, **narrowing)
-    return dataset, classes
-
-
 def _judge(stats: dict[str, Any]) -> dict[str, Any]:
     """The engine's verdict; Python callables are a stage of their own when they cost most."""
     wait, python_s = stats["wait"], stats["python_s"]
@@ -624,11 +578,6 @@ def _judge(stats: dict[str, Any]) -> dict[str, Any]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "..."
 
 
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()

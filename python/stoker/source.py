@@ -1,0 +1,56 @@
+"""What a loader loads: an address, or a list of samples, as a data set of the engine."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from typing import Any
+
+from . import _engine
+from .errors import UsageError, shortened
+
+
+def open_source(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any,
+          narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+    if (source is None) == (samples is None):
+        raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
+                         "stoker.Loader(\"data/train\"), or stoker.Loader(samples=[(path, label), ...])")
+    if samples is not None:
+        if label is not None:
+            raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
+        return _from_samples(samples, storage, narrowing)
+    if not isinstance(source, (str, os.PathLike)):
+        raise UsageError(f"source is a path, not a {type(source).__name__}",
+                         "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
+    dataset = _engine.open_dataset(
+        os.fsdecode(source), label=label or "", storage=storage, use_cache=cache_dir is not False,
+        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else os.fsdecode(cache_dir), **narrowing)
+    return dataset, []
+
+
+def _from_samples(samples: Any, storage: str, narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+    paths: list[str] = []
+    labels: list[Any] = []
+    for entry in samples:
+        path, label = entry if isinstance(entry, (tuple, list)) and len(entry) == 2 else (entry, None)
+        if not isinstance(path, (str, os.PathLike)):
+            raise UsageError(f"samples= takes (path, label) or path, not {shortened(entry)}")
+        paths.append(os.fsdecode(path))
+        labels.append(label)
+    kinds = {"none" if label is None else "text" if isinstance(label, str) else "integer" if isinstance(label, numbers.Integral)
+             else "real" if isinstance(label, numbers.Real) else type(label).__name__ for label in labels}
+    if kinds == {"integer", "real"}:
+        kinds = {"real"}
+    kind = kinds.pop() if len(kinds) == 1 else "none" if not kinds else "mixed"
+    if kind not in ("none", "text", "integer", "real"):
+        raise UsageError(f"samples= has labels of different kinds: {', '.join(sorted(kinds)) or kind}" if kind == "mixed" else f"samples= has labels of type {kind}",
+                         "all whole numbers, all reals, all texts, or none")
+    classes: list[str] = []
+    if kind == "text":
+        classes = sorted(set(labels))
+        places = {name: place for place, name in enumerate(classes)}
+        labels, kind = [places[label] for label in labels], "integer"
+    dataset = _engine.dataset_from_list(
+        paths, integers=[int(label) for label in labels] if kind == "integer" else [],
+        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, storage=storage, **narrowing)
+    return dataset, classes
