@@ -234,8 +234,9 @@ void Loader::Engine::start_threads() {
   started_ = true;
 
   std::string reason;
+  const bool reads_files = ram_ || dataset_->sources().empty();  // whole ones, which nothing maps
   storage::FetcherOptions fetcher{.storage = reads_direct() ? storage::Storage::direct
-                                             : ram_         ? storage::Storage::buffered
+                                             : reads_files  ? storage::Storage::buffered
                                                             : options_.storage,
                                   .depth = options_.io_depth,
                                   .io_batch = options_.io_batch};

@@ -22,13 +22,12 @@ std::size_t FetcherRules::alignment() const noexcept {
 std::size_t FetcherRules::buffer_bytes(std::uint64_t bytes) const noexcept {
   switch (storage_) {
     case Storage::buffered:
+    case Storage::mmap:
     case Storage::ram:
     case Storage::automatic:
       return bytes + 1;  // one more shows a file that grew
     case Storage::direct:
       return block_ceil(bytes + 1) + kBlock;
-    case Storage::mmap:
-      return bytes;
   }
   return bytes;
 }
@@ -43,7 +42,7 @@ void FetcherRules::check(std::span<const Fetch> fetches, std::size_t room) const
     std::uint64_t least = fetch.bytes;
     if (direct) {
       least = fetch.source != nullptr ? block_ceil(fetch.offset % kBlock + fetch.bytes) : block_ceil(fetch.bytes + 1);
-    } else if (fetch.source == nullptr && storage_ != Storage::mmap) {
+    } else if (fetch.source == nullptr) {
       least = fetch.bytes + 1;
     }
     if ((fetch.path == nullptr) == (fetch.source == nullptr)) {

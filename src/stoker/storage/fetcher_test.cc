@@ -470,7 +470,6 @@ TEST_P(EveryFetcher, InterruptionsAreRepeated) {
 }
 
 TEST_P(EveryFetcher, ShortReadsAreContinued) {
-  if (GetParam().storage == Storage::mmap) GTEST_SKIP() << "reads without a call";
   const std::string text = pattern(30'000);
   const auto source = open_source(folder_.file("f", text), GetParam().storage);
   for (const std::int64_t bytes : {1, 4095, 4096, 8192}) {
@@ -485,12 +484,9 @@ TEST_P(EveryFetcher, ShortReadsAreContinued) {
 }
 
 TEST_P(EveryFetcher, FailingCallsAreAnswersWithTheirErrorNumber) {
-  const bool mapped = GetParam().storage == Storage::mmap;
   folder_.file("f", "abc");
   for (const int error_number : {EIO, EMFILE, ENFILE, ENOSPC, ENOMEM, EACCES, ESTALE}) {
-    for (const Call call : {Call::open, Call::read, Call::mmap, Call::stat}) {
-      const bool asked = call == Call::open || (mapped ? call != Call::read : call == Call::read);
-      if (!asked) continue;
+    for (const Call call : {Call::open, Call::read}) {
       const Fetch fetch = file("f", 3);
       const InjectFault fault(call, {.error_number = error_number});
       expect_failed(fetch_one(fetch), error_number);

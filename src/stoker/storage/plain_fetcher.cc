@@ -12,7 +12,6 @@
 
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
-#include "stoker/os/mapping.h"
 #include "stoker/storage/fetcher_rules.h"
 #include "stoker/storage/prefault.h"
 #include "stoker/storage/progress.h"
@@ -103,6 +102,8 @@ class PlainFetcher final : public Fetcher {
     }
   }
 
+  // A whole file is read, not mapped, by every storage: its bytes are copied once either way, and mapping a small file
+  // costs several reads of it.
   Fetched fetch_file(const Request& request) noexcept {
     const Fetch& fetch = request.fetch;
     // O_NONBLOCK: opening a pipe must not wait for a writer. Regular files do not care.
@@ -110,9 +111,6 @@ class PlainFetcher final : public Fetcher {
     bool direct = rules_.storage() == Storage::direct && !direct_refused_;
     int error_number = 0;
     os::Fd fd = os::try_open(fetch.directory, request.path.c_str(), kFlags | (direct ? O_DIRECT : 0), error_number);
-    if (rules_.storage() == Storage::mmap) {
-      return fd ? copy_mapped(fd.get(), fetch) : failed_fetch(fetch, error_number);
-    }
     Progress progress;
     std::int64_t result = -error_number;
     if (fd) {
@@ -129,22 +127,6 @@ class PlainFetcher final : public Fetcher {
     if (result < 0) return failed_fetch(fetch, static_cast<int>(-result));
     if (progress.done == fetch.bytes) return whole_fetch(fetch, fetch.into.first(fetch.bytes));
     return size_changed_fetch(fetch, os::file_size(fd.get()));
-  }
-
-  static Fetched copy_mapped(int fd, const Fetch& fetch) noexcept {
-    const std::int64_t size = os::file_size(fd);
-    if (size < 0) return failed_fetch(fetch, static_cast<int>(-size));
-    if (static_cast<std::uint64_t>(size) != fetch.bytes) return size_changed_fetch(fetch, size);
-    int error_number = 0;
-    const os::Mapping mapping = os::Mapping::try_map(fd, fetch.bytes, error_number);
-    if (error_number != 0) return failed_fetch(fetch, error_number);
-    if (!mapping.populate()) {  // the disk failed, or the file was cut since: touching it would raise SIGBUS
-      const std::int64_t now = os::file_size(fd);
-      if (now >= 0 && now != size) return size_changed_fetch(fetch, now);
-      return failed_fetch(fetch, EIO);
-    }
-    if (fetch.bytes != 0) std::memcpy(fetch.into.data(), mapping.bytes().data(), fetch.bytes);
-    return whole_fetch(fetch, fetch.into.first(fetch.bytes));
   }
 
   static Fetched fetch_range(const Fetch& fetch) noexcept {
