@@ -21,7 +21,6 @@ constexpr double kSharpness = 12;
 // What reading costs an I/O thread per sample beyond copying the bytes: `stoker load --bench-steps` of 7 KB recordings
 // in the page cache, one worker on two cores.
 constexpr double kRequest = 3.5e-6;  // a range of an open file; with opening and closing it is 7
-constexpr double kMapFile = 25e-6;   // mapping a file and taking the mapping away again
 constexpr double kInMemory = 0.6e-6;
 constexpr double kPage = 0.12e-6;  // touching a page of a mapping
 constexpr double kPageBytes = 4096;
@@ -154,7 +153,6 @@ WhatIf with_workers(const Stages& now, double workers) {
 WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
   WhatIf what{.name = fmt::format("storage={}", name(access)), .stages = now};
   what.flags = {"--storage", std::string(name(access))};
-  const double copy = setting.sample_bytes / setting.memory_bytes_per_s;
   switch (access) {
     case Access::ram:
       what.change = "encoded bytes kept in memory after the first epoch";
@@ -167,11 +165,11 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
       }
       break;
     case Access::mmap:
-      what.change = "files mapped instead of read";
-      if (!setting.is_file_per_sample) {
+      if (setting.is_file_per_sample) {
+        what.change = "nothing: loose files are read, not mapped";
+      } else {
+        what.change = "files mapped instead of read";
         set_fetch(what.stages, std::ceil(setting.sample_bytes / kPageBytes) * kPage);
-      } else if (setting.warm) {
-        set_fetch(what.stages, std::max(0.0, now.fetch_s - copy) + kMapFile);
       }
       break;
     case Access::direct:
@@ -353,6 +351,7 @@ std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting) {
     for (const Access access : {Access::ram, Access::mmap, Access::direct}) {
       if (access == setting.access || setting.access == Access::remote) continue;
       if (access == Access::direct && setting.warm) continue;
+      if (access == Access::mmap && setting.is_file_per_sample) continue;
       all.push_back(with_storage(now, setting, access));
     }
     if (setting.is_file_per_sample) all.push_back(with_pack(now, setting, false));

@@ -124,6 +124,7 @@ TEST(WhatIf, IsAskedByName) {
   EXPECT_NEAR(asked(kPrepBound, {}, "step_ms=64").predicted.per_s, 500, 5);  // 32 samples in 64 ms
   EXPECT_NEAR(asked(with_workers(kPrepBound, 4).stages, {}, "cores=1").gain, 0.25, 0.02);
   EXPECT_EQ(asked(kPrepBound, {}, "storage=mmap").name, "storage=mmap");
+  EXPECT_EQ(asked(kPrepBound, {.warm = true, .is_file_per_sample = true}, "storage=mmap").gain, 1);  // files are read
   EXPECT_TRUE(asked(kPrepBound, {}, "pack=raw").needs_pack);
   for (const char* text : {"workers=2", "num_workers", "num_workers=x", "num_workers=-1", "num_workers=2.5",
                            "num_workers=1e8", "batch_size=1e7", "ranks=0.5", "storage=tape", "pack=zip", ""}) {
