@@ -22,6 +22,7 @@
 
 #include "files.h"
 #include "interrupt.h"
+#include "other_programs.h"
 #include "report_files.h"
 #include "scan.h"
 #include "terminal.h"
@@ -458,6 +459,7 @@ int run(const Arguments& arguments) {
     }
   }
   const std::chrono::nanoseconds cpu_before = os::process_cpu_time();
+  const OtherPrograms others;
   const tune::Tuned tuned = [&] {
     try {
       return tune::run_search(*search, folder, options);
@@ -481,6 +483,7 @@ int run(const Arguments& arguments) {
         "runs of one and the same point differ by up to {:.0f} %: longer trials would tell more (--bench-time {})",
         100 * noise, config.contains("bench_time") ? "longer than now" : "2s"));
   }
+  if (std::string note = others.note(); !note.empty()) report.notes.push_back(std::move(note));
   if (std::string note = note_of_unsteady(report.rows); !note.empty()) report.notes.push_back(std::move(note));
   switch (tuned.finish) {
     case tune::Finish::done:

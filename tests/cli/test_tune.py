@@ -317,6 +317,19 @@ def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
     assert "batch_size is no knob here: a printed it/s or s/it counts as one sample per step" in done.stderr
 
 
+def test_other_programs_on_the_cores_are_named(stoker, job, tmp_path):
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    try:
+        found = answer(stoker("tune", *GRID, "--out", "run", "--json", *job))
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    if len(os.sched_getaffinity(0)) < os.cpu_count() or "limit:" in stoker("measure", "--", sys.executable, "-c", "0").stderr:
+        pytest.skip("a quota or mask hides what others do")
+    assert any(re.search(r"other programs kept [0-9.]+ of [0-9]+ cores busy meanwhile", note) for note in found["notes"])
+
+
 def test_a_command_that_cannot_be_started_leaves_no_folder(stoker, tmp_path):
     done = stoker("tune", "--grid", "lr=1,2", "--out", "run", "--", "./nothing", "{lr}")
     assert done.returncode == 2 and "nothing" in done.stderr and not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,6 +136,12 @@ std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root) 
 
 std::chrono::nanoseconds process_cpu_time() noexcept {
   return clock_time(CLOCK_PROCESS_CPUTIME_ID);
+}
+std::chrono::nanoseconds children_cpu_time() noexcept {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 std::chrono::nanoseconds thread_cpu_time() noexcept {
   return clock_time(CLOCK_THREAD_CPUTIME_ID);

@@ -23,7 +23,8 @@ Cores effective_cores(const std::string& root = "/");
 // not say.
 std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root = "/");
 
-std::chrono::nanoseconds process_cpu_time() noexcept;  // user + system, all threads
+std::chrono::nanoseconds process_cpu_time() noexcept;   // user + system, all threads
+std::chrono::nanoseconds children_cpu_time() noexcept;  // of those that have ended and were waited for, and theirs
 std::chrono::nanoseconds thread_cpu_time() noexcept;
 
 }  // namespace stoker::os
