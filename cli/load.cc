@@ -166,7 +166,9 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
                     "them, so repeat it on a quiet machine",
                     fed.cpu_s / fed.wall_s, report.cores));
   }
-  if (report.cache == "warm" && report.options.storage == storage::Storage::buffered && fed.steps > 0) {
+  const bool is_read = report.options.storage == storage::Storage::buffered ||
+                       (report.options.storage == storage::Storage::mmap && report.file_per_sample);
+  if (report.cache == "warm" && is_read && fed.steps > 0) {
     report.notes.emplace_back("the data came from the page cache, not from the disk: --cold starts from the disk");
   }
   if (fed.epochs.size() > 1 && report.cache == "cold=data" && report.options.storage != storage::Storage::direct) {

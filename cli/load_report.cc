@@ -169,7 +169,13 @@ std::string next_step(const LoadReport& report) {
       }
       return fmt::format("the workers are busy on {} cores: a cheaper --transform, or more cores", cores);
     case measure::Bound::fetch:
-      if (report.cache == "warm") return "more requests at once: --io-threads 2, or --storage mmap";
+      if (report.cache == "warm") {
+        const int more = 2 * std::max(1, options.io_threads);
+        const char* const other = report.file_per_sample                      ? "one large file: `stoker pack`"
+                                  : options.storage == storage::Storage::mmap ? "--storage ram"
+                                                                              : "--storage mmap";
+        return fmt::format("more requests at once: --io-threads {}, or {}", more, other);
+      }
       if (options.storage != storage::Storage::direct) {
         return "more requests in flight past the page cache: --storage direct --io-depth 256";
       }

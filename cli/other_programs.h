@@ -2,7 +2,6 @@
 // One thread.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -19,11 +18,10 @@ class OtherPrograms {
   // are.
   std::optional<double> cores() const {
     const os::Cores all = os::effective_cores();
-    const auto idle = os::idle_core_time();
-    const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-    if (!idle || !idle_ || seconds <= 0 || !all.limited_by.empty()) return std::nullopt;
-    const double busy = std::chrono::duration<double>((*idle - *idle_) + (own() - own_)).count() / seconds;
-    return std::clamp(all.online - busy, 0.0, all.available);
+    const auto now = os::core_time();
+    if (!now || !before_ || !all.limited_by.empty()) return std::nullopt;
+    return os::cores_of_others(*before_, *now, own() - own_,
+                               std::chrono::duration<double>(Clock::now() - began_).count(), all.online);
   }
   // Where that is enough to change what was measured; else empty.
   std::string note() const {
@@ -41,7 +39,7 @@ class OtherPrograms {
   static std::chrono::nanoseconds own() { return os::process_cpu_time() + os::children_cpu_time(); }
 
   Clock::time_point began_ = Clock::now();
-  std::optional<std::chrono::nanoseconds> idle_ = os::idle_core_time();
+  std::optional<os::CoreTime> before_ = os::core_time();
   std::chrono::nanoseconds own_ = own();
 };
 

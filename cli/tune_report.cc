@@ -181,11 +181,8 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
   }
   if (choice.knee && choice.chosen) {
     const double workers = tune::number_of(report.rows[*choice.chosen].knobs, "num_workers").value_or(0);
-    row("knee", workers > *choice.knee
-                    ? fmt::format("{:g} workers: each one beyond it brings little, {:g} together bring "
-                                  "more than 2 %",
-                                  *choice.knee, workers)
-                    : fmt::format("{:g} workers", *choice.knee));
+    row("knee", fmt::format("{:g} workers{}", *choice.knee,
+                            workers > *choice.knee ? ": each one beyond it brings little" : ""));
   }
   if (!report.unfinished.empty()) row("note", report.unfinished);
   for (const std::string& note : report.notes) row("note", note);

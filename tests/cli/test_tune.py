@@ -109,24 +109,38 @@ def test_a_killed_tuner_goes_on_where_it_was(binary, environment, stoker, job, t
     assert len({(row["batch_size"], row["num_workers"]) for row in after}) == 15
 
 
-def test_a_trial_that_a_killed_tuner_left_running_is_ended_by_the_next(binary, environment, stoker, tmp_path):
+def children_of(pid):
+    return [int(word) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+
+
+def wait_until(true, process=None):
+    deadline = time.time() + 60
+    while not true():
+        assert time.time() < deadline and (process is None or process.poll() is None)
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["by its guard", "by the next one, without a guard"])
+def test_a_trial_of_a_tuner_that_was_killed_is_ended(binary, environment, stoker, tmp_path, guarded):
     (tmp_path / "job.py").write_text("import os,sys,time\nprint(os.getpid(), file=open('pid', 'w'), flush=True)\nif not os.path.exists('quick'): time.sleep(1000)\n"
                                      "for i in range(20): print('rate 5', flush=True)\n")
-    words = ["tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1", "--out", "run", "--", sys.executable, "job.py", "{lr}"]
+    words = ["tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1", "--out", "run", "--", "sh", "-c", f"{sys.executable} job.py; true", "{lr}"]
     process = subprocess.Popen([binary, *words], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 60
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
-        assert time.time() < deadline and process.poll() is None
-        time.sleep(0.02)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"), process)
     left = int((tmp_path / "pid").read_text())
+    guards = [pid for pid in children_of(process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text() == "stoker-guard\n"]
+    assert len(guards) == 1
+    if not guarded:
+        os.kill(guards[0], signal.SIGKILL)
     process.kill()
     process.wait()
-    assert runs(left)
+    if guarded:
+        wait_until(lambda: not runs(left))
+    else:
+        assert runs(left)
     (tmp_path / "quick").touch()
     assert stoker("tune", "--resume", "run").returncode == 0
-    while runs(left):
-        assert time.time() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not runs(left) and not runs(guards[0]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -315,6 +329,15 @@ def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
     done = stoker("tune", "--steps-from", "output", *words)
     assert done.returncode == 2 and "it printed no rate such as" in done.stderr and "--rate-regex" in done.stderr
     assert "batch_size is no knob here: a printed it/s or s/it counts as one sample per step" in done.stderr
+
+
+def test_a_choice_beyond_the_knee_says_that_each_worker_brings_little(stoker, tmp_path):
+    rates = {1: 100, 2: 190, 4: 350, 8: 400, 16: 420, 32: 440}
+    (tmp_path / "rows.csv").write_text("trial,status,num_workers,images_per_s\n" +
+                                       "".join(f"{i},ok,{workers},{rate}\n" for i, (workers, rate) in enumerate(rates.items(), 1)))
+    found = answer(stoker("tune", "--replay", "rows.csv", "--json"))
+    assert found["chosen"]["knobs"]["num_workers"] == "32" and found["knee"] < 32
+    assert f"{found['knee']:g} workers: each one beyond it brings little" in stoker("tune", "--replay", "rows.csv").stdout
 
 
 def test_other_programs_on_the_cores_are_named(stoker, job, tmp_path):

@@ -133,11 +133,12 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
       what += fmt::format(": {} each are pickled ({}), sent through a pipe and unpickled",
                           format_bytes(loader.sent_bytes), ms(static_cast<double>(loader.pickle_ns)));
     answer.why.push_back(what);
-    const bool crowded = others_matter(offer) && loader.sent_bytes <= 100'000;
-    if (crowded) answer.why.push_back(others(offer) + ": what is ready waits for one");
+    if (others_matter(offer)) {
+      answer.why.push_back(others(offer) + ": what is ready waits for one");
+      answer.advice.push_back("a quieter machine, or fewer programs beside the job; then measure again");
+    }
     answer.advice.push_back(
-        crowded ? "a quieter machine, or fewer programs beside the job; then measure again"
-        : loader.facts.num_workers == 0
+        loader.facts.num_workers == 0
             ? fmt::format("num_workers=1{}, so that batches are pinned and sent beside the step", at_place(loader))
         : loader.sent_bytes > 100'000
             ? "tensors or numpy arrays instead of Python objects in the samples: tensors travel in shared memory, "

@@ -54,7 +54,7 @@ struct LoaderAnswer {
 struct Offer {
   double cores = 0;
   std::string cores_limited_by;
-  double cores_of_others = 0;      // that other programs kept busy
+  double cores_of_others = 0;      // that other programs kept busy; 0 where cores were idle
   std::uint64_t memory_bytes = 0;  // that could still be used
   std::uint64_t worker_bytes = 0;  // private memory of one worker
   double worker_bytes_per_s = 0;   // by which it grows

@@ -91,9 +91,11 @@ void HostSampler::sample(int child, const std::vector<int>& workers, std::int64_
 }
 
 void HostSampler::sample_counters(std::int64_t now_ns) {
+  std::chrono::nanoseconds cpu{0};
   for (const int pid : alive_) {
     const auto counters = os::process_counters(pid, root_);
     if (!counters) continue;
+    cpu += counters->cpu + counters->children_cpu;
     Process& process = processes_[pid];
     process.cpu = std::max(process.cpu, counters->cpu);
     process.delay = os::process_run_delay(pid, root_);
@@ -127,9 +129,10 @@ void HostSampler::sample_counters(std::int64_t now_ns) {
       pressure_last_[resource] = *total;
     }
   }
-  if (const auto idle = os::idle_core_time(root_)) {
-    if (!idle_first_) idle_first_ = idle, idle_first_ns_ = now_ns;
-    idle_last_ = idle;
+  cpu_last_ = std::max(cpu_last_, cpu);  // less while one that ended waits for its parent
+  if (const auto time = os::core_time(root_)) {
+    if (!cores_first_) cores_first_ = time, cores_first_ns_ = now_ns, cpu_first_ = cpu;
+    cores_last_ = time;
   }
   if (const auto network = os::network_counters(root_)) {
     if (!received_first_) received_first_ = network->received_bytes, sent_first_ = network->sent_bytes;
@@ -207,9 +210,10 @@ HostFacts HostSampler::facts() const {
   facts.workers = workers_alive_;
   std::uint64_t read = 0, chars = 0, written = 0;
   bool has_io = false;
+  double own_cpu_s = 0;
   for (const auto& [pid, process] : processes_) {
     const double cpu_s = static_cast<double>((process.cpu - process.cpu_base).count()) * 1e-9;
-    facts.cores_used += cpu_s / seconds;
+    own_cpu_s += cpu_s;
     read += process.read - std::min(process.read, process.read_base);
     chars += process.chars - std::min(process.chars, process.chars_base);
     written += process.written - std::min(process.written, process.written_base);
@@ -233,11 +237,14 @@ HostFacts HostSampler::facts() const {
     one.open_descriptors = process.descriptors;
     facts.processes.push_back(std::move(one));
   }
+  const double sampled = std::max(0.1, static_cast<double>(counters_ns_ - started_ns_) * 1e-9);
+  const std::chrono::nanoseconds cpu = cpu_last_ - (attached_ ? cpu_first_ : std::chrono::nanoseconds(0));
+  facts.cores_used = std::max(own_cpu_s, static_cast<double>(cpu.count()) * 1e-9) / sampled;
   // Under a quota or a mask, cores of the machine that others keep busy may be none that the job could have.
-  const double watched = static_cast<double>(counters_ns_ - idle_first_ns_) * 1e-9;
-  if (idle_first_ && watched > 0 && cores.limited_by.empty()) {
-    const double idle = static_cast<double>((*idle_last_ - *idle_first_).count()) * 1e-9 / watched;
-    facts.cores_of_others = std::clamp(cores.online - idle - facts.cores_used, 0.0, facts.cores);
+  const double watched = static_cast<double>(counters_ns_ - cores_first_ns_) * 1e-9;
+  if (cores_first_ && watched >= 1 && cores.limited_by.empty()) {
+    facts.cores_of_others =
+        os::cores_of_others(*cores_first_, *cores_last_, cpu_last_ - cpu_first_, watched, cores.online);
   }
   std::stable_sort(facts.processes.begin(), facts.processes.end(), [](const ProcessFacts& a, const ProcessFacts& b) {
     return std::pair(!a.is_worker, -a.cpu_s) < std::pair(!b.is_worker, -b.cpu_s);

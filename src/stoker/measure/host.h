@@ -14,6 +14,7 @@
 
 #include "stoker/measure/accelerator.h"
 #include "stoker/measure/answer.h"
+#include "stoker/os/cpu.h"
 
 namespace stoker::measure {
 
@@ -98,7 +99,8 @@ class HostSampler {
   std::vector<int> alive_;
   std::map<std::string, std::uint64_t> file_systems_;
   std::map<std::string, std::uint64_t> pressure_first_, pressure_last_;
-  std::optional<std::chrono::nanoseconds> idle_first_, idle_last_;
+  std::optional<os::CoreTime> cores_first_, cores_last_;
+  std::chrono::nanoseconds cpu_first_{0}, cpu_last_{0};  // of the job, with its children that have ended
   std::optional<std::uint64_t> received_first_, received_last_, sent_first_, sent_last_;
   std::deque<double> busy_;  // the last 10 minutes of the first accelerator
   std::vector<double> busy_sum_;
@@ -106,7 +108,7 @@ class HostSampler {
   std::uint64_t readings_ = 0, pss_ = 0, pss_peak_ = 0, worker_uss_ = 0, workers_alive_ = 0, shm_base_ = 0,
                 shm_peak_ = 0, descriptors_peak_ = 0;
   std::int64_t started_ns_ = 0, last_ns_ = 0, tree_ns_ = 0, counters_ns_ = 0, files_ns_ = 0, memory_ns_ = 0,
-               idle_first_ns_ = 0;
+               cores_first_ns_ = 0;
   std::size_t turn_ = 0, workers_seen_ = 0;
   bool loading_ = false;
   int early_left_ = 0;  // readings of memory that come soon after one another

@@ -73,9 +73,11 @@ struct Machine {
     root.file("proc/pressure/io", "some avg10=0 avg60=0 avg300=0 total=" + std::to_string(second * 250000) + "\n");
     root.file("proc/self/mountinfo",
               "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n40 22 0:50 / /mnt/s3 rw - fuse.mountpoint-s3 m rw\n");
-    // 4 cores: half of one idle
+    // 4 cores: three busy, half of one idle, the rest taken by the host
     root.file("sys/devices/system/cpu/online", "0-3");
-    root.file("proc/stat", "cpu  1 2 3 " + std::to_string(second * 50) + " 0 0 0\n");
+    const auto ticks = [second](int cores_in_tenths) { return " " + std::to_string(second * 10 * cores_in_tenths); };
+    root.file("proc/stat",
+              "cpu " + ticks(20) + ticks(0) + ticks(10) + ticks(5) + ticks(0) + ticks(0) + ticks(0) + ticks(5));
     root.file("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n");
     std::filesystem::create_directories(root.path() + "/proc/11/fd");
     std::error_code ignored;
@@ -93,8 +95,9 @@ TEST(HostSampler, SumsTheJobsProcesses) {
   }
   const HostFacts facts = sampler.facts();
   EXPECT_NEAR(facts.cores_used, 2 * 0.5, 0.05);  // at 100 ticks a second
-  EXPECT_NEAR(*facts.cores_of_others, 4 - 0.5 - 2 * 0.5, 0.05);
-  EXPECT_NE(host_line(facts).find("1.0 of 4 cores used, 2.5 by other programs"), std::string::npos) << host_line(facts);
+  EXPECT_NEAR(*facts.cores_of_others, 3 - 2 * 0.5, 0.05);
+  EXPECT_NE(host_line(facts).find("1.0 of 4 cores used, 2.0 by other programs"), std::string::npos) << host_line(facts);
+  EXPECT_EQ(offer_of(facts).cores_of_others, 0) << "a core is free";
   EXPECT_NEAR(*facts.disk_read_bytes_per_s, 2 * 250000, 1);
   EXPECT_NEAR(*facts.page_cache_share, 0.75, 1e-9);
   EXPECT_NEAR(facts.pressure.at("io"), 0.25, 0.01);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kOthersShown = 0.1;  // of the cores
+constexpr double kOthersShown = 0.1, kFull = 0.8;  // of the cores
 
 // What is not known is "unknown", never 0 and never left out.
 template <class Value>
@@ -109,7 +109,8 @@ Offer offer_of(const HostFacts& facts) {
   Offer offer;
   offer.cores = facts.cores;
   offer.cores_limited_by = facts.cores_limited_by;
-  offer.cores_of_others = facts.cores_of_others.value_or(0);
+  if (facts.cores_of_others && facts.cores_used + *facts.cores_of_others >= kFull * facts.cores)
+    offer.cores_of_others = *facts.cores_of_others;
   offer.memory_bytes = facts.memory_available_bytes.value_or(0);
   std::uint64_t workers = 0, bytes = 0;
   std::vector<double> growth;

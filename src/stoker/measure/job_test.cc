@@ -219,6 +219,7 @@ TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
   EXPECT_EQ(got.verdict->bound, Bound::handoff);
   EXPECT_EQ(got.why.at(1), "other programs keep 1.7 of 2 cores busy: what is ready waits for one");
   EXPECT_EQ(got.advice.at(0).find("a quieter machine"), 0u) << got.advice.at(0);
+  EXPECT_EQ(got.advice.at(1).find("larger batches"), 0u) << got.advice.at(1);
 }
 
 TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {

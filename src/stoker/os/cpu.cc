@@ -125,6 +125,29 @@ Cores effective_cores(const std::string& root) {
   return cores;
 }
 
+std::optional<CoreTime> core_time(const std::string& root) {
+  std::istringstream line(read_small_file(under(root, "proc/stat")).value_or(""));
+  std::string name;
+  std::uint64_t columns[8] = {};  // user, nice, system, idle, iowait, irq, softirq, steal
+  if (!(line >> name) || name != "cpu") return std::nullopt;
+  for (std::uint64_t& column : columns) {
+    if (!(line >> column)) break;  // old kernels have fewer
+  }
+  const std::uint64_t tick_ns = 1'000'000'000ull / static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  CoreTime time;
+  time.busy = std::chrono::nanoseconds((columns[0] + columns[1] + columns[2]) * tick_ns);
+  for (const std::uint64_t column : columns) time.all += std::chrono::nanoseconds(column * tick_ns);
+  return time;
+}
+
+std::optional<double> cores_of_others(const CoreTime& from, const CoreTime& to, std::chrono::nanoseconds own,
+                                      double seconds, int online) {
+  const double all = std::chrono::duration<double>(to.all - from.all).count();
+  if (!(seconds > 0) || std::abs(all - online * seconds) > 0.3 * online * seconds) return std::nullopt;
+  const double busy = std::chrono::duration<double>(to.busy - from.busy - own).count();
+  return std::clamp(busy / seconds, 0.0, static_cast<double>(online));
+}
+
 std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root) {
   std::istringstream line(read_small_file(under(root, "proc/stat")).value_or(""));
   std::string name;

@@ -19,6 +19,18 @@ struct Cores {
 // `root` is "/" but in tests, which give a made-up tree of proc and sys files.
 Cores effective_cores(const std::string& root = "/");
 
+// Of all cores of the machine together, since it started. None where /proc does not say.
+struct CoreTime {
+  std::chrono::nanoseconds busy{0};  // with programs and the kernel's work for them
+  std::chrono::nanoseconds all{0};   // also idle, with interrupts, or taken by other guests of the host
+};
+std::optional<CoreTime> core_time(const std::string& root = "/");
+
+// Cores that programs other than ours kept busy between two such readings, `seconds` apart, while ours used `own`.
+// None where the readings cannot be right, as in sandboxes that only make them up.
+std::optional<double> cores_of_others(const CoreTime& from, const CoreTime& to, std::chrono::nanoseconds own,
+                                      double seconds, int online);
+
 // Time in which cores of the machine had nothing to do, all of them together, since it started. None where /proc does
 // not say.
 std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root = "/");

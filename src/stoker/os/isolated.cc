@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,6 @@ namespace stoker::os {
 namespace {
 
 constexpr int kReportFd = 3;
-constexpr int kFreeFd = 1000;                            // from here on nobody has descriptors yet
 constexpr const char* kOwner = "STOKER_OWNER";           // a variable that descendants inherit
 constexpr auto kLooks = std::chrono::milliseconds(250);  // between two looks at all threads of all processes
 
@@ -42,7 +42,10 @@ struct Pipe {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "make", "a pipe");
     from = Fd(ends[0]);
-    to = Fd(ends[1]);
+    const Fd lowest(ends[1]);
+    // Not one of those that the child's ends become, so that none is overwritten before it was moved.
+    to = Fd(::fcntl(lowest.get(), F_DUPFD_CLOEXEC, kReportFd + 1));
+    if (!to) throw system_error(errno, "make", "a pipe");
     (void)::fcntl(from.get(), F_SETFL, O_NONBLOCK);
   }
 };
@@ -50,32 +53,6 @@ struct Pipe {
 bool is_owned(int pid, const std::string& owner) {
   const std::string variables = read_small_file(fmt::format("/proc/{}/environ", pid)).value_or("");
   return variables.find(fmt::format("{}={}", kOwner, owner)) != std::string::npos;
-}
-
-// The child, between fork and exec: only calls that are safe there. It ends with the thread that started it, however
-// that ends.
-[[noreturn]] void become(std::array<int, 3> streams, int nothing, int failure, pid_t parent, char* const* argv,
-                         char* const* envp) noexcept {
-  const auto check = [failure](bool is_good) {
-    if (is_good) return;
-    const int why = errno;
-    (void)!::write(failure, &why, sizeof why);
-    ::_exit(127);
-  };
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it has ended already
-  ::setpgid(0, 0);
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  check(::dup2(nothing, STDIN_FILENO) >= 0);
-  // Through numbers that none of them has, so that none is overwritten before it was moved.
-  for (int i = 0; i < 3; ++i) check(::dup2(streams[static_cast<std::size_t>(i)], kFreeFd + i) >= 0);
-  for (int i = 0; i < 3; ++i) check(::dup2(kFreeFd + i, i + 1) >= 0);
-  for (int i = 0; i < 3; ++i) ::close(kFreeFd + i);
-  check(::execvpe(argv[0], argv, envp) == 0);
-  ::_exit(127);
 }
 
 // When it started, in the kernel's ticks; none: it is gone, or only waits to be reaped. Numbers are reused, this is
@@ -110,36 +87,37 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
   argv.push_back(nullptr);
   envp.push_back(nullptr);
 
-  Pipe pipes[3], failure;
-  Fd tell(::fcntl(failure.to.get(), F_DUPFD_CLOEXEC, kFreeFd + 3));
-  const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!tell || !nothing) throw system_error(errno, "run", command[0]);
-  failure.to = Fd();
-  const pid_t parent = ::getpid();
-  pid_ = ::fork();
-  if (pid_ < 0) throw system_error(errno, "run", command[0]);
-  if (pid_ == 0)
-    become({pipes[0].to.get(), pipes[1].to.get(), pipes[2].to.get()}, nothing.get(), tell.get(), parent, argv.data(),
-           envp.data());
-  ::setpgid(pid_, pid_);  // whoever comes first
-  tell.reset();
-  (void)::fcntl(failure.from.get(), F_SETFL, 0);
-  int why = 0;
-  ssize_t got = 0;  // none when it runs: the descriptor closed itself
-  while ((got = ::read(failure.from.get(), &why, sizeof why)) < 0 && errno == EINTR) {
-  }
-  if (got > 0) {
-    ::waitpid(pid_, nullptr, 0);
-    const Error error = system_error(why, "run", command[0]);
+  Pipe pipes[3];
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  for (int i = 0; i < 3; ++i) posix_spawn_file_actions_adddup2(&actions, pipes[i].to.get(), i + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int error_number = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), envp.data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error_number != 0) {
+    const Error error = system_error(error_number, "run", command[0]);
     throw Error(error.kind(), error.message(), "name the command as the shell would find it");
   }
   for (int i = 0; i < 3; ++i) streams_[i] = std::move(pipes[i].from);
+  guard_.emplace(mark());
 }
 
 std::string Isolated::mark() const {
   const auto start = start_of(pid_);
   const auto boot = read_small_file("/proc/sys/kernel/random/boot_id");
-  return start && boot ? fmt::format("{} {} {} {}", pid_, *start, *boot, owner_) : "";
+  if (!start || !boot) return "";
+  return fmt::format("{} {} {} {} {}", pid_, *start, boot->substr(0, boot->find('\n')), owner_, ::getsid(0));
 }
 
 bool end_marked(const std::string& mark) noexcept {
@@ -150,17 +128,22 @@ bool end_marked(const std::string& mark) noexcept {
     std::string boot, owner;
     if (!(fields >> pid >> start >> boot) || pid < 2) return false;
     if (read_small_file("/proc/sys/kernel/random/boot_id").value_or("").substr(0, boot.size()) != boot) return false;
+    int session = 0;
+    fields >> owner >> session;
     std::vector<int> all;
-    if (start_of(pid) == start) {
+    const auto now = start_of(pid);
+    if (now == start) {
       all = process_tree(pid);
       ::kill(-pid, SIGKILL);
     }
-    if (fields >> owner) {  // those that left it
-      std::error_code ignored;
-      for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-        const int other = std::atoi(entry.path().filename().c_str());
-        if (other > 1 && is_owned(other, owner)) all.push_back(other);
-      }
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const int other = std::atoi(entry.path().filename().c_str());
+      if (other < 2) continue;
+      // Of its group, which keeps its number while one of them lives; or one that left it.
+      const bool is_member = !now && session > 0 && ::getpgid(other) == pid && ::getsid(other) == session &&
+                             start_of(other).value_or(0) >= start;
+      if (is_member || (!owner.empty() && is_owned(other, owner))) all.push_back(other);
     }
     for (const int one : all) ::kill(one, SIGKILL);
     return !all.empty();
@@ -274,6 +257,7 @@ std::size_t Isolated::end() noexcept {
       ::usleep(5000);
     }
   }
+  guard_.reset();
   // torch names its shared memory torch_PID_...; whose process is gone, nobody else will remove it.
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {

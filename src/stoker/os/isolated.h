@@ -1,8 +1,7 @@
 // A program that may misbehave: in a process group of its own, with its output in pipes that are always drained, and a
 // pipe on which it may report (the descriptor's number is in STOKER_REPORT_FD). When it has ended, or is dropped,
 // everything it started is ended too: its group, and what left the group but descends from it. One thread; the process
-// becomes the reaper of its orphaned descendants. The program also ends, in the kernel's hands, with the thread that
-// started it, so that a process that is killed leaves none behind.
+// becomes the reaper of its orphaned descendants. Should we be killed, a guard ends it all the same.
 #pragma once
 
 #include <chrono>
@@ -17,6 +16,7 @@
 #include <sys/types.h>
 
 #include "stoker/os/fd.h"
+#include "stoker/os/guard.h"
 
 namespace stoker::os {
 
@@ -53,6 +53,7 @@ class Isolated {
   std::string owner_;
   std::optional<int> status_;
   Fd streams_[3];
+  std::optional<Guard> guard_;
   std::map<int, std::uint64_t> seen_;  // it and its descendants, so far, and when they started
   std::chrono::steady_clock::time_point look_at_;
   bool ended_ = false;

@@ -123,25 +123,66 @@ TEST(Isolated, RemovesSharedMemoryOfItsProcessesOnly) {
   std::filesystem::remove(mine);
 }
 
-TEST(Isolated, EndsWithAProcessThatIsKilled) {
+// A process that starts `script` in a shell, waits until it has printed the number of a process, and is then killed.
+// Gives that number, and the one of the shell.
+std::pair<int, int> killed_while_running(const std::string& script) {
   int pipe[2];
-  ASSERT_EQ(::pipe(pipe), 0);
+  if (::pipe(pipe) != 0) return {0, 0};
   const pid_t tuner = ::fork();
   if (tuner == 0) {
-    const Isolated isolated({"sleep", "600"}, {});
-    const pid_t pid = isolated.pid();
-    (void)!::write(pipe[1], &pid, sizeof pid);
-    ::pause();
+    try {
+      Isolated isolated({"sh", "-c", script}, {});
+      std::string out;
+      while (out.find('\n') == std::string::npos)
+        isolated.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+      const int told[] = {std::stoi(out), isolated.pid()};
+      (void)!::write(pipe[1], told, sizeof told);
+      for (;;) ::pause();
+    } catch (...) {
+    }
+    ::_exit(1);
   }
-  pid_t pid = 0;
-  ASSERT_EQ(::read(pipe[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
-  ASSERT_EQ(::kill(pid, 0), 0);
+  ::close(pipe[1]);
+  int told[] = {0, 0};
+  (void)!::read(pipe[0], told, sizeof told);
+  ::close(pipe[0]);
   ::kill(tuner, SIGKILL);
   ::waitpid(tuner, nullptr, 0);
-  // It may stay as a zombie of this process, which earlier tests made a reaper.
-  for (int tries = 0; tries < 1000 && ::kill(pid, 0) == 0 && ::waitpid(pid, nullptr, WNOHANG) == 0; ++tries)
-    ::usleep(5000);
-  EXPECT_NE(::kill(pid, 0), 0);
+  return {told[0], told[1]};
+}
+
+TEST(Isolated, EndsWithAProcessThatIsKilled) {
+  for (const char* script : {
+           "echo $$; exec sleep 600",
+           "sleep 600 & echo $!; wait",                                     // a shell that waits for its child
+           "env -i sleep 600 & echo $!; wait",                              // which has no variable of ours
+           "setsid --fork sh -c 'echo $$; exec sleep 600'; exec sleep 600"  // and one that left the group
+       }) {
+    const auto [pid, shell] = killed_while_running(script);
+    ASSERT_GT(pid, 1) << script;
+    EXPECT_TRUE(is_gone(pid)) << script;
+    EXPECT_TRUE(is_gone(shell)) << script;
+  }
+}
+
+TEST(Isolated, LeavesNoGuardBehind) {
+  const std::size_t before = process_tree(::getpid()).size();  // with what other tests left to this process
+  {
+    Isolated child({"sleep", "600"}, {});
+    EXPECT_EQ(process_tree(::getpid()).size(), before + 2) << "it and its guard";
+  }
+  EXPECT_EQ(process_tree(::getpid()).size(), before);
+}
+
+TEST(Isolated, ItsMarkEndsItsGroupThoughItHasEnded) {
+  Isolated child({"sh", "-c", "env -i sleep 600 & echo $!; wait"}, {});
+  const std::string mark = child.mark();
+  std::string out;
+  while (out.find('\n') == std::string::npos) child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
+  ::kill(child.pid(), SIGKILL);
+  while (!child.wait_status()) ::usleep(1000);
+  EXPECT_TRUE(end_marked(mark));
+  EXPECT_TRUE(is_gone(std::stoi(out)));
 }
 
 TEST(Isolated, IsKnownAgainByItsMarkAndByNoOther) {

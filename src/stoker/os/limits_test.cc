@@ -1,6 +1,7 @@
 // Made-up trees of proc and sys files, as different hosts show them.
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -38,6 +39,21 @@ TEST_F(Limits, IdleTimeIsThatOfAllCoresWithWaitingForDisks) {
   const long ticks = ::sysconf(_SC_CLK_TCK);
   put("proc/stat", "cpu  1 2 3 " + std::to_string(4 * ticks) + " " + std::to_string(ticks) + " 6 7\ncpu0 9 9 9 9 9");
   EXPECT_EQ(*idle_core_time(host_.path()), std::chrono::seconds(5));
+}
+
+TEST_F(Limits, CoresOfOthersAreBusyCoresThatAreNotOurs) {
+  EXPECT_FALSE(core_time(host_.path()));
+  const auto at = [&](long user, long idle, long steal) {
+    const std::string ticks = std::to_string(::sysconf(_SC_CLK_TCK)).substr(1);  // "00"
+    put("proc/stat", fmt::format("cpu  {0}{3} 0 0 {1}{3} 0 0 0 {2}{3} 0 0\ncpu0 9 9", user, idle, steal, ticks));
+    return *core_time(host_.path());
+  };
+  const CoreTime from = at(100, 200, 5), to = at(130, 250, 5);
+  EXPECT_EQ(cores_of_others(from, to, std::chrono::seconds(10), 20, 4), 1);  // 30 of 20 s x 4 cores busy, 10 ours
+  EXPECT_EQ(cores_of_others(from, to, std::chrono::seconds(40), 20, 4), 0);
+  EXPECT_EQ(cores_of_others(from, at(130, 210, 45), std::chrono::seconds(10), 20, 4), 1) << "stolen is not busy";
+  EXPECT_FALSE(cores_of_others(from, from, std::chrono::seconds(0), 20, 4)) << "it does not count at all";
+  EXPECT_FALSE(cores_of_others(from, to, std::chrono::seconds(0), 0, 4));
 }
 
 TEST_F(Limits, TheAffinityMaskCounts) {

@@ -78,12 +78,14 @@ std::optional<ProcessCounters> process_counters(int pid, const std::string& root
   std::istringstream fields(stat->substr(name_end + 1));
   ProcessCounters counters;
   std::string ignored;
-  std::uint64_t user = 0, system = 0;
+  std::uint64_t user = 0, system = 0, children_user = 0, children_system = 0;
   fields >> counters.state;
   for (int i = 0; i < 10; ++i) fields >> ignored;
   if (!(fields >> user >> system)) return std::nullopt;
-  const long ticks = std::max(1L, ::sysconf(_SC_CLK_TCK));
-  counters.cpu = std::chrono::nanoseconds((user + system) * (1'000'000'000ull / static_cast<std::uint64_t>(ticks)));
+  fields >> children_user >> children_system;
+  const std::uint64_t tick_ns = 1'000'000'000ull / static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  counters.cpu = std::chrono::nanoseconds((user + system) * tick_ns);
+  counters.children_cpu = std::chrono::nanoseconds((children_user + children_system) * tick_ns);
   if (const auto io = read_small_file(proc(root, pid, "io"))) {
     counters.read_bytes = number_after(*io, "read_bytes:");
     counters.read_chars = number_after(*io, "rchar:");

@@ -17,10 +17,11 @@ std::vector<int> process_tree(int pid, const std::string& root = "/");
 std::vector<int> process_trees(std::vector<int> pids, const std::string& root = "/");  // each process once
 
 struct ProcessCounters {
-  std::chrono::nanoseconds cpu{0};          // user and system, all threads
-  char state = '?';                         // R, S, D (waits for a disk), Z, ...
-  std::optional<std::uint64_t> read_bytes;  // from the disk
-  std::optional<std::uint64_t> read_chars;  // by read() and the like: from the page cache and from pipes too
+  std::chrono::nanoseconds cpu{0};           // user and system, all threads
+  std::chrono::nanoseconds children_cpu{0};  // of children that ended and were waited for, and of theirs
+  char state = '?';                          // R, S, D (waits for a disk), Z, ...
+  std::optional<std::uint64_t> read_bytes;   // from the disk
+  std::optional<std::uint64_t> read_chars;   // by read() and the like: from the page cache and from pipes too
   std::optional<std::uint64_t> written_bytes;
 };
 std::optional<ProcessCounters> process_counters(int pid, const std::string& root = "/");

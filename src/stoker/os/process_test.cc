@@ -24,7 +24,7 @@ TEST(Process, TreeFollowsChildrenOfEveryThread) {
 
 TEST(Process, CountersStandAfterANameWithBrackets) {
   const TempFolder root;
-  root.file("proc/10/stat", "10 (pt (data) w) D 1 1 1 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 5 1 1");
+  root.file("proc/10/stat", "10 (pt (data) w) D 1 1 1 0 -1 4194304 100 0 0 0 250 50 30 10 20 0 1 0 5 1 1");
   root.file(
       "proc/10/io",
       "rchar: 5000\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n");
@@ -32,6 +32,7 @@ TEST(Process, CountersStandAfterANameWithBrackets) {
   ASSERT_TRUE(counters);
   EXPECT_EQ(counters->state, 'D');
   EXPECT_EQ(counters->cpu, std::chrono::nanoseconds(300 * (1'000'000'000 / ::sysconf(_SC_CLK_TCK))));
+  EXPECT_EQ(counters->children_cpu, std::chrono::nanoseconds(40 * (1'000'000'000 / ::sysconf(_SC_CLK_TCK))));
   EXPECT_EQ(counters->read_bytes, 4096u);
   EXPECT_EQ(counters->read_chars, 5000u);
   EXPECT_EQ(counters->written_bytes, 8192u);

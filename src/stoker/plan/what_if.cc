@@ -20,7 +20,8 @@ constexpr double kSharpness = 12;
 
 // What reading costs an I/O thread per sample beyond copying the bytes: `stoker load --bench-steps` of 7 KB recordings
 // in the page cache, one worker on two cores.
-constexpr double kRequest = 3.5e-6;  // a range of an open file; with opening and closing it is 7
+constexpr double kRequest = 3.5e-6;  // a range of an open file
+constexpr double kFile = 7e-6;       // a file: opened, read, closed
 constexpr double kInMemory = 0.6e-6;
 constexpr double kPage = 0.12e-6;  // touching a page of a mapping
 constexpr double kPageBytes = 4096;
@@ -150,6 +151,13 @@ WhatIf with_workers(const Stages& now, double workers) {
   return finish(what, now);
 }
 
+// What memory or the disk's queue gave must be asked of the kernel then.
+static void read_through_cache(Stages& stages, const Setting& setting) {
+  if (setting.access != Access::ram && setting.access != Access::direct) return;
+  const double copy = setting.sample_bytes / setting.memory_bytes_per_s;
+  set_fetch(stages, (setting.is_file_per_sample ? kFile : kRequest) + copy);
+}
+
 WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
   WhatIf what{.name = fmt::format("storage={}", name(access)), .stages = now};
   what.flags = {"--storage", std::string(name(access))};
@@ -166,7 +174,8 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
       break;
     case Access::mmap:
       if (setting.is_file_per_sample) {
-        what.change = "nothing: loose files are read, not mapped";
+        what.change = "loose files are read, not mapped: as storage=buffered";
+        read_through_cache(what.stages, setting);
       } else {
         what.change = "files mapped instead of read";
         set_fetch(what.stages, std::ceil(setting.sample_bytes / kPageBytes) * kPage);
@@ -185,6 +194,7 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
     case Access::buffered:
     case Access::remote:
       what.change = "reads through the page cache";
+      read_through_cache(what.stages, setting);
       break;
   }
   return finish(what, now);

@@ -125,6 +125,10 @@ TEST(WhatIf, IsAskedByName) {
   EXPECT_NEAR(asked(with_workers(kPrepBound, 4).stages, {}, "cores=1").gain, 0.25, 0.02);
   EXPECT_EQ(asked(kPrepBound, {}, "storage=mmap").name, "storage=mmap");
   EXPECT_EQ(asked(kPrepBound, {.warm = true, .is_file_per_sample = true}, "storage=mmap").gain, 1);  // files are read
+  Stages in_memory = kPrepBound;
+  in_memory.fetch_s = 0.6e-6, in_memory.prep_s = 1e-6, in_memory.cpu_s = 1.6e-6;
+  for (const char* text : {"storage=mmap", "storage=buffered"})
+    EXPECT_LT(asked(in_memory, {.sample_bytes = 7000, .access = Access::ram}, text).gain, 0.5) << text;
   EXPECT_TRUE(asked(kPrepBound, {}, "pack=raw").needs_pack);
   for (const char* text : {"workers=2", "num_workers", "num_workers=x", "num_workers=-1", "num_workers=2.5",
                            "num_workers=1e8", "batch_size=1e7", "ranks=0.5", "storage=tape", "pack=zip", ""}) {

@@ -64,7 +64,7 @@ std::optional<double> knee_at(const Point& chosen, const std::vector<Measured>& 
 
 std::string reason_of(const Measured& chosen, const Measured& best, double tolerance) {
   if (&chosen == &best) {
-    return fmt::format("the fastest that ran, {} samples/s, and nothing cheaper that ran comes within {:g} %",
+    return fmt::format("the fastest that ran, {} samples/s, and nothing cheaper that always ran comes within {:g} %",
                        format_rate(best.rate), 100 * tolerance);
   }
   const bool told_apart = chosen.rate + chosen.half_width < best.rate - best.half_width;

@@ -81,7 +81,7 @@ TEST(Choose, TakesTheFastestWhereNothingCheaperComesNear) {
   const Choice choice = choose(rows);
   EXPECT_EQ(choice.best, 2u);
   EXPECT_EQ(choice.chosen, 2u);
-  EXPECT_EQ(choice.reason, "the fastest that ran, 400 samples/s, and nothing cheaper that ran comes within 2 %");
+  EXPECT_EQ(choice.reason, "the fastest that ran, 400 samples/s, and nothing cheaper that always ran comes within 2 %");
 }
 
 TEST(Choose, PrefersFewerWorkersThenASmallerBatchThenLessPrefetch) {
