@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
@@ -68,6 +69,13 @@ int run(const std::vector<std::string>& words) {
               near.empty() ? fmt::format("the verbs are: {}", list) : fmt::format("did you mean `stoker {}`?", near));
 }
 
+// A file of ours must not become what messages are written to because somebody closed that.
+void open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1) (void)::open("/dev/null", O_RDWR);  // gets the lowest number: this one
+  }
+}
+
 void report(const Error& error) {
   const std::string prefix = error.kind() == ErrorKind::internal ? "internal error" : "error";
   say(fmt::format("{}: {}\n", prefix, printable(error.message())));
@@ -79,6 +87,7 @@ void report(const Error& error) {
 
 int main(int argc, char** argv) {
   using namespace stoker;
+  cli::open_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
   cli::watch_for_interrupt();
   try {

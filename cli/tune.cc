@@ -10,6 +10,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
+#include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/os/cpu.h"
@@ -38,6 +39,7 @@ namespace {
 using nlohmann::ordered_json;
 using tune::Point;
 
+constexpr std::size_t kLongestLine = 200;  // of a trial's output that is shown
 constexpr std::string_view kConfigSchema = "stoker.tune.config/1";
 
 std::string duration_text(double seconds) {
@@ -372,7 +374,7 @@ std::string last_lines(const std::string& file, std::size_t count) {
   std::deque<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(fmt::format("  | {}\n", std::string_view(text).substr(at, end - at)));
+    lines.push_back(fmt::format("  | {}\n", as_utf8(std::string_view(text).substr(at, end - at), kLongestLine)));
     if (lines.size() > count) lines.pop_front();
     at = end + 1;
   }

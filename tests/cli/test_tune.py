@@ -340,6 +340,40 @@ def test_a_choice_beyond_the_knee_says_that_each_worker_brings_little(stoker, tm
     assert f"{found['knee']:g} workers: each one beyond it brings little" in stoker("tune", "--replay", "rows.csv").stdout
 
 
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)], ids=str)
+def test_closed_descriptors_let_nothing_into_the_rows(binary, environment, job, tmp_path, closed):
+    words = [binary, "tune", "--search", "grid", *GRID, "--out", "run", *job]
+    done = subprocess.run(["sh", "-c", '"$@" ' + " ".join(f"{fd}>&-" for fd in closed), "sh", *words], cwd=tmp_path, env=environment, capture_output=True, timeout=120)
+    assert done.returncode == 0
+    text = (tmp_path / "run" / "results.csv").read_text()
+    assert len(rows_of(tmp_path / "run")) == 15 and "why" not in text and (tmp_path / "run" / ".lock").read_text() == ""
+
+
+def test_what_a_trial_wrote_is_cut_and_kept_as_text(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("import sys\nfor i in range(20): sys.stderr.write('x' * 65536 + chr(10))\nsys.stderr.buffer.write(bytes(range(1, 256)))\nsys.exit(3)\n")
+    done = stoker("tune", "--grid", "lr=1,2", "--out", "run", "--", sys.executable, "job.py", "{lr}")
+    assert done.returncode == 2 and max(map(len, done.stderr.splitlines())) < 500
+    assert (tmp_path / "run" / "results.csv").read_text(encoding="utf-8")
+
+
+HANGS_OR_NOT = "import sys, time\nif sys.argv[1] == 'hang': time.sleep(1000)\nfor i in range(60): print(f'{200 + i % 3}.0it/s', flush=True); time.sleep(0.002)\n"
+
+
+def test_a_trial_that_shows_nothing_until_its_deadline_hangs_and_the_others_are_tried(stoker, tmp_path):
+    (tmp_path / "job.py").write_text(HANGS_OR_NOT)
+    words = ["tune", "--search", "grid", "--steps-from", "output", "--deadline", "2s", "--json"]
+    found = answer(stoker(*words, "--out", "run", "--grid", "how=hang,good", "--", sys.executable, "job.py", "{how}"))
+    assert found["failures"] == {"hang": 1} and found["chosen"]["knobs"] == {"how": "good"}
+    assert rows_of(tmp_path / "run")[0]["error"] == "stopped at its deadline, and until then it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`"
+
+
+def test_a_job_that_ends_too_soon_says_how_many_steps_it_made(stoker, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "job.py").write_text("import sys, torch\nfor x in torch.utils.data.DataLoader(torch.zeros(60, 2), batch_size=4, num_workers=int(sys.argv[1])): pass\n")
+    done = stoker("tune", "--grid", "workers=0,1", "--out", "run", "--", sys.executable, "job.py", "{workers}")
+    assert done.returncode == 2 and "it made 15 steps, and 26 are needed: 5 to warm up, then 20" in done.stderr and "--bench-steps" in done.stderr
+
+
 def test_other_programs_on_the_cores_are_named(stoker, job, tmp_path):
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     try:

@@ -6,29 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/utf8.h"
+
 namespace stoker::report {
 namespace {
-
-constexpr std::string_view kNoCharacter = "\xEF\xBF\xBD";  // U+FFFD
-
-// Bytes of the character that begins at `at`; 0: it is none.
-std::size_t character_bytes(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<std::uint8_t>(text[i]) : 0u; };
-  const unsigned first = byte(at);
-  const std::size_t size = first < 0x80                    ? 1
-                           : first >= 0xC2 && first < 0xE0 ? 2
-                           : first >= 0xE0 && first < 0xF0 ? 3
-                           : first >= 0xF0 && first < 0xF5 ? 4
-                                                           : 0;
-  unsigned code = size == 1 ? first : size == 2 ? first & 0x1F : size == 3 ? first & 0x0F : first & 0x07;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-    code = code << 6 | (byte(at + i) & 0x3F);
-  }
-  const bool is_overlong = (size == 3 && code < 0x800) || (size == 4 && (code < 0x10000 || code > 0x10FFFF));
-  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  return is_overlong || is_surrogate || code == 0xFFFE || code == 0xFFFF ? 0 : size;
-}
 
 std::vector<double> steps_of(double step, double most) {
   std::vector<double> all;

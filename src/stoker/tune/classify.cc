@@ -194,7 +194,7 @@ std::optional<Failure> classify(const Evidence& evidence) {
       std::string said = evidence.stderr_tail.substr(at + 7);
       said.resize(std::min(said.find('\n'), said.size()));
       if (said.starts_with("--memory-limit ")) return Failure{Status::oom_host, "", said, less_host()};
-      return Failure{Status::user_error, "", said, ""};
+      return Failure{Status::user_error, "", one_line(said), ""};
     }
   }
   const std::string last = last_line(evidence.stderr_tail);

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "stoker/base/utf8.h"
+
 namespace stoker::tune {
 namespace {
 
@@ -310,13 +312,7 @@ std::string one_line(std::string_view text) {
     if (line.size() > 600) break;
   }
   while (!line.empty() && line.back() == ' ') line.pop_back();
-  if (line.size() > 300) {
-    std::size_t end = 297;
-    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not inside a UTF-8 letter
-    line.resize(end);
-    line += "...";
-  }
-  return line;
+  return as_utf8(line, line.size() > 300 ? 297 : 300);
 }
 
 std::string last_line(std::string_view text) {

@@ -35,17 +35,19 @@ struct Ask {
 };
 
 // A job that is wrong by itself is wrong at every point: its error ends the search, unless something ran before. Then
-// it may be that point's alone, and three in a row end it.
+// it may be that point's alone, and three in a row end it; as do three of which nothing was seen until their deadline.
 class UserErrors {
  public:
-  void add(Status status) noexcept {
-    has_run_ |= status == Status::ok;
-    in_a_row_ = status == Status::user_error ? in_a_row_ + 1 : 0;
+  void add(const Row& row) noexcept {
+    const bool is_error = row.status == Status::user_error;
+    has_run_ |= row.status == Status::ok;
+    in_a_row_ = is_error || row.is_unseen() ? in_a_row_ + 1 : 0;
+    is_sure_ = in_a_row_ > 0 && (is_sure_ || is_error);
   }
-  bool end_the_search() const noexcept { return in_a_row_ >= (has_run_ ? 3 : 1); }
+  bool end_the_search() const noexcept { return in_a_row_ >= (has_run_ || !is_sure_ ? 3 : 1); }
 
  private:
-  bool has_run_ = false;
+  bool has_run_ = false, is_sure_ = false;
   int in_a_row_ = 0;
 };
 

@@ -165,7 +165,7 @@ void SearchSpace::add(const Row& row) {
   if (found == rows_.end() || row.status == Status::pruned || row.status == Status::skipped_memory) return;
   found->second.push_back(row);
   if (is_out_of_memory(row.status)) out_of_memory_.push_back(row);
-  user_errors_.add(row.status);
+  user_errors_.add(row);
 }
 
 const std::vector<Row>& SearchSpace::rows_of(const Point& point) const {

@@ -141,6 +141,17 @@ TEST(GridSearch, StopsAtAnErrorOfTheUsersCode) {
   EXPECT_EQ(run(*search, [](const Point&, Row& row) { fail(row, Status::user_error); }).rows.size(), 1u);
 }
 
+TEST(GridSearch, StopsAfterThreeOfWhichNothingWasSeen) {
+  const auto search = grid_search(over({"batch_size=1,2,3,4,5,6,7"}));
+  const auto unseen = [](const Point&, Row& row) {
+    fail(row, Status::hang);
+    row.error = std::string(kUnseen) + "it printed no rate";
+  };
+  EXPECT_EQ(run(*search, unseen).rows.size(), 3u);
+  const auto hanging = grid_search(over({"batch_size=1,2,3,4,5,6,7"}));
+  EXPECT_EQ(run(*hanging, [](const Point&, Row& row) { fail(row, Status::hang); }).rows.size(), 7u);
+}
+
 TEST(GridSearch, AnErrorOfOnePointIsItsOwnWhereOthersRanButThreeInARowAreNot) {
   const auto search = grid_search(over({"batch_size=1,2,3,4,5,6,7,8,9"}));
   const Story story = run(*search, [](const Point& point, Row& row) {

@@ -295,12 +295,15 @@ class Watch {
     evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
     const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
     enough_ |= ended_well && has_steps();  // a job that came to its end before we looked
-    const bool had_its_time = ended_well || evidence_.our_kill == OurKill::deadline;
-    const bool has_too_few = ended_well && options_.steps_from == StepsFrom::output;
+    const bool has_too_few = ended_well && options_.steps_from != StepsFrom::reports;
     if (!enough_ && !result.interrupted) {
-      result.failure = (had_its_time && is_blind()) || has_too_few ? without_steps(ended_well) : classify(evidence_);
+      result.failure = has_too_few ? without_steps(ended_well) : classify(evidence_);
     }
-    if (result.failure && evidence_.our_kill == OurKill::deadline && has_a_sign()) {
+    if (result.failure && evidence_.our_kill == OurKill::deadline && is_blind()) {
+      const Failure missing = without_steps(false);
+      result.failure->cause = std::string(kUnseen) + missing.cause;
+      result.failure->remedy = "a longer --deadline if it starts slowly; else " + missing.remedy;
+    } else if (result.failure && evidence_.our_kill == OurKill::deadline && has_a_sign()) {
       result.failure->cause = "stopped at its deadline, while it was still being measured";
       result.failure->remedy = "give a longer --deadline, or fewer --bench-steps";
     }
@@ -332,6 +335,12 @@ class Watch {
     if (options_.steps_from == StepsFrom::hook && job_.loaders().empty()) {
       return wrong("it used no torch DataLoader that could be measured",
                    "give --steps-from output if it prints it/s or s/step, or --rate-regex for what else it prints");
+    }
+    if (options_.steps_from == StepsFrom::hook) {
+      return wrong(fmt::format("it made {} step{}, and {} are needed: {} to warm up, then {}", job_.steps(),
+                               job_.steps() == 1 ? "" : "s", options_.warmup_steps + options_.bench_steps + 1,
+                               options_.warmup_steps, options_.bench_steps),
+                   "let it run longer (more epochs, or more data), or lower --bench-steps");
     }
     if (options_.steps_from == StepsFrom::output && !printed_.rates().empty()) {
       return wrong(fmt::format("it printed {} {}, and {:g} are needed", printed_.rates().size(),

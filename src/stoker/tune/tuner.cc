@@ -13,7 +13,8 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
   std::map<Point, std::vector<Row>> before;
   for (const Row& row : folder.rows()) {
     if (row.status == Status::pruned || row.status == Status::skipped_memory) continue;
-    if (row.status != Status::user_error) before[row.knobs].push_back(row);  // that one may have been mended since
+    if (row.status == Status::user_error || row.is_unseen()) continue;  // it may have been mended since
+    before[row.knobs].push_back(row);
   }
   UserErrors errors;
   std::map<Point, std::size_t> used;
@@ -26,7 +27,7 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
       if (next < known->second.size()) {
         const Row& row = known->second[next++];
         search.tell(row);
-        errors.add(row.status);
+        errors.add(row);
         if (options.ended) options.ended(*ask, row, true);
         continue;
       }
@@ -53,7 +54,7 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
     result.row.knobs = ask->point;
     folder.add(result.row);
     search.tell(result.row);
-    errors.add(result.row.status);
+    errors.add(result.row);
     if (options.ended) options.ended(*ask, result.row, false);
     if (result.failure && errors.end_the_search()) {
       tuned.finish = Finish::user_error;
