@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/base/utf8.h"
 #include "stoker/tune/classify.h"
 
 namespace stoker::cli {
@@ -128,18 +129,21 @@ void note_confounded(PlannedRun& run) {
 }
 
 void explain_failures(PlannedRun& run, bool all_failed) {
-  std::map<std::string, std::pair<std::size_t, std::string>> classes;
+  std::map<std::string, std::map<std::string, std::size_t>> classes;  // status: error: how many
   for (const PlannedConfiguration& one : run.configurations) {
-    if (one.rate) continue;
-    auto& [count, error] = classes[one.measured.status];
-    ++count;
-    if (error.empty()) error = one.measured.error;
+    if (!one.rate) ++classes[one.measured.status][one.measured.error];
   }
-  for (const auto& [status, entry] : classes) {
-    std::string text = fmt::format("{} of {} points: {}", entry.first, run.configurations.size(), status);
-    if (!entry.second.empty()) text += ": " + entry.second.substr(0, 160);
+  for (const auto& [status, errors] : classes) {
+    std::size_t count = 0;
+    for (const auto& [error, times] : errors) count += times;
+    const auto most = std::max_element(errors.begin(), errors.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::string text = fmt::format("{} of {} points: {}", count, run.configurations.size(), status);
+    if (!most->first.empty()) text += ": " + as_utf8(most->first, 160);
+    if (errors.size() > 1 && !most->first.empty())
+      text += fmt::format(" ({} of them; the others say otherwise)", most->second);
     if (all_failed) {
-      const tune::Failure failure = tune::classify_text(entry.second);
+      const tune::Failure failure = tune::classify_text(most->first);
       if (!failure.remedy.empty()) text += "; " + failure.remedy;
     }
     run.notes.push_back(text);

@@ -5,6 +5,7 @@ Sleeping stands for waiting for bytes, burning CPU time of the thread (not wall 
 
 import multiprocessing.context
 import queue
+import subprocess
 import sys
 import threading
 import time
@@ -35,6 +36,14 @@ class Samples(Dataset):
 
     def __getitem__(self, index):
         work(self.sleep, self.cpu)
+        return torch.full((64,), float(index))
+
+
+class Programs(Samples):
+    """Each sample is made by another program, as ffmpeg would."""
+
+    def __getitem__(self, index):
+        subprocess.run(["sh", "-c", "i=0; while [ $i -lt 15000 ]; do i=$((i+1)); done"], check=True)
         return torch.full((64,), float(index))
 
 
@@ -172,6 +181,8 @@ JOBS = {
     "prep-fork": lambda: train(loader(Samples(80, cpu=12), 1, "fork"), step=5),
     "prep-spawn": lambda: train(loader(Samples(80, cpu=12), 1, "spawn"), step=5),
     "prep-stream": lambda: train(loader(Stream(64, cpu=10)), step=5),
+    "prep-programs": lambda: train(loader(Programs(60), 1, "fork"), step=5),
+    "prep-programs-main": lambda: train(loader(Programs(60)), step=5),
     "prep-crowded": lambda: train(loader(Samples(160, cpu=12), 6, "fork", prefetch_factor=1), step=2),
     # known parts of each
     "mixed-main": lambda: train(loader(Samples(64, sleep=14, cpu=6)), step=30),

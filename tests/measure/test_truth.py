@@ -31,6 +31,8 @@ TRUTH = {
     "prep-fork": ("prep_bound", 0.0, None),
     "prep-spawn": ("prep_bound", 0.0, None),
     "prep-stream": ("prep_bound", 0.0, None),
+    "prep-programs": ("prep_bound", 0.0, None),
+    "prep-programs-main": ("prep_bound", 0.0, None),
     "prep-crowded": ("prep_bound", 0.0, None),
     "mixed-main": ("fetch_bound", 0.7, None),
     "mixed-fork": ("fetch_bound", 0.7, None),
@@ -49,7 +51,7 @@ TRUTH = {
     "burst": ("fetch_bound", 1.0, None),
 }
 # One of each kind for every run of the tests; --slow runs them all.
-QUICK = ("fetch-fork", "mixed-main", "compute-fork", "handoff-objects-fork", "burst")
+QUICK = ("fetch-fork", "mixed-main", "prep-programs", "compute-fork", "handoff-objects-fork", "burst")
 
 
 def crowded(answer):

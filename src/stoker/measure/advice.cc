@@ -46,7 +46,7 @@ bool is_loader_bound(const Verdict& verdict) {
 
 // "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
 std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
-  const double cores = std::max(1.0, offer.cores);
+  const double cores = std::max(1.0, offer.cores - offer.cores_of_others);
   const int workers = suggested_workers(loader, cores);
   const double gain = predicted_gain(loader, workers, cores);
   if (workers <= loader.facts.num_workers || gain < 1.05) return "";
@@ -263,7 +263,10 @@ double predicted_gain(const LoaderAnswer& loader, double workers, double cores) 
   const double cpu = static_cast<double>(loader.made.prep_ns - loader.made.delay_ns + loader.made.collate_ns) / made;
   const double build = cpu + static_cast<double>(loader.made.fetch_ns) / made;
   const double then = std::max({compute, build / std::max(1.0, workers), cpu / std::max(1.0, cores), 1.0});
-  return now / then;
+  // Twice the workers make at most twice as much: what now holds up each of them holds up the others too.
+  const double most =
+      loader.facts.num_workers > 0 ? workers / static_cast<double>(loader.facts.num_workers) : now / then;
+  return std::min(now / then, std::max(1.0, most));
 }
 
 int suggested_workers(const LoaderAnswer& loader, double cores) {

@@ -31,9 +31,10 @@ struct Waited {
 // When a worker made one batch (monotonic nanoseconds) and what it took.
 struct BatchTimes {
   std::int64_t received_ns = 0, started_ns = 0, collating_ns = 0, ended_ns = 0, put_ns = 0;
-  std::int64_t cpu_ns = 0, delay_ns = 0, helpers_ns = 0;  // of the samples; helpers: other threads of the worker
-  std::int64_t born_ns = 0;                               // when the worker began; 0: the training thread itself
-  int worker = 0;                                         // its thread's number; 0: the training thread itself
+  std::int64_t cpu_ns = 0, delay_ns = 0,
+               helpers_ns = 0;  // of the samples; helpers: its other threads, and programs it ran
+  std::int64_t born_ns = 0;     // when the worker began; 0: the training thread itself
+  int worker = 0;               // its thread's number; 0: the training thread itself
   std::uint64_t samples = 0;
 
   std::int64_t prep_ns() const noexcept;  // of the samples: CPU and run-queue delay, at most what they took

@@ -222,6 +222,26 @@ TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
   EXPECT_EQ(got.advice.at(1).find("larger batches"), 0u) << got.advice.at(1);
 }
 
+TEST(Answer, TwiceTheWorkersAreNeverMoreThanTwiceAsFastAndOthersTakeCores) {
+  Teller tell;  // 30 ms of computing for each batch, which then comes 10 ms late
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  tell.worker(7, 0);
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(7, -1, i, 40 * i, 40 * i + 30, 40 * i + 30, 30);
+    tell.next(0, i, 40 * i + 1, 40 * i + 40);
+  }
+  tell.end(0, 1600, 1600);
+  tell.job.settle(true);
+  Offer offer = machine(2);
+  EXPECT_NE(answer(tell.job, offer).advice.at(0).find("num_workers=2 at train.py:41 (now 1 on 2 cores): about 2.0x"),
+            std::string::npos)
+      << answer(tell.job, offer).advice.at(0);
+  offer.cores_of_others = 1;
+  for (const std::string& advice : answer(tell.job, offer).advice)
+    EXPECT_EQ(advice.find("num_workers=2"), std::string::npos) << advice;
+}
+
 TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
   Teller tell;  // case C: 16 s of loading and 2 s of computing, 1 worker on 12 cores
   tell.loader(0, "train_loader", 1, 1);

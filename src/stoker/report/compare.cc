@@ -12,6 +12,8 @@
 namespace stoker::report {
 namespace {
 
+constexpr double kWorth = 0.02, kOneRun = 0.1;  // of the rate
+
 // "3.2x (95 %: 3.0x to 3.4x)": the widest that both intervals allow; where one is not known, so is this.
 std::string change_text(const Figure& before, const Figure& after) {
   if (!(before.value > 0) || !(after.value > 0)) return "";
@@ -99,11 +101,16 @@ Comparison compare(const std::vector<Side>& sides) {
     const double times = last.rate.value / first.rate.value;
     const bool overlap =
         first.rate.low && last.rate.low && *first.rate.low <= *last.rate.high && *last.rate.low <= *first.rate.high;
-    comparison.sentence = fmt::format("From {} to {} samples/s: {}{}.", per_second(first.rate.value),
-                                      per_second(last.rate.value), change_text(first.rate, last.rate),
-                                      overlap ? ", a difference that these runs cannot tell from none"
-                                      : times >= 1.02 || times <= 0.98 ? (times > 1 ? ", faster" : ", slower")
-                                                                       : ", no difference worth a change");
+    // Where a rate came without its interval, one short run may differ from the next by so much.
+    const double least = first.rate.low && last.rate.low ? kWorth : kOneRun;
+    const bool is_small = times < 1 + kWorth && times > 1 - kWorth;
+    comparison.sentence =
+        fmt::format("From {} to {} samples/s: {}{}.", per_second(first.rate.value), per_second(last.rate.value),
+                    change_text(first.rate, last.rate),
+                    overlap                                  ? ", a difference that these runs cannot tell from none"
+                    : is_small                               ? ", no difference worth a change"
+                    : times < 1 + least && times > 1 - least ? ", which one run of each cannot tell from chance"
+                                                             : (times > 1 ? ", faster" : ", slower"));
   }
   table.note =
       "The runs were made one after the other: whether the page cache was as warm in both is not recorded. The change "

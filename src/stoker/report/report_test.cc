@@ -339,6 +339,12 @@ TEST(Comparing, SaysTheChangeAndItsInterval) {
   EXPECT_NE(compare({before, after}).sentence.find("cannot tell from none"), std::string::npos);
   EXPECT_NE(compare({before, after}).sentence.find("1.05x (95 %: 0.86x to 1.28x)"), std::string::npos)
       << compare({before, after}).sentence;
+  before.rate = {.value = 100}, after.rate = {.value = 105};  // one run of each, without an interval
+  EXPECT_NE(compare({before, after}).sentence.find("one run of each cannot tell from chance"), std::string::npos);
+  after.rate = {.value = 101};
+  EXPECT_NE(compare({before, after}).sentence.find("no difference worth a change"), std::string::npos);
+  after.rate = {.value = 80};
+  EXPECT_NE(compare({before, after}).sentence.find(", slower."), std::string::npos);
 }
 
 ordered_json range(double p10, double p50, double p90) {

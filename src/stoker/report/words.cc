@@ -138,7 +138,7 @@ std::string_view meaning(tune::Status status) noexcept {
     case Status::killed_unknown:
       return "it ended without saying why";
     case Status::user_error:
-      return "the job itself is wrong: it would fail with any settings";
+      return "an error of the job itself: other settings will hardly mend it";
     case Status::skipped_memory:
       return "not tried: it would have needed more memory than the limit";
     case Status::pruned:

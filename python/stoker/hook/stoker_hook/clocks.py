@@ -1,6 +1,7 @@
 """The clocks of one thread: wall (the same in all processes), its CPU time, and how long it stood ready without a core."""
 
 import os
+import resource
 import time
 
 wall = time.monotonic_ns
@@ -21,6 +22,12 @@ def delay():
             os.close(fd)
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def children():
+    """CPU time of processes that this one has started and waited for, in nanoseconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return int((used.ru_utime + used.ru_stime) * 1e9)
 
 
 def of_thread(thread):

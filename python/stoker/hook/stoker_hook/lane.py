@@ -89,10 +89,11 @@ class Lane:
         self._collating = (now, cpu, delay, self._helper_cpu())
 
     def _helper_cpu(self):
-        """CPU time of threads that the data set has started, so far."""
+        """CPU time of threads that the data set has started, and of programs that it ran to their end, so far."""
+        programs = clocks.children()
         if not self.owns_process:
-            return 0
-        return clocks.process() - clocks.cpu() - (clocks.of_thread(self.feeder) if self.feeder else 0)
+            return programs
+        return programs + clocks.process() - clocks.cpu() - (clocks.of_thread(self.feeder) if self.feeder else 0)
 
     @quiet
     def _end(self, auto_collation):
