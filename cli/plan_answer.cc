@@ -8,6 +8,7 @@
 
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
+#include "stoker/report/words.h"
 #include "stoker/tune/classify.h"
 
 namespace stoker::cli {
@@ -196,7 +197,10 @@ std::string command_for(const PlanRun& run, const std::string& what, const std::
   std::string job = "python train.py";
   if (!run.command.empty()) {
     job.clear();
-    for (const std::string& word : run.command) job += (job.empty() ? "" : " ") + word;
+    for (const std::string& word : run.command) {
+      const bool has_knob = word.find('{') != std::string::npos;
+      job += (job.empty() ? "" : " ") + (has_knob ? word : report::shell_word(word));
+    }
     const std::string hole = "{" + what + "}";
     if (const std::size_t at = job.find(hole); at != std::string::npos) {
       return fmt::format("stoker tune --grid {}={} -- {}", what, value, job);

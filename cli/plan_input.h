@@ -47,7 +47,7 @@ struct PlanRun {
   std::string address;                                    // our loader's; empty: a command, or not known
   std::string function, data;                             // module:function that was tuned, and its data
   std::vector<std::string> flags;                         // of `stoker load`
-  std::vector<std::string> command;                       // that was tuned, with {knob}
+  std::vector<std::string> command;                       // that was tuned, with {knob}, or measured
   std::vector<std::string> notes;
 };
 

@@ -104,6 +104,8 @@ void read_measured(const ordered_json& json, PlanRun& run) {
   if (loader.at("batch").is_object()) run.host.batch_bytes = number_or(loader["batch"], "bytes", 0);
   run.host.prefetch_factor = number_or(settings, "prefetch_factor", 2);
   run.host.pin_memory = settings.value("pin_memory", false);
+  if (run.command.empty() && json.contains("command") && json["command"].is_array())
+    run.command = json["command"].get<std::vector<std::string>>();
   if (json.contains("host") && json["host"].is_object()) {
     if (json["host"].contains("cores")) run.stages->cores = number_or(json["host"]["cores"], "available", 0);
     read_host(json["host"], run);

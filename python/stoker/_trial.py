@@ -25,6 +25,7 @@ from .errors import Error, UsageError
 from .measuring import samples_of
 
 LEAST_SECONDS = 0.5  # of all blocks: shorter runs are mostly chance
+LEAST_BLOCK = 0.01  # of one, in seconds: steps of microseconds are not reported each
 BLOCKS = 5
 
 
@@ -283,8 +284,9 @@ def run(target: str, loader: Any, step: Any, knobs: Knobs, warmup_steps: int, be
     taken, spent = 0, 0.0
     while taken < wanted or spent < bench_seconds:
         steps.clear()
-        for _ in range(max(1, math.ceil(wanted / BLOCKS))):
-            steps.take()
+        while steps.count == 0 or steps.seconds() < LEAST_BLOCK:
+            for _ in range(max(1, math.ceil(wanted / BLOCKS))):
+                steps.take()
         line = steps.block(False)
         report(**line)
         if memory := steps.memory():

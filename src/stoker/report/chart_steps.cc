@@ -33,6 +33,26 @@ std::string steps_path(const std::vector<TimePoint>& points, double left, double
   return line;
 }
 
+// As many points as a picture can show: neighbours are put together, each with the weight of its time.
+std::vector<TimePoint> thinned(const std::vector<TimePoint>& points, std::size_t most) {
+  if (points.size() <= most) return points;
+  std::vector<TimePoint> out;
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::size_t from = i * points.size() / most, to = (i + 1) * points.size() / most;
+    TimePoint sum{.from_s = points[from].from_s, .to_s = points[to - 1].to_s};
+    double ready = 0, ready_s = 0, compute = 0, compute_s = 0;
+    for (std::size_t j = from; j < to; ++j) {
+      const double seconds = std::max(1e-12, points[j].to_s - points[j].from_s);
+      if (points[j].ready) ready += *points[j].ready * seconds, ready_s += seconds;
+      if (points[j].compute) compute += *points[j].compute * seconds, compute_s += seconds;
+    }
+    if (ready_s > 0) sum.ready = ready / ready_s;
+    if (compute_s > 0) sum.compute = compute / compute_s;
+    out.push_back(sum);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string split_chart(const std::vector<SplitBar>& bars, double width) {
@@ -84,9 +104,10 @@ std::string split_chart(const std::vector<SplitBar>& bars, double width) {
 std::string timeline_chart(const Timeline& line, double width) {
   const bool is_narrow = width < 500;
   const double left = 44, right = width - 10, tall = is_narrow ? 84 : 110;
+  const std::vector<TimePoint> points = thinned(line.points, 720);
   bool has_compute = false, has_ready = false;
   double deepest = 0, seconds = 0;
-  for (const TimePoint& point : line.points) {
+  for (const TimePoint& point : points) {
     has_compute = has_compute || point.compute;
     has_ready = has_ready || point.ready;
     deepest = std::max(deepest, point.ready.value_or(0));
@@ -105,7 +126,7 @@ std::string timeline_chart(const Timeline& line, double width) {
       svg.line(left, y, right, y, share == 0 ? "axis" : "grid");
       svg.text(left - 8, y + 4, Anchor::end, "tick", fmt::format("{:.0f} %", 100 * share));
     }
-    for (const TimePoint& point : line.points) {
+    for (const TimePoint& point : points) {
       if (!point.compute) continue;
       const double share = std::clamp(*point.compute, 0.0, 1.0);
       svg.box(x_of(point.from_s), first + tall * (1 - share), x_of(point.to_s) - x_of(point.from_s) + 0.3, tall * share,
@@ -115,7 +136,7 @@ std::string timeline_chart(const Timeline& line, double width) {
       if (!point.compute) return std::nullopt;
       return first + tall * (1 - std::clamp(*point.compute, 0.0, 1.0));
     };
-    svg.path(steps_path(line.points, left, right, seconds, y_of), "activity-line");
+    svg.path(steps_path(points, left, right, seconds, y_of), "activity-line");
   }
   if (has_ready) {
     const std::vector<double> marks = ticks(std::max(1.0, deepest), 3);
@@ -129,7 +150,7 @@ std::string timeline_chart(const Timeline& line, double width) {
       if (!point.ready) return std::nullopt;
       return second + tall * (1 - *point.ready / marks.back());
     };
-    svg.path(steps_path(line.points, left, right, seconds, y_of), "depth-line");
+    svg.path(steps_path(points, left, right, seconds, y_of), "depth-line");
   }
   double free_from = -1e9;
   for (const double mark : ticks(seconds, is_narrow ? 4 : 7)) {
@@ -142,7 +163,7 @@ std::string timeline_chart(const Timeline& line, double width) {
     free_from = x_of(mark) + half;
   }
   svg.text((left + right) / 2, bottom + 38, Anchor::middle, "axis-name", "seconds");
-  for (const TimePoint& point : line.points) {
+  for (const TimePoint& point : points) {
     std::string tip = fmt::format("{:.3g} to {:.3g} s", point.from_s, point.to_s);
     if (point.compute) tip += fmt::format("\ncompute {}", percent(*point.compute));
     if (point.ready) tip += fmt::format("\n{:.3g} batches ready", *point.ready);

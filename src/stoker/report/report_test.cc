@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
+#include "stoker/report/charts.h"
 #include "stoker/report/from_measure.h"
 #include "stoker/report/from_plan.h"
 #include "stoker/report/from_run.h"
@@ -327,6 +328,15 @@ TEST(ReportOfAMeasuredJob, RefusesWhatIsNoAnswerAndFiguresThatCannotBe) {
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("steps.csv`, line 2: step_ms is `-5`"), std::string::npos) << error.message();
   }
+}
+
+TEST(Timelines, OfManyBlocksAreAsLargeAsAPicture) {
+  Timeline line{.label = "fast"};
+  for (int i = 0; i < 60'000; ++i)
+    line.points.push_back({.from_s = i * 1e-5, .to_s = (i + 1) * 1e-5, .ready = 3, .compute = i < 30'000 ? 0.0 : 1.0});
+  const std::string chart = timeline_chart(line, 720);
+  EXPECT_LT(chart.size(), 300'000u);
+  EXPECT_NE(chart.find("over 0.6 s"), std::string::npos) << chart.substr(0, 400);
 }
 
 TEST(Comparing, SaysTheChangeAndItsInterval) {
