@@ -120,7 +120,7 @@ class Chromium:
 
 
 def main(page, picture, first, last):
-    with tempfile.TemporaryDirectory() as profile, Chromium(profile) as browser:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, Chromium(profile) as browser:
         browser.open(pathlib.Path(page), 784)
         browser.picture(pathlib.Path(picture), "#" + first, "#" + last, margin=28)
 
