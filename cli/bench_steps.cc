@@ -93,7 +93,7 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   double corrected = 0;
   const loader::Stats at_start = loader.stats();
   const auto cpu_at_start = os::process_cpu_time();
-  const auto idle_at_start = os::idle_core_time();
+  const auto cores_at_start = os::core_time();
   const std::int64_t ns_at_start = measure::now_ns();
   const double least_s = std::chrono::duration<double>(options.least).count();
   while ((all.steps < options.bench_steps || all.seconds < least_s) && !interrupted()) {
@@ -129,8 +129,8 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const double cpu_s = std::chrono::duration<double>(os::process_cpu_time() - cpu_at_start).count();
   all.ledger = ledger_of(at_start, loader.stats(), cpu_s, all, options.step.count() > 0);
   const double wall_s = static_cast<double>(measure::now_ns() - ns_at_start) * 1e-9;
-  if (const auto idle = os::idle_core_time(); idle && idle_at_start && wall_s > 0) {
-    const double idle_s = std::chrono::duration<double>(*idle - *idle_at_start).count();
+  if (const auto cores = os::core_time(); cores && cores_at_start && wall_s > 0) {
+    const double idle_s = std::chrono::duration<double>(cores->idle - cores_at_start->idle).count();
     all.ledger.usable_cores = std::min(os::effective_cores().available, (cpu_s + idle_s) / wall_s);
   }
   if (!interrupted()) reporter.say({{"event", "done"}});

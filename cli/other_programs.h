@@ -29,8 +29,8 @@ class OtherPrograms {
     const double all = os::effective_cores().available, busy = cores().value_or(0);
     if (busy < kMatter * all) return "";
     return fmt::format(
-        "other programs kept {:.1f} of {:g} cores busy meanwhile: rates are lower and less sure than on a quiet "
-        "machine",
+        "other programs kept {:.1f} of {:g} cores busy meanwhile: rates may be lower, and are less sure, than on a "
+        "quiet machine",
         busy, all);
   }
 

@@ -11,7 +11,7 @@ from .errors import UsageError, shortened
 
 
 def open_source(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any,
-          narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+                narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
     if (source is None) == (samples is None):
         raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
                          "stoker.Loader(\"data/train\"), or stoker.Loader(samples=[(path, label), ...])")

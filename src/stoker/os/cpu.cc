@@ -136,6 +136,7 @@ std::optional<CoreTime> core_time(const std::string& root) {
   const std::uint64_t tick_ns = 1'000'000'000ull / static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
   CoreTime time;
   time.busy = std::chrono::nanoseconds((columns[0] + columns[1] + columns[2]) * tick_ns);
+  time.idle = std::chrono::nanoseconds((columns[3] + columns[4]) * tick_ns);
   for (const std::uint64_t column : columns) time.all += std::chrono::nanoseconds(column * tick_ns);
   return time;
 }
@@ -146,15 +147,6 @@ std::optional<double> cores_of_others(const CoreTime& from, const CoreTime& to, 
   if (!(seconds > 0) || std::abs(all - online * seconds) > 0.3 * online * seconds) return std::nullopt;
   const double busy = std::chrono::duration<double>(to.busy - from.busy - own).count();
   return std::clamp(busy / seconds, 0.0, static_cast<double>(online));
-}
-
-std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root) {
-  std::istringstream line(read_small_file(under(root, "proc/stat")).value_or(""));
-  std::string name;
-  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
-  if (!(line >> name >> user >> nice >> system >> idle >> waiting) || name != "cpu") return std::nullopt;
-  const double ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(idle + waiting) / ticks * 1e9));
 }
 
 std::chrono::nanoseconds process_cpu_time() noexcept {

@@ -22,7 +22,8 @@ Cores effective_cores(const std::string& root = "/");
 // Of all cores of the machine together, since it started. None where /proc does not say.
 struct CoreTime {
   std::chrono::nanoseconds busy{0};  // with programs and the kernel's work for them
-  std::chrono::nanoseconds all{0};   // also idle, with interrupts, or taken by other guests of the host
+  std::chrono::nanoseconds idle{0};  // also while somebody waits for a disk
+  std::chrono::nanoseconds all{0};   // also with interrupts, or taken by other guests of the host
 };
 std::optional<CoreTime> core_time(const std::string& root = "/");
 
@@ -30,10 +31,6 @@ std::optional<CoreTime> core_time(const std::string& root = "/");
 // None where the readings cannot be right, as in sandboxes that only make them up.
 std::optional<double> cores_of_others(const CoreTime& from, const CoreTime& to, std::chrono::nanoseconds own,
                                       double seconds, int online);
-
-// Time in which cores of the machine had nothing to do, all of them together, since it started. None where /proc does
-// not say.
-std::optional<std::chrono::nanoseconds> idle_core_time(const std::string& root = "/");
 
 std::chrono::nanoseconds process_cpu_time() noexcept;   // user + system, all threads
 std::chrono::nanoseconds children_cpu_time() noexcept;  // of those that have ended and were waited for, and theirs

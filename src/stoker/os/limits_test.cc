@@ -35,10 +35,10 @@ TEST_F(Limits, ABareMachineHasAllItsCoresAndMemory) {
 }
 
 TEST_F(Limits, IdleTimeIsThatOfAllCoresWithWaitingForDisks) {
-  EXPECT_FALSE(idle_core_time(host_.path()));
+  EXPECT_FALSE(core_time(host_.path()));
   const long ticks = ::sysconf(_SC_CLK_TCK);
   put("proc/stat", "cpu  1 2 3 " + std::to_string(4 * ticks) + " " + std::to_string(ticks) + " 6 7\ncpu0 9 9 9 9 9");
-  EXPECT_EQ(*idle_core_time(host_.path()), std::chrono::seconds(5));
+  EXPECT_EQ(core_time(host_.path())->idle, std::chrono::seconds(5));
 }
 
 TEST_F(Limits, CoresOfOthersAreBusyCoresThatAreNotOurs) {

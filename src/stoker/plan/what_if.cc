@@ -64,6 +64,13 @@ void set_prep(Stages& stages, double prep_s) {
   stages.prep_s = prep_s;
 }
 
+// What memory or the disk's queue gave must be asked of the kernel then.
+void read_through_cache(Stages& stages, const Setting& setting) {
+  if (setting.access != Access::ram && setting.access != Access::direct) return;
+  const double copy = setting.sample_bytes / setting.memory_bytes_per_s;
+  set_fetch(stages, (setting.is_file_per_sample ? kFile : kRequest) + copy);
+}
+
 }  // namespace
 
 std::string_view name(Access access) noexcept {
@@ -149,13 +156,6 @@ WhatIf with_workers(const Stages& now, double workers) {
   what.stages.workers = workers;
   what.flags = {"--num-workers", fmt::format("{:g}", workers)};
   return finish(what, now);
-}
-
-// What memory or the disk's queue gave must be asked of the kernel then.
-static void read_through_cache(Stages& stages, const Setting& setting) {
-  if (setting.access != Access::ram && setting.access != Access::direct) return;
-  const double copy = setting.sample_bytes / setting.memory_bytes_per_s;
-  set_fetch(stages, (setting.is_file_per_sample ? kFile : kRequest) + copy);
 }
 
 WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
