@@ -56,6 +56,9 @@ def greedy(knobs):
     build(knobs)
     raise MemoryError("no room for 7 rows")
 
+def read_once(knobs):
+    return (Rows(knobs["batch_size"]) for _ in range(4)), None
+
 def mistaken(knobs):
     return lodaer, None
 """
@@ -105,6 +108,7 @@ def test_a_file_that_cannot_be_imported_ends_the_search_with_its_traceback(tune,
     ("job.py:biuld", "did you mean `job.py:build`?"),
     ("job.py:nothing", "returned list; a target returns (loader, step)"),
     ("job.py:mistaken", "name 'lodaer' is not defined"),
+    ("job.py:read_once", "the loader was read to its end and cannot be read again"),
     ("no_module_of_that_name:build", "No module named 'no_module_of_that_name'"),
 ])
 def test_mistakes_are_named(tune, target, says):
