@@ -128,8 +128,9 @@ bool end_marked(const std::string& mark) noexcept {
     std::string boot, owner;
     if (!(fields >> pid >> start >> boot) || pid < 2) return false;
     if (read_small_file("/proc/sys/kernel/random/boot_id").value_or("").substr(0, boot.size()) != boot) return false;
-    int session = 0;
-    fields >> owner >> session;
+    int session = -1;
+    fields >> owner;
+    if (!(fields >> session)) session = -1;  // 0: of a leader outside this container
     std::vector<int> all;
     const auto now = start_of(pid);
     if (now == start) {
@@ -141,7 +142,7 @@ bool end_marked(const std::string& mark) noexcept {
       const int other = std::atoi(entry.path().filename().c_str());
       if (other < 2) continue;
       // Of its group, which keeps its number while one of them lives; or one that left it.
-      const bool is_member = !now && session > 0 && ::getpgid(other) == pid && ::getsid(other) == session &&
+      const bool is_member = !now && session >= 0 && ::getpgid(other) == pid && ::getsid(other) == session &&
                              start_of(other).value_or(0) >= start;
       if (is_member || (!owner.empty() && is_owned(other, owner))) all.push_back(other);
     }

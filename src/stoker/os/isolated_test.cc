@@ -1,5 +1,6 @@
 #include "stoker/os/isolated.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -183,6 +184,15 @@ TEST(Isolated, ItsMarkEndsItsGroupThoughItHasEnded) {
   while (!child.wait_status()) ::usleep(1000);
   EXPECT_TRUE(end_marked(mark));
   EXPECT_TRUE(is_gone(std::stoi(out)));
+}
+
+// As by `docker exec`: the session's leader is outside, and its number is 0 for everybody inside.
+TEST(Isolated, ItsMarkEndsItsGroupInAContainerToo) {
+  const std::string inside = "unshare --pid --fork --mount-proc ";
+  if (std::system((inside + "true 2> /dev/null").c_str()) != 0) GTEST_SKIP() << "no right to make a pid namespace";
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  EXPECT_EQ(
+      std::system((inside + "'" + self + "' --gtest_filter=Isolated.ItsMarkEndsItsGroupThoughItHasEnded").c_str()), 0);
 }
 
 TEST(Isolated, IsKnownAgainByItsMarkAndByNoOther) {
