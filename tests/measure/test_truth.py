@@ -70,7 +70,8 @@ def machine_cpu_s():
 
 def measured(measure, name):
     """Where other programs take the cores, a job that waits for bytes waits for a core as well, and rightly says so: try again. A batch that
-    is ready waits for one too, so a job whose batches are not late by themselves must have had most of the cores for itself."""
+    is ready waits for one too, so a job whose batches are not late by themselves must have had most of the cores for itself; and how long a
+    program waits that a sample runs, no figure of its worker says."""
     for _ in range(4):
         before, began = machine_cpu_s(), time.monotonic()
         answer = measure(sys.executable, JOBS, name, flags=["--force"])
@@ -78,7 +79,8 @@ def measured(measure, name):
         others = (all_after - all_before - (ours_after - ours_before)) / (time.monotonic() - began) / os.cpu_count()
         assert answer["loaders"], answer["stderr"]
         late = answer["verdict"] is not None and answer["verdict"]["bound"] == "handoff_bound" and TRUTH.get(name, [""])[0] != "handoff_bound"
-        if name.startswith("prep") or crowded(answer) < 0.1 and not (late and others > 0.1):
+        shared = others > 0.1 if late else others > 0.4 if "programs" in name else False
+        if (name.startswith("prep") or crowded(answer) < 0.1) and not shared:
             return answer
     pytest.skip(f"other programs took {others:.0%} of the cores: {answer['stderr']}")
 
