@@ -128,7 +128,11 @@ def test_a_trial_of_a_tuner_that_was_killed_is_ended(binary, environment, stoker
     process = subprocess.Popen([binary, *words], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"), process)
     left = int((tmp_path / "pid").read_text())
-    guards = [pid for pid in children_of(process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text() == "stoker-guard\n"]
+    def its_guards():
+        return [pid for pid in children_of(process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text() == "stoker-guard\n"]
+
+    wait_until(its_guards, process)
+    guards = its_guards()
     assert len(guards) == 1
     if not guarded:
         os.kill(guards[0], signal.SIGKILL)
@@ -361,7 +365,7 @@ HANGS_OR_NOT = "import sys, time\nif sys.argv[1] == 'hang': time.sleep(1000)\nfo
 
 def test_a_trial_that_shows_nothing_until_its_deadline_hangs_and_the_others_are_tried(stoker, tmp_path):
     (tmp_path / "job.py").write_text(HANGS_OR_NOT)
-    words = ["tune", "--search", "grid", "--steps-from", "output", "--deadline", "2s", "--json"]
+    words = ["tune", "--search", "grid", "--steps-from", "output", "--deadline", "6s", "--json"]
     found = answer(stoker(*words, "--out", "run", "--grid", "how=hang,good", "--", sys.executable, "job.py", "{how}"))
     assert found["failures"] == {"hang": 1} and found["chosen"]["knobs"] == {"how": "good"}
     assert rows_of(tmp_path / "run")[0]["error"] == "stopped at its deadline, and until then it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`"
@@ -378,13 +382,14 @@ def test_other_programs_on_the_cores_are_named(stoker, job, tmp_path):
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     try:
         found = answer(stoker("tune", *GRID, "--out", "run", "--json", *job))
+        stoker("measure", "--out", "measured", "--", sys.executable, "-c", "import time; time.sleep(2.5)")
     finally:
         for one in busy:
             one.kill()
             one.wait()
-    stoker("measure", "--out", "measured", "--", sys.executable, "-c", "import time; time.sleep(2.5)")
-    if json.loads((tmp_path / "measured" / "measure.json").read_text())["host"]["cores"]["used_by_others"] == "unknown":
-        pytest.skip("a quota, a mask or the sandbox hides what others do")
+    used = json.loads((tmp_path / "measured" / "measure.json").read_text())["host"]["cores"]["used_by_others"]
+    if used == "unknown" or used < 0.4 * os.cpu_count():
+        pytest.skip("a quota, a mask or the sandbox hides what others do, or holds them back")
     assert any(re.search(r"other programs kept [0-9.]+ of [0-9]+ cores busy meanwhile", note) for note in found["notes"])
 
 
@@ -479,8 +484,8 @@ def test_braces_that_are_no_knob_are_named(stoker, job):
 
 
 def test_a_deadline_that_is_too_short_for_the_steps_says_so(stoker, tmp_path):
-    (tmp_path / "job.py").write_text("import time\nwhile True: print('rate 5', flush=True); time.sleep(0.2)\n")
-    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--deadline", "1s", "--json", "--out", "run", "--", sys.executable,
+    (tmp_path / "job.py").write_text("import time\nwhile True: print('rate 5', flush=True); time.sleep(1)\n")
+    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--deadline", "5s", "--json", "--out", "run", "--", sys.executable,
                           "job.py", "{lr}"))
     assert found["failures"] == {"hang": 1}
     assert "while it was still being measured" in rows_of(tmp_path / "run")[0]["error"]
@@ -489,7 +494,7 @@ def test_a_deadline_that_is_too_short_for_the_steps_says_so(stoker, tmp_path):
 def test_the_time_limit_also_ends_a_trial_that_runs(stoker, tmp_path):
     (tmp_path / "job.py").write_text("import os,sys,time\nif sys.argv[1] == '2':\n    print(os.getpid(), file=open('pid', 'w'), flush=True); time.sleep(1000)\n"
                                      "for i in range(20): print('rate 5', flush=True)\n")
-    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1,2,3", "--rate-regex", "rate ([0-9]+)", "--time-limit", "2s", "--json", "--out", "run", "--", sys.executable, "job.py",
+    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1,2,3", "--rate-regex", "rate ([0-9]+)", "--time-limit", "6s", "--json", "--out", "run", "--", sys.executable, "job.py",
                           "{lr}"))
     assert "the time limit ended the search" in found["unfinished"] and found["ok"] == 1 and found["chosen"]["knobs"]["lr"] == "1"
     assert not runs(int((tmp_path / "pid").read_text()))

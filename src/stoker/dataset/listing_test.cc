@@ -1,8 +1,10 @@
 #include "stoker/dataset/listing.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -93,6 +95,7 @@ TEST(Listing, OfRandomChangesAlwaysEqualsAFreshScan) {
   fill(tree);
   for (std::uint64_t round = 0; round < 60; ++round) {
     Random random(3, 0, round);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // times of files may be as coarse as a tick
     for (std::uint32_t change = random.below(4); change > 0; --change) {
       const std::string folder =
           fmt::format("{}{}", random.below(5), random.below(2) == 0 ? "" : fmt::format("/{}", random.below(3)));

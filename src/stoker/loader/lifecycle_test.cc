@@ -186,7 +186,7 @@ TEST(LoaderLife, ClosingFromAnotherThreadEndsTheWait) {
             Error);
       });
       begun.get_future().wait();
-      for (int i = 0; i < 40 * round; ++i) std::this_thread::yield();
+      for (int i = 0; i < 4 * round; ++i) std::this_thread::yield();
       loader.close();
       consumer.join();
     }

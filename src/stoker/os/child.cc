@@ -1,12 +1,14 @@
 #include "stoker/os/child.h"
 
 #include <cerrno>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
-
-#include "stoker/base/error.h"
+#include <unistd.h>
 
 extern char** environ;
 
@@ -32,7 +34,28 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return variables;
 }
 
+void keep_ended_children() noexcept {
+  struct sigaction now {};
+  if (sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) signal(SIGCHLD, SIG_DFL);
+}
+
+Error spawn_error(int error_number, const std::string& program, std::string hint) {
+  if (error_number == EACCES && program.find('/') == std::string::npos) {
+    // Also where only a folder of PATH could not be entered.
+    const char* const path = getenv("PATH");
+    std::istringstream folders(path == nullptr ? "" : path);
+    bool is_there = false;
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      is_there |= access(fmt::format("{}/{}", folder.empty() ? "." : folder, program).c_str(), F_OK) == 0;
+    }
+    if (!is_there) error_number = ENOENT;
+  }
+  const Error error = system_error(error_number, "run", program);
+  return Error(error.kind(), error.message(), std::move(hint));
+}
+
 Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
+  keep_ended_children();
   const std::vector<std::string> variables = environment_with(environment);
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -45,17 +68,15 @@ Child::Child(const std::vector<std::string>& command, const std::map<std::string
   sigset_t none, defaults;
   sigemptyset(&none);
   sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  sigaddset(&defaults, SIGINT);
+  for (const int signal : {SIGPIPE, SIGINT}) sigaddset(&defaults, signal);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   const int error_number = posix_spawnp(&pid_, argv[0], nullptr, &attributes, argv.data(), envp.data());
   posix_spawnattr_destroy(&attributes);
   if (error_number != 0) {
-    const Error error = system_error(error_number, "run", command[0]);
-    throw Error(error.kind(), error.message(),
-                "name the command as the shell would find it, such as `python train.py`");
+    throw spawn_error(error_number, command[0],
+                      "name the command as the shell would find it, such as `python train.py`");
   }
 }
 

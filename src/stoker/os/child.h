@@ -10,10 +10,18 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "stoker/base/error.h"
+
 namespace stoker::os {
 
 // Our environment, "NAME=VALUE" each, with these added or in place of ours.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& added);
+
+// Where our parent left SIGCHLD ignored, how a child ended is lost; not from here on.
+void keep_ended_children() noexcept;
+
+// Of posix_spawnp; names the program.
+Error spawn_error(int error_number, const std::string& program, std::string hint);
 
 struct Ended {
   int code = 0;    // what a shell would give: 128 + signal after a signal

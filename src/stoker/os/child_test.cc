@@ -1,5 +1,6 @@
 #include "stoker/os/child.h"
 
+#include <cerrno>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,19 @@ TEST(Child, SaysWhichCommandDoesNotExist) {
     EXPECT_EQ(error.kind(), ErrorKind::not_found);
     EXPECT_EQ(error.message(), "cannot run `no-such-program`: No such file or directory");
   }
+}
+
+TEST(Child, SaysSoAlsoWhereAFolderOfThePathIsClosed) {
+  const Error missing = spawn_error(EACCES, "no-such-program", "");
+  EXPECT_EQ(missing.message(), "cannot run `no-such-program`: No such file or directory");
+  EXPECT_EQ(spawn_error(EACCES, "sh", "").message(), "cannot run `sh`: Permission denied");
+  EXPECT_EQ(spawn_error(EACCES, "./no-such-program", "").message(),
+            "cannot run `./no-such-program`: Permission denied");
+}
+
+TEST(Child, TellsHowItEndedThoughOurParentIgnoredThatOfItsOwn) {
+  signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(run("exit 7").code, 7);
 }
 
 TEST(SignalGate, TellsASignalFromAnotherProcessFromTheTerminals) {

@@ -77,6 +77,7 @@ std::optional<std::uint64_t> start_of(int pid) noexcept {
 
 Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  keep_ended_children();
   std::map<std::string, std::string> added = environment;
   added["STOKER_REPORT_FD"] = std::to_string(kReportFd);
   added[kOwner] = owner_ = new_owner();
@@ -105,11 +106,9 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
   const int error_number = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), envp.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (error_number != 0) {
-    const Error error = system_error(error_number, "run", command[0]);
-    throw Error(error.kind(), error.message(), "name the command as the shell would find it");
-  }
+  if (error_number != 0) throw spawn_error(error_number, command[0], "name the command as the shell would find it");
   for (int i = 0; i < 3; ++i) streams_[i] = std::move(pipes[i].from);
+  seen_.emplace(pid_, start_of(pid_).value_or(0));
   guard_.emplace(mark());
 }
 

@@ -182,6 +182,7 @@ class Packing {
     struct statvfs disk {};
     if (::statvfs(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash).c_str(), &disk) != 0)
       return;
+    if (disk.f_blocks == 0) return;  // a file system that does not say, such as ramfs
     const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     std::uint64_t there = 0;  // what an interrupted run has written already
     if (folder_.has_part()) there = folder_bytes(folder_.part());

@@ -2,6 +2,7 @@
 // with the samples it speaks of.
 #include "stoker/prepare/seek_record.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -215,8 +216,9 @@ TEST_F(PackSeek, DamageIsNamedLeavesThePixelsAndIsRepaired) {
   std::vector<std::string> notes;
   flip(seek_path(), 70);  // the table
   crops("x.pack", nullptr, &notes);
-  ASSERT_FALSE(notes.empty());
-  EXPECT_NE(notes.back().find("stoker check --repair"), std::string::npos) << notes.back();
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("stoker check --repair") != std::string::npos;
+  })) << testing::PrintToString(notes);
   fs::remove(seek_path());
   EXPECT_EQ(crops("x.pack"), right);
   EXPECT_TRUE(checked(false, true).is_sound());

@@ -61,7 +61,7 @@ class Kept {
 std::uint64_t oom_kills() {
   for (const os::Cgroup& group : os::cgroups("/", "memory")) {
     for (const std::string& folder : group.folders) {
-      const auto events = os::read_small_file(folder + "/memory.events");
+      const auto events = os::read_small_file(folder + (group.v2 ? "/memory.events" : "/memory.oom_control"));
       if (!events) continue;
       const std::size_t at = events->find("oom_kill ");
       if (at != std::string::npos) return std::strtoull(events->c_str() + at + 9, nullptr, 10);
