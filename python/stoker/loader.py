@@ -20,6 +20,7 @@ from . import numpy as numpy_framework
 from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, choice, error_limit, last_batch_word, seed_number, shuffle_word, timeout_seconds,
                         whole_count, worker_count)
 from .batch import Batch
+from .epochs import Epochs
 from .errors import Error, Note, UnknownOptionError, UsageError, shortened
 from .sample_errors import ErrorList, SampleError
 from .source import open_source
@@ -72,7 +73,8 @@ class Loader:
       on_error="raise|skip|replace|zero", max_errors: a count, or a share below 1; ``loader.errors`` lists them.
 
     Each ``iter(loader)`` starts the next epoch, also after a ``break``; the first one after :meth:`load_state_dict`
-    continues where the state was taken. One iterator is live at a time.
+    continues where the state was taken. An iterator that handed out nothing has begun nothing: the next one starts the
+    same epoch. One iterator is live at a time.
     """
 
     def __init__(
@@ -175,12 +177,9 @@ class Loader:
         if self._framework.NAME == "torch" and _is_pinned(self._engine):
             _engine.set_stream_provider(self._framework.current_stream)
 
-        self._start = (0, 0)          # epoch and position that the next iter() enters
-        self._start_is_news = True    # set_epoch or load_state_dict came after the last batch
-        self._iteration = 0           # number of the live iterator
-        self._recorded: Any = None    # under `stoker measure`: what tells it about this loader
-        self._epoch = 0               # under way
-        self._steps_left = 0          # of it
+        self._epochs = Epochs(self._engine)
+        self._iteration = 0         # number of the live iterator
+        self._recorded: Any = None  # under `stoker measure`: what tells it about this loader
         self._closed = False
         self._python_s = 0.0
         self._python_errors: list[SampleError] = []
@@ -191,15 +190,14 @@ class Loader:
     # ---- iteration
 
     def __iter__(self) -> Iterator[Batch]:
-        """Starts the next epoch (or continues a loaded one); an older iterator of this loader ends with an error."""
-        engine = self._usable()
-        epoch, position = self._start
-        engine.start_epoch(epoch, position)
-        self._epoch = epoch
-        self._start = (epoch + 1, 0)
-        self._start_is_news = False
-        self._steps_left = engine.steps
+        """Starts the next epoch (or continues a loaded one); an older iterator of this loader ends with an error.
+
+        The epoch begins with its first batch. Until then the loader stands where it stood, and another ``iter()``
+        starts the same epoch.
+        """
+        self._usable()
         self._iteration += 1
+        self._epochs.new_iterator()
         iteration = _Iteration(self, self._iteration)
         return measuring.recorded(self, iteration) if measuring.in_measured_job() else iteration
 
@@ -210,25 +208,23 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch under way, also after a ``break``; between epochs, the one that the next ``iter()`` starts."""
-        if self._start_is_news or self._steps_left == 0:
-            return self._start[0]
-        return self._epoch
+        return self._epochs.now[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter()`` starts this epoch. A loaded state that stands inside the same epoch keeps its place."""
-        epoch = whole_count("epoch", epoch, least=0)
-        if not (self._start_is_news and self._start[0] == epoch):
-            self._start = (epoch, 0)
-        self._start_is_news = True
+        """This epoch begins next: with the next ``iter()``, or with the first batch of an iterator that has given none.
+
+        A loaded state that stands inside the same epoch keeps its place.
+        """
+        self._epochs.set(whole_count("epoch", epoch, least=0))
 
     def state_dict(self) -> dict[str, Any]:
         """What is needed to go on elsewhere, with any number of ranks and workers. Small, and JSON-able.
 
         It counts the batches that were handed out; after the last one of an epoch it stands at the start of the next.
+        An ``iter()`` alone hands out nothing and changes nothing.
         """
         state = self._usable(closed=True).state()
-        if self._start_is_news or self._steps_left == 0:
-            state["epoch"], state["position"] = self._start
+        state["epoch"], state["position"] = self._epochs.now
         return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}"}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -249,8 +245,7 @@ class Loader:
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
         engine.load_state(**values)
-        self._start = (values["epoch"], values["position"])
-        self._start_is_news = True
+        self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
 
     # ---- what is known
@@ -369,17 +364,17 @@ class Loader:
             raise Error("cannot go on with this iterator: the loader has started another one since",
                         "one iterator is live at a time; make a second Loader for a second pass at the same time", "usage")
         try:
+            self._epochs.ask()
             slab = engine.next()
         except Error:
             if _exiting:
                 raise SystemExit from None
             raise
         if slab is None:
-            self._steps_left = 0
+            self._epochs.ended()
             raise StopIteration
         batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names)
-        self._steps_left -= 1
-        self._start_is_news = False
+        self._epochs.handed_out()
         if self._has_callables():
             started = time.perf_counter()
             try:
@@ -510,7 +505,7 @@ class _Iteration(Iterator[Batch]):
             raise
 
     def __length_hint__(self) -> int:
-        return 0 if self._done else self._loader._steps_left
+        return 0 if self._done else self._loader._epochs.steps_left
 
 
 _REFUSED = {

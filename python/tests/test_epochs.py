@@ -159,6 +159,110 @@ def test_each_iter_starts_the_next_epoch_also_after_a_break(numbers):
         assert rows(loader) == by_epoch[2]
 
 
+def place(loader):
+    """Where a checkpoint taken now would resume, and what the loader calls its epoch."""
+    state = loader.state_dict()
+    return state["epoch"], state["position"], loader.epoch
+
+
+def test_an_iterator_that_handed_out_nothing_has_begun_nothing(numbers):
+    """Trainers call iter() once to see whether they can iterate."""
+    with load(numbers(20), shuffle=True) as loader:
+        by_epoch = [rows(loader) for _ in range(2)]
+    with load(numbers(20), shuffle=True) as loader:
+        iter(loader)
+        iter(loader)
+        assert place(loader) == (0, 0, 0)
+        assert rows(loader) == by_epoch[0]
+        assert place(loader) == (1, 0, 1)
+        iter(loader)
+        assert place(loader) == (1, 0, 1)
+        assert rows(loader) == by_epoch[1]
+
+
+def test_iter_after_a_break_moves_on_with_its_first_batch(numbers):
+    with load(numbers(20)) as loader:
+        for _ in loader:
+            break
+        assert place(loader) == (0, 4, 0)
+        iter(loader)
+        iterator = iter(loader)
+        assert place(loader) == (0, 4, 0)
+        assert next(iterator).epoch == 1
+        assert place(loader) == (1, 4, 1)
+
+
+def test_iter_without_a_batch_keeps_a_loaded_state(numbers):
+    with load(numbers(20), shuffle=True) as loader:
+        expected = rows(loader)
+        loader.set_epoch(0)
+        next(iter(loader))
+        state = loader.state_dict()
+    with load(numbers(20), shuffle=True) as loader:
+        loader.load_state_dict(state)
+        for _ in range(3):
+            iter(loader)
+            assert loader.state_dict() == state and loader.epoch == 0
+        assert rows(loader) == expected[4:]
+
+
+def test_iter_without_a_batch_still_ends_the_iterator_before(numbers):
+    with load(numbers(20)) as loader:
+        old = iter(loader)
+        next(old)
+        iter(loader)
+        with pytest.raises(stoker.Error, match="another one since"):
+            next(old)
+
+
+def test_set_epoch_before_the_first_batch_is_for_the_iterator_that_is_there(numbers):
+    """Lightning calls iter() before it tells the epoch."""
+    with load(numbers(20)) as loader:
+        iterator = iter(loader)
+        loader.set_epoch(7)
+        assert place(loader) == (7, 0, 7)
+        assert next(iterator).epoch == 7
+        loader.set_epoch(3)
+        assert next(iterator).epoch == 7
+        assert next(iter(loader)).epoch == 3
+
+
+def test_set_epoch_to_the_loaded_epoch_after_iter_repeats_nothing(numbers):
+    with load(numbers(12)) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+        for trainer_asks_again in (True, False):
+            loader.load_state_dict(state)
+            iterator = iter(loader)
+            loader.set_epoch(0)
+            if trainer_asks_again:
+                iterator = iter(loader)
+            assert [int(value) for data, _ in iterator for value in data[:, 0]] == [4, 5, 6, 7, 8, 9, 10, 11]
+        assert len(rows(loader)) == 12
+
+
+def test_an_epoch_without_batches_ends_when_it_was_iterated(numbers):
+    with load(numbers(3), drop_last=True) as loader:
+        assert len(loader) == 0
+        for epoch in range(3):
+            assert place(loader) == (epoch, 0, epoch)
+            iter(loader)
+            assert place(loader) == (epoch, 0, epoch)
+            assert list(loader) == []
+
+
+def test_a_first_batch_that_fails_begins_nothing(photos, tmp_path):
+    good = sorted(photos.rglob("*.jpg"))[:8]
+    late = tmp_path / "late.jpg"
+    late.write_bytes(bytes(good[1].stat().st_size))
+    with stoker.Loader(samples=[good[0], late, *good[2:]], batch_size=4, output="numpy", num_workers=2) as loader:
+        with pytest.raises(stoker.Error, match="late.jpg"):
+            next(iter(loader))
+        assert place(loader) == (0, 0, 0)
+        late.write_bytes(good[1].read_bytes())
+        assert [batch.epoch for batch in loader] == [0, 0]
+
+
 def test_the_usual_loop_of_pytorch_works(numbers):
     with load(numbers(20), shuffle=True) as loader:
         epochs = []

@@ -1,0 +1,82 @@
+"""Where a loader stands, and which epoch begins next. A place is (epoch, global position in it).
+
+An epoch begins with its first batch, not with ``iter()``: trainers call ``iter()`` only to see whether they can iterate.
+"""
+
+from __future__ import annotations
+
+from . import _engine
+
+__all__ = ["Epochs", "Place"]
+
+Place = tuple[int, int]
+
+
+class Epochs:
+    """The places of one loader. Used by the thread that iterates."""
+
+    def __init__(self, engine: _engine.Loader) -> None:
+        self._engine = engine
+        self.start: Place = (0, 0)           # where the next epoch to begin begins
+        self.steps_left = 0                  # of the epoch that the engine entered last
+        self._stands: Place | None = (0, 0)  # None: after the last batch that the engine handed out
+        self._entered: Place | None = None   # where the engine was sent last
+        self._asked = False                  # for a batch, since then
+        self._begun = False                  # the live iterator has handed out a batch, or has ended
+
+    @property
+    def now(self) -> Place:
+        """Where a state that is taken now resumes."""
+        if self._stands is not None:
+            return self._stands
+        if self.steps_left == 0:
+            return self.start
+        state = self._engine.state()
+        return state["epoch"], state["position"]
+
+    def new_iterator(self) -> None:
+        """The engine prefetches from ``start`` on. Nothing has begun."""
+        self._stands = self.now
+        self._begun = False
+        if self._asked:  # it is past its start, or its first batch failed
+            self._entered = None
+        self._enter()
+
+    def ask(self) -> None:
+        """The live iterator asks the engine for a batch."""
+        if not self._begun:
+            self._enter()  # set() may have chosen another epoch since iter()
+        self._asked = True
+
+    def handed_out(self) -> None:
+        self.steps_left -= 1
+        self._begin()
+
+    def ended(self) -> None:
+        """No batch is left. An epoch without any has begun and ended too."""
+        self.steps_left = 0
+        self._begin()
+
+    def set(self, epoch: int) -> None:
+        """``epoch`` begins next. If the loader stands inside it at a place that was loaded, it stays there."""
+        if not (self._stands == self.start and self.start[0] == epoch):
+            self.start = (epoch, 0)
+        self._stands = self.start
+
+    def load(self, place: Place) -> None:
+        self.start = self._stands = place
+        self._entered = None
+
+    def _enter(self) -> None:
+        if self._entered == self.start:
+            return
+        self._entered = None
+        self._engine.start_epoch(*self.start)
+        self._entered, self._asked = self.start, False
+        self.steps_left = self._engine.steps
+
+    def _begin(self) -> None:
+        self._stands = None
+        if not self._begun:
+            self._begun = True
+            self.start = (self.start[0] + 1, 0)
