@@ -46,7 +46,7 @@ class Reporter {
 std::uint64_t step(loader::Loader& loader, std::chrono::nanoseconds takes) {
   loader::BatchPtr batch = loader.next(interrupted);
   if (!batch) {
-    loader.start_epoch(loader.epoch() + 1);
+    loader.start_epoch(loader.epoch() + 1, 0, interrupted);
     batch = loader.next(interrupted);
     if (!batch)
       throw Error(ErrorKind::usage, "there is no batch to measure", "lower batch_size, or keep the last batch");

@@ -91,7 +91,8 @@ class Run {
       close_span();
       const std::uint64_t next = loader_.epoch() + 1;
       if (next >= options_.end_epoch) return;
-      loader_.start_epoch(next);
+      enter(next);
+      if (done()) return;
     }
   }
 
@@ -119,9 +120,18 @@ class Run {
            (options_.time.count() > 0 && measure::now_ns() - began_ns_ >= options_.time.count());
   }
 
+  void enter(std::uint64_t epoch) {
+    try {
+      loader_.start_epoch(epoch, 0, interrupted);
+    } catch (const Error&) {
+      if (!interrupted()) throw;
+      fed_.interrupted = true;
+    }
+  }
+
   loader::BatchPtr take() {
     try {
-      return loader_.next([] { return interrupted(); });
+      return loader_.next(interrupted);
     } catch (const Error&) {
       if (!interrupted()) throw;
       fed_.interrupted = true;

@@ -33,9 +33,9 @@ class LoaderHandle {
   }
   LoaderHandle(const LoaderHandle&) = delete;
   LoaderHandle& operator=(const LoaderHandle&) = delete;
-  // Joins the threads without the GIL. In a forked child there are none to join: the memory is left alone.
+  // In a forked child there is no thread to join: the memory is left alone.
   ~LoaderHandle() {
-    if (origin_.is_forked()) {
+    if (origin_.is_forked() || !close_quietly()) {
       static_cast<void>(loader_.release());
     } else {
       WithoutGil no_gil;
@@ -65,6 +65,24 @@ class LoaderHandle {
   }
 
  private:
+  // For the destructor, from which nothing can be raised. False: threads that wait for the storage had to be left
+  // behind, because of Ctrl-C (which is raised again where the program goes on) or after `timeout`.
+  bool close_quietly() noexcept {
+    const nb::error_scope error_on_its_way;
+    try {
+      wait_for([this](const loader::Interrupted& interrupted) { loader_->close(interrupted); });
+      return true;
+    } catch (nb::python_error& error) {
+      if (error.matches(PyExc_KeyboardInterrupt)) {
+        PyErr_SetInterrupt();
+      } else {
+        error.discard_as_unraisable("the end of a stoker.Loader");
+      }
+    } catch (const Error&) {
+    }
+    return false;
+  }
+
   std::unique_ptr<loader::Loader> loader_;
   Origin origin_;
   std::atomic<bool> consuming_{false};
@@ -283,14 +301,15 @@ void bind_loader(nb::module_& module) {
       .def(
           "start_epoch",
           [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position) {
-            self.consume(
-                [&](loader::Loader& loader, const std::function<bool()>&) { loader.start_epoch(epoch, position); });
+            self.consume([&](loader::Loader& loader, const loader::Interrupted& interrupted) {
+              loader.start_epoch(epoch, position, interrupted);
+            });
           },
           nb::arg("epoch"), nb::arg("position") = 0)
       .def(
           "next",
           [](LoaderHandle& self) -> std::optional<BatchHandle> {
-            loader::BatchPtr batch = self.consume([](loader::Loader& loader, const std::function<bool()>& interrupted) {
+            loader::BatchPtr batch = self.consume([](loader::Loader& loader, const loader::Interrupted& interrupted) {
               return loader.next(interrupted);
             });
             if (!batch) return std::nullopt;
@@ -302,8 +321,9 @@ void bind_loader(nb::module_& module) {
           "load_state",
           [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
              const std::string& shuffle, std::uint64_t size, std::uint64_t fingerprint) {
-            self.consume([&](loader::Loader& loader, const std::function<bool()>&) {
-              loader.load_state({epoch, position, seed, dataset::parse_shuffle(shuffle), size, fingerprint});
+            self.consume([&](loader::Loader& loader, const loader::Interrupted& interrupted) {
+              loader.load_state({epoch, position, seed, dataset::parse_shuffle(shuffle), size, fingerprint},
+                                interrupted);
             });
           },
           nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),
@@ -324,7 +344,7 @@ void bind_loader(nb::module_& module) {
            })
       .def("close", [](LoaderHandle& self) {
         if (self.is_forked()) return;
-        wait_for([&loader = self.get()](const std::function<bool()>&) { loader.close(); });
+        wait_for([&loader = self.get()](const loader::Interrupted& interrupted) { loader.close(interrupted); });
       });
 
   module.def(

@@ -326,8 +326,8 @@ class Loader:
     # ---- the end
 
     def close(self) -> None:
-        """Stops and joins every thread. Batches that are still held stay valid. May be called again."""
-        if self._closed or self._engine is None or self._engine.is_forked:
+        """Stops and joins every thread. Batches that are still held stay valid. May be called again, also after Ctrl-C ended it early."""
+        if self._engine is None or self._engine.is_forked:
             return
         self._closed = True
         if self._copier is not None:

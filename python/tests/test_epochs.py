@@ -5,7 +5,7 @@ import json
 
 import numpy
 import pytest
-from conftest import rows
+from conftest import picture, rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
@@ -261,6 +261,22 @@ def test_a_first_batch_that_fails_begins_nothing(photos, tmp_path):
         assert place(loader) == (0, 0, 0)
         late.write_bytes(good[1].read_bytes())
         assert [batch.epoch for batch in loader] == [0, 0]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_epochs_that_are_left_early_do_not_hang(tmp_path, workers):
+    """Reads of the epoch before are still in flight when the next one begins."""
+    for number in range(97):
+        picture(number, 32, 32).save(tmp_path / f"{number:02}.png")
+    with load(tmp_path, num_workers=workers, timeout=30) as loader:
+        for epoch in range(100):
+            for batch in loader:
+                assert (batch.epoch, batch.step) == (epoch, 0)
+                break
+        state = loader.state_dict()
+        for _ in range(20):
+            loader.load_state_dict(state)
+            assert next(iter(loader)).epoch == 99
 
 
 def test_the_usual_loop_of_pytorch_works(numbers):

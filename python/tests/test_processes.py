@@ -1,6 +1,7 @@
 """Life and death: close, fork, Ctrl-C, interpreter exit, pickling, threads."""
 
 import copy
+import fcntl
 import os
 import pickle
 import signal
@@ -154,6 +155,63 @@ def test_ctrl_c_ends_a_long_wait_for_a_batch(tmp_path):
             loader.close()
     """, tmp_path)
     assert out.split() == ["waiting", "caught", "0"] and code == 0, err
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ctrl_c_ends_the_wait_for_the_next_epoch(tmp_path, workers):
+    """Some files become pipes without a writer after they were listed: reading them never ends."""
+    for number in range(20):
+        picture(number).save(tmp_path / f"{number:02}.png")
+    out, err, code = interrupt_when_ready("""
+        import os, sys, stoker
+        loader = stoker.Loader(sys.argv[1], batch_size=2, output="numpy", num_workers=int(sys.argv[2]), cache_dir=False)
+        for number in range(2, 20):
+            os.remove(f"{sys.argv[1]}/{number:02}.png")
+            os.mkfifo(f"{sys.argv[1]}/{number:02}.png")
+        iterator = iter(loader)
+        next(iterator)
+        if any("io_uring is not available" in note for note in loader.notes):
+            print("not here")
+            sys.exit()
+        before = loader.state_dict()
+        try:
+            print("waiting")
+            iter(loader)
+        except KeyboardInterrupt:
+            assert loader.state_dict() == before and before["position"] == 2
+            loader.close()
+            print("caught")
+    """, tmp_path, workers)
+    if out.startswith("not here"):
+        pytest.skip("plain system calls do not wait for a pipe")
+    assert out.split() == ["waiting", "caught"] and code == 0, err
+
+
+@pytest.mark.parametrize("end", ["loader.close()", "loader = iterator = None"])
+def test_ctrl_c_ends_the_wait_for_the_end(photos, tmp_path, run_python, end):
+    """Closing saves the seek index, and waits while another process is saving its own."""
+    make = """
+        import os, sys, stoker
+        loader = stoker.Loader(sys.argv[1], batch_size=4, output="numpy", num_workers=2, cache_dir=sys.argv[2], transform=[stoker.RandomResizedCrop(8)])
+        iterator = iter(loader)
+        for _ in iterator: pass
+    """
+    run_python(make, photos, tmp_path)
+    lock, = tmp_path.rglob("*.lock")
+    lock.with_suffix("").unlink()
+    with open(lock) as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        out, err, code = interrupt_when_ready(make + f"""
+        try:
+            print("waiting")
+            {end}
+            import time
+            while True: time.sleep(0.01)
+        except KeyboardInterrupt:
+            print("caught")
+            os._exit(0)
+        """, photos, tmp_path)
+    assert out.split() == ["waiting", "caught"] and code == 0, err
 
 
 def test_ctrl_c_without_a_handler_ends_the_program(big_array):

@@ -11,9 +11,12 @@
 namespace stoker::loader {
 namespace {
 
-constexpr auto kAskEvery = std::chrono::milliseconds(50);
 constexpr std::uint64_t kAdjustEvery = 16;  // batches
 constexpr std::uint64_t kMostListed = 10'000;
+
+std::int64_t load_time(const std::int64_t& time) noexcept {
+  return std::atomic_ref(const_cast<std::int64_t&>(time)).load(std::memory_order_relaxed);
+}
 
 class HandedBatch final : public Batch {
  public:
@@ -119,10 +122,46 @@ Loader::Engine::Consuming::~Consuming() {
     const std::scoped_lock lock(engine_.mutex_);
     engine_.consumer_ = {};
   }
-  engine_.drained_cv_.notify_all();
+  engine_.ended_cv_.notify_all();
 }
 
-BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
+Loader::Engine::Watch::Watch(const Engine& engine, const Interrupted& asks)
+    : interrupted(asks),
+      asked_ns(measure::now_ns()),
+      progress_ns(asked_ns),
+      progress(engine.progress_.load(std::memory_order_relaxed)) {}
+
+// A turn of the consumer's wait: decodes a unit where num_workers is 0, else sleeps until something happens. The caller
+// looks at what it waits for before each turn.
+void Loader::Engine::wait_locked(std::unique_lock<std::mutex>& lock, Watch& watch) {
+  if (Unit* const unit = inline_ ? pop_locked() : nullptr) {
+    lock.unlock();
+    const std::int64_t started = measure::now_ns();
+    process(*unit, *consumer_worker_);
+    consumer_worker_->counters.busy_ns.add(measure::now_ns() - started);
+    lock.lock();
+  } else if (consumer_cv_.wait_for(lock, pool_->waits_for_device() ? std::chrono::milliseconds(1) : kAskEvery) ==
+             std::cv_status::timeout) {
+    assign_slabs_locked();  // a pinned slab may be free now
+  }
+  ask_locked(lock, watch);
+}
+
+// Throws if the caller gives up, or if nothing has moved for too long.
+void Loader::Engine::ask_locked(std::unique_lock<std::mutex>& lock, Watch& watch) {
+  const std::int64_t now = measure::now_ns();
+  if (now - watch.asked_ns < std::chrono::nanoseconds(kAskEvery).count()) return;
+  watch.asked_ns = now;
+  if (watch.interrupted) {
+    lock.unlock();
+    const bool give_up = watch.interrupted();
+    lock.lock();
+    if (give_up) throw Error(ErrorKind::unavailable, "interrupted");
+  }
+  check_progress_locked(watch, now);
+}
+
+BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   refuse_after_fork();
   const std::int64_t called = measure::now_ns();
   const Consuming consuming(*this);  // close() waits for it
@@ -131,7 +170,7 @@ BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
   if (broken_) throw *broken_;
   if (!started_) {
     lock.unlock();
-    enter_epoch(epoch_, position_);
+    enter_epoch(epoch_, position_, interrupted);
     lock.lock();
   }
   if (run_started_ns_ == 0) run_started_ns_ = called;
@@ -140,41 +179,22 @@ BatchPtr Loader::Engine::next(const std::function<bool()>& interrupted) {
   run_ended_ns_ = called;
   returned_ns_ = 0;
   if (step_ == order_->steps()) return nullptr;
+  if (draining_) {
+    lock.unlock();
+    drain(interrupted);
+    plan_from_here();
+    lock.lock();
+  }
 
-  progress_ns_ = called;
-  seen_progress_ = progress_.load(std::memory_order_relaxed);
-  std::int64_t asked = called;
+  Watch watch(*this, interrupted);
   while (true) {
     Pending* const front = front_locked();
     if (front != nullptr && front->serial == serial_ && front->ready) break;
+    if (broken_) throw *broken_;
     if (fatal_) throw *fatal_;
     if (closed_) throw Error(ErrorKind::usage, "the loader was closed while a batch was awaited");
     check_consumer_locked();
-    if (inline_) {
-      if (Unit* const unit = pop_locked()) {
-        lock.unlock();
-        const std::int64_t started = measure::now_ns();
-        process(*unit, *consumer_worker_);
-        const std::int64_t ended = measure::now_ns();
-        consumer_worker_->counters.busy_ns.add(ended - started);
-        if (interrupted && ended - asked > std::int64_t{50'000'000}) {
-          asked = ended;
-          if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
-        }
-        lock.lock();
-        continue;
-      }
-    }
-    if (ready_cv_.wait_for(lock, pool_->waits_for_device() ? std::chrono::milliseconds(1) : kAskEvery) ==
-        std::cv_status::timeout) {
-      assign_slabs_locked();  // a pinned slab may be free now
-      if (interrupted) {
-        lock.unlock();
-        if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
-        lock.lock();
-      }
-      check_progress_locked(measure::now_ns());
-    }
+    wait_locked(lock, watch);
   }
   Pending& pending = *pendings_.front();
   if (!pending.failure) check_error_limit_locked(pending);
@@ -264,30 +284,58 @@ void Loader::Engine::check_consumer_locked() {
       "drop each batch before asking for many more, copy what you keep (copy=True does it), or raise memory_limit");
 }
 
-void Loader::Engine::check_progress_locked(std::int64_t now) {
+void Loader::Engine::check_progress_locked(Watch& watch, std::int64_t now) const {
   const std::uint64_t progress = progress_.load(std::memory_order_relaxed);
-  if (progress != seen_progress_) {
-    seen_progress_ = progress;
-    progress_ns_ = now;
+  if (progress != watch.progress) {
+    watch.progress = progress;
+    watch.progress_ns = now;
     return;
   }
-  if (options_.timeout.count() <= 0 || now - progress_ns_ < options_.timeout.count()) return;
-  std::string where = "nothing was being read";
-  if (const Pending* const front = front_locked()) {
-    for (std::size_t i = 0; i < front->times.size(); ++i) {
-      auto& times = const_cast<measure::RowTimes&>(front->times[i]);
-      if (std::atomic_ref(times.done_ns).load(std::memory_order_relaxed) != 0) continue;
-      const bool read = std::atomic_ref(times.read_ns).load(std::memory_order_relaxed) != 0;
-      const std::uint64_t index = order_->sample(front->range.first + i);
-      where = fmt::format("batch {} waits for `{}` (sample {}) in stage {}", front->step, dataset_->name(index), index,
-                          read ? "prep" : "fetch");
-      break;
+  const std::int64_t idle = now - watch.progress_ns;
+  if (options_.timeout.count() <= 0 || idle < options_.timeout.count()) return;
+  const Delay delay = delay_locked();
+  throw Error(ErrorKind::unavailable,
+              fmt::format("no progress for {}: {}", format_duration(std::chrono::nanoseconds(idle)), delay.text),
+              delay.hint);
+}
+
+Loader::Engine::Delay Loader::Engine::delay_locked() const {
+  if (closed_ || draining_) {
+    // Every unit that is out has to end: the oldest is named. close() ends the reads first, and then the workers.
+    const Unit* oldest = nullptr;
+    for (const auto& unit : unit_pool_) {
+      if (unit->pending == nullptr) continue;
+      const bool read = load_time(unit->pending->times[unit->first_row].read_ns) != 0;
+      if (closed_ && ending_ != (read ? Ending::workers : Ending::reads)) continue;
+      const auto place = [](const Unit& out) { return std::pair(out.pending->serial, out.first_row); };
+      if (oldest == nullptr || place(*unit) < place(*oldest)) oldest = unit.get();
     }
+    const char* const waits = closed_ ? "close() waits" : "the next epoch waits";
+    if (oldest != nullptr) return delay_of_row(*oldest->pending, oldest->first_row, waits);
+    return {fmt::format("{} for a thread to end", waits), "`timeout` sets how long to wait"};
   }
-  throw Error(
-      ErrorKind::unavailable,
-      fmt::format("no progress for {}: {}", format_duration(std::chrono::nanoseconds(now - progress_ns_)), where),
-      "look at the storage under that file; `timeout` sets how long to wait");
+  const Pending* const front = front_locked();
+  if (front == nullptr) return {"nothing was being read", "`timeout` sets how long to wait"};
+  const auto first_without = [&](std::int64_t measure::RowTimes::*time) {
+    std::uint64_t row = 0;
+    while (row < front->times.size() && load_time(front->times[row].*time) != 0) ++row;
+    return row;
+  };
+  // The rows of a batch whose length varies wait for one another before any is decoded.
+  std::uint64_t row = front->slab == nullptr ? first_without(&measure::RowTimes::read_ns) : front->times.size();
+  if (row == front->times.size()) row = first_without(&measure::RowTimes::done_ns);
+  if (row == front->times.size()) return {"a batch is complete and not marked so", ""};
+  return delay_of_row(*front, row, fmt::format("batch {} waits", front->step).c_str());
+}
+
+Loader::Engine::Delay Loader::Engine::delay_of_row(const Pending& pending, std::uint64_t row, const char* waits) const {
+  const bool read = load_time(pending.times[row].read_ns) != 0;
+  const std::uint64_t index = make_order(pending.epoch, 0).sample(pending.range.first + row);
+  return {
+      fmt::format("{} for `{}` (sample {}) in stage {}", waits, dataset_->name(index), index, read ? "prep" : "fetch"),
+      read ? "look whether the workers get CPU time and whether that file is unusually large; `timeout` sets how "
+             "long to wait"
+           : "look at the storage under that file; `timeout` sets how long to wait"};
 }
 
 // Fewer workers while the consumer is the limit, more when it waits for them. Batches never change, only who makes
@@ -319,7 +367,7 @@ State Loader::Engine::state() const {
   return state;
 }
 
-void Loader::Engine::load_state(const State& state) {
+void Loader::Engine::load_state(const State& state, const Interrupted& interrupted) {
   if (state.size != dataset_->size() || state.fingerprint != dataset_->facts().fingerprint) {
     throw Error(ErrorKind::usage,
                 fmt::format("the saved state belongs to another data set ({} samples; this one has {})", state.size,
@@ -332,7 +380,7 @@ void Loader::Engine::load_state(const State& state) {
                             state.seed, text(state.shuffle), options_.seed, text(options_.shuffle)),
                 "make the loader with the same seed and shuffle");
   }
-  start_epoch(state.epoch, state.position);
+  start_epoch(state.epoch, state.position, interrupted);
 }
 
 Stats Loader::Engine::stats() const {

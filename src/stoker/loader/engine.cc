@@ -139,10 +139,6 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   order_.emplace(make_order(0, 0));
 }
 
-Loader::Engine::~Engine() {
-  close();
-}
-
 bool Loader::Engine::is_forked() const noexcept {
   return os::fork_generation() != fork_generation_;
 }
@@ -188,6 +184,7 @@ void Loader::Engine::fill_ram() {
 
 void Loader::Engine::start_threads() {
   const std::scoped_lock lock(mutex_);  // the threads wait for it until everything is in place
+  if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
   if (broken_) throw *broken_;
   if (started_) return;
   pool_ = std::make_shared<SlabPool>(slab_limit_, device_, [this] {
@@ -195,7 +192,7 @@ void Loader::Engine::start_threads() {
       const std::scoped_lock inner(mutex_);
       assign_slabs_locked();
     }
-    ready_cv_.notify_all();
+    consumer_cv_.notify_all();
   });
   // A batch whose length is known only when all of it was read keeps all of its units until then.
   const std::uint64_t batch_units = (options_.batch_size + unit_rows_ - 1) / unit_rows_;
@@ -291,150 +288,6 @@ void Loader::Engine::set_num_workers(int workers) {
     }
   }
   work_cv_.notify_all();
-}
-
-void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position) {
-  refuse_after_fork();
-  const Consuming consuming(*this);
-  if (seek_) seek_->save_soon();
-  enter_epoch(epoch, position);
-}
-
-void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position) {
-  if (position > dataset_->size()) {
-    throw Error(ErrorKind::usage,
-                fmt::format("position {} lies beyond the {} samples of the data set", position, dataset_->size()));
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
-  }
-  start_threads();
-  bool at_edge = false;
-  {
-    const std::scoped_lock plan(plan_mutex_);
-    const std::scoped_lock lock(mutex_);
-    // Workers may be ahead in the next epoch already: then go on.
-    at_edge =
-        !paused_ && !fatal_ && position == 0 && epoch == epoch_ + 1 && step_ == order_->steps() && plan_epoch_ >= epoch;
-    if (at_edge) {
-      order_.emplace(make_order(epoch, 0));
-      epoch_ = epoch, step_ = 0, position_ = 0, epoch_errors_ = 0;
-      returned_ns_ = 0;
-    }
-  }
-  if (!at_edge) restart(epoch, position);
-}
-
-void Loader::Engine::restart(std::uint64_t epoch, std::uint64_t position) {
-  dataset::Order order = make_order(epoch, position);
-  {
-    const std::scoped_lock plan(plan_mutex_);
-    paused_ = true;
-    if (stalled_ != nullptr) {
-      const std::scoped_lock lock(mutex_);
-      --units_out_;
-      free_units_.push_back(std::exchange(stalled_, nullptr));
-    }
-    if (plan_sweep_ != nullptr) {
-      const std::scoped_lock lock(mutex_);
-      units_out_ -= plan_sweep_->units.size();
-      free_units_.insert(free_units_.end(), plan_sweep_->units.begin(), plan_sweep_->units.end());
-      free_sweeps_.push_back(std::exchange(plan_sweep_, nullptr));
-    }
-    sweep_most_ = std::min(sweep_bytes_, first_sweep_bytes_);
-    plan_pending_ = nullptr;
-  }
-  std::unique_lock lock(mutex_);
-  for (Pending* pending : pendings_) {
-    pending->abandoned = true;
-    for (Unit* unit : std::exchange(pending->parked, {})) queue_.push(unit), queued_rows_ += unit->rows;
-  }
-  work_cv_.notify_all();
-  const auto deadline =
-      measure::Clock::now() + (options_.timeout.count() > 0 ? options_.timeout : std::chrono::hours(24));
-  while (units_out_ > 0) {
-    if (fatal_) throw *fatal_;  // the thread that would end them is gone
-    if (stopping_) throw Error(ErrorKind::usage, "the loader was closed while an epoch began");
-    if (inline_) {
-      if (Unit* const unit = pop_locked()) {
-        lock.unlock();
-        process(*unit, *consumer_worker_);
-        lock.lock();
-        continue;
-      }
-    }
-    if (drained_cv_.wait_until(lock, deadline) == std::cv_status::timeout) {
-      throw Error(ErrorKind::unavailable, "the reads of the epoch before did not end in time; the storage hangs");
-    }
-  }
-  for (Pending* pending : pendings_) {
-    if (pending->slab != nullptr) {
-      Slab* const slab = std::exchange(pending->slab, nullptr);
-      lock.unlock();  // release() calls back
-      pool_->release(slab);
-      lock.lock();
-    }
-    free_pendings_.push_back(pending);
-  }
-  pendings_.clear();
-  slabs_filling_ = 0;
-  ready_batches_ = 0;
-  ready_depth_.change(measure::now_ns(), 0);
-  fatal_.reset();
-  order_.emplace(order);
-  epoch_ = epoch, step_ = 0, position_ = position, epoch_errors_ = 0;
-  returned_ns_ = 0;
-  lock.unlock();
-  {
-    const std::scoped_lock plan(plan_mutex_);
-    plan_order_.emplace(order);
-    plan_epoch_ = epoch;
-    plan_step_ = 0;
-    plan_serial_ = serial_;
-    paused_ = false;
-  }
-  wake_readers();
-}
-
-void Loader::Engine::close() {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (closed_) return;
-    closed_ = stopping_ = true;
-  }
-  if (!started_) return;
-  pool_->forget_on_release();
-  io_cv_.notify_all();
-  work_cv_.notify_all();
-  ready_cv_.notify_all();
-  drained_cv_.notify_all();
-  for (auto& io : io_threads_) io->fetcher->wake();
-  {
-    // A next() in another thread may be decoding; it ends at the next sample.
-    std::unique_lock lock(mutex_);
-    drained_cv_.wait(lock, [&] { return consumer_ == std::thread::id() || consumer_ == std::this_thread::get_id(); });
-  }
-  const auto join = [](Thread& thread) {
-    if (thread.thread.joinable()) thread.thread.join();  // not so if it could not be started
-  };
-  for (auto& io : io_threads_) join(*io);
-  for (auto& worker : workers_) join(*worker);  // a worker may still wake a fetcher
-  if (ram_ && !ram_->problem().empty()) notes_.push_back(ram_->problem());
-  for (auto& io : io_threads_) io->fetcher.reset();  // ends what is in flight before its memory goes
-  for (Pending* pending : pendings_) {
-    if (pending->slab != nullptr) pool_->release(std::exchange(pending->slab, nullptr));
-  }
-  pendings_.clear();
-  if (seek_) {
-    seek_->finish_saving();
-    if (!seek_->problem().empty()) notes_.push_back(seek_->problem());
-  }
-  ring_.reset();
-  sweeps_.clear();
-  for (auto& worker : workers_) worker->scratch.release();
-  consumer_worker_->scratch.release();
-  ram_.reset();
 }
 
 std::vector<std::string> Loader::Engine::notes() const {

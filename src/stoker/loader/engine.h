@@ -6,9 +6,12 @@
 //   5. next() hands batches out by serial number; the slab comes back when the consumer drops it.
 // Room is taken in global order in steps 1 and 2, so whoever waits for room waits for earlier batches only: no
 // deadlock. Locks: plan_mutex_ before mutex_; nothing is locked while decoding or waiting for I/O.
+// The consumer (the thread inside next() or start_epoch()) waits on consumer_cv_ only, whatever it waits for. Whoever
+// makes a batch ready, queues a unit, retires the last unit, stores a failure or closes the loader notifies it.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -33,24 +36,26 @@
 
 namespace stoker::loader {
 
+inline constexpr auto kAskEvery = std::chrono::milliseconds(50);  // a wait: whether to give up
 inline constexpr std::uint64_t kSweeps = 3;        // one being read, one waiting for the disk, one with the workers
 inline constexpr std::uint64_t kMostAhead = 2048;  // units in a sweep, and batches in the making
 
 class Loader::Engine {
  public:
   Engine(dataset::DatasetPtr dataset, LoaderOptions options);
-  ~Engine();
+  // ~Loader closes first; where that fails, it keeps the engine.
 
-  void start_epoch(std::uint64_t epoch, std::uint64_t position);
-  BatchPtr next(const std::function<bool()>& interrupted);
+  void start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted);
+  BatchPtr next(const Interrupted& interrupted);
   State state() const;
-  void load_state(const State& state);
+  void load_state(const State& state, const Interrupted& interrupted);
   void set_num_workers(int workers);
   Stats stats() const;
   void reset_stats();
   std::vector<SampleError> errors() const;
   std::vector<std::string> notes() const;
-  void close();
+  void close(const Interrupted& interrupted);
+  void leave_closing();            // after a close() that gave up: nobody will wait for the end
   void refuse_after_fork() const;  // throws in a forked child
   bool is_forked() const noexcept;
 
@@ -75,6 +80,19 @@ class Loader::Engine {
     Scratch scratch;
   };
 
+  // One wait: when the caller was last asked whether to give up, and when the engine last made progress.
+  struct Watch {
+    explicit Watch(const Engine& engine, const Interrupted& asks);
+    const Interrupted& interrupted;
+    std::int64_t asked_ns, progress_ns;
+    std::uint64_t progress;
+  };
+
+  // What holds the engine up, and what to do about it.
+  struct Delay {
+    std::string text, hint;
+  };
+
   // Held while next() or start_epoch() runs: one thread consumes, and close() waits for it.
   class Consuming {
    public:
@@ -87,7 +105,7 @@ class Loader::Engine {
     Engine& engine_;
   };
 
-  // engine.cc: sizes, threads, epochs
+  // engine.cc: sizes, threads
   void choose_blocks();
   void divide_memory(bool sweeps);
   std::uint64_t usual_bytes() const noexcept;
@@ -100,9 +118,16 @@ class Loader::Engine {
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;
   void start_threads();
   void add_worker_locked();
-  void enter_epoch(std::uint64_t epoch, std::uint64_t position);
-  void restart(std::uint64_t epoch, std::uint64_t position);
   dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
+
+  // epochs.cc: from one epoch to the next, and the end
+  void enter_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted);
+  void stop_planning();
+  void drain(const Interrupted& interrupted);
+  void plan_from_here();
+  void release_pendings_locked(std::unique_lock<std::mutex>& lock);
+  void end_threads(std::thread::id caller);
+  void join_threads();
 
   // fetch_stage.cc
   void io_loop(IoThread& self);
@@ -132,7 +157,9 @@ class Loader::Engine {
   // prep_stage.cc
   void work_loop(Worker& self, int number);
   Unit* pop_locked();
-  void process(Unit& unit, Worker& self);
+  bool process(Unit& unit, Worker& self) noexcept;
+  void process_rows(Unit& unit, Worker& self);
+  void fail_for_good(Error error) noexcept;
   void measure_rows(Unit& unit, Worker& self);
   void make_rows(Unit& unit, Worker& self);
   Verdict make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
@@ -146,15 +173,20 @@ class Loader::Engine {
   void rows_finished(Pending& pending, std::uint64_t count);
   void close_batch(Pending& pending);
   void retire(Unit& unit);
+  void free_unit_locked(Unit& unit);
   void assign_slabs_locked();
 
   // consumer.cc
   BatchPtr deliver_locked(Pending& pending);
   void check_consumer_locked();
   void list_errors_locked(Pending& pending);
-  void check_progress_locked(std::int64_t now);
+  void wait_locked(std::unique_lock<std::mutex>& lock, Watch& watch);
+  void ask_locked(std::unique_lock<std::mutex>& lock, Watch& watch);
+  void check_progress_locked(Watch& watch, std::int64_t now) const;
+  Delay delay_locked() const;
+  Delay delay_of_row(const Pending& pending, std::uint64_t row, const char* waits) const;
   void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
-  Pending* front_locked() noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
+  Pending* front_locked() const noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
   void check_error_limit_locked(Pending& pending);
 
   dataset::DatasetPtr dataset_;
@@ -204,8 +236,10 @@ class Loader::Engine {
 
   // What is in flight. mutex_.
   mutable std::mutex mutex_;
-  std::condition_variable io_cv_, work_cv_, ready_cv_, drained_cv_;
-  std::deque<Pending*> pendings_;  // by serial
+  std::condition_variable io_cv_, work_cv_;
+  std::condition_variable consumer_cv_;  // the consumer waits here
+  std::condition_variable ended_cv_;     // close() waits here: for the consumer, and for the threads to end
+  std::deque<Pending*> pendings_;        // by serial
   std::vector<std::unique_ptr<Pending>> pending_pool_;
   std::vector<Pending*> free_pendings_;
   std::vector<std::unique_ptr<Unit>> unit_pool_;
@@ -220,18 +254,21 @@ class Loader::Engine {
   int active_workers_ = 1;
   std::atomic<std::uint64_t> scratch_wanted_{0};  // a large sample asks the others to give their scratch back
   std::mutex large_sample_mutex_;
-  bool stopping_ = false, closed_ = false, started_ = false;
+  std::atomic<bool> stopping_{false};  // changed under mutex_
+  bool closed_ = false, started_ = false;
+  bool draining_ = false;  // start_epoch() gave up before the reads of the epoch before had ended
+  bool ended_ = false;     // closed, and every thread is joined
   std::optional<Error> fatal_;
-  std::optional<Error> broken_;  // a thread could not be started: for good
-  std::thread::id consumer_;     // the thread inside next(), if any
+  std::optional<Error> broken_;  // a thread could not be started, or has failed: for good
+  std::thread::id consumer_;     // the thread inside next() or start_epoch(), if any
+  std::thread closer_;           // joins the others, so that close() can give up waiting for them
+  enum class Ending : std::uint8_t { reads, workers, others } ending_ = Ending::others;  // what it waits for
   std::atomic<std::uint64_t> progress_{0};
 
   // The consumer's place. mutex_ for what others read.
   std::optional<dataset::Order> order_;
   std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
-  std::int64_t returned_ns_ = 0;  // when the last batch was handed out; 0: not inside an epoch
-  std::uint64_t seen_progress_ = 0;
-  std::int64_t progress_ns_ = 0;
+  std::int64_t returned_ns_ = 0;     // when the last batch was handed out; 0: not inside an epoch
   std::vector<SampleError> errors_;  // the first ones
   std::uint64_t error_count_ = 0;
   bool said_listed_ = false;

@@ -66,7 +66,7 @@ bool Loader::Engine::open_pending() {
   if (pending->range.count == 0) {  // a rank without a share of the last step
     pending->ready = true;
     ready_depth_.change(measure::now_ns(), ++ready_batches_);
-    ready_cv_.notify_all();
+    consumer_cv_.notify_all();
   }
   return true;
 }
@@ -80,10 +80,10 @@ Unit* Loader::Engine::take_unit(Pending& pending) {
     unit = free_units_.back();
     free_units_.pop_back();
     ++units_out_;
+    unit->pending = &pending;
+    unit->first_row = static_cast<std::uint32_t>(plan_row_);
   }
-  unit->pending = &pending;
   unit->sweep = nullptr;
-  unit->first_row = static_cast<std::uint32_t>(plan_row_);
   unit->rows = 0;
   unit->block = {};
   unit->block_bytes = 0;
@@ -279,7 +279,7 @@ void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
   }
   if (!wake_worker) return;
   if (inline_) {
-    ready_cv_.notify_all();
+    consumer_cv_.notify_all();
   } else if (all_may_work) {
     work_cv_.notify_one();
   } else {
@@ -345,13 +345,10 @@ void Loader::Engine::io_loop(IoThread& self) {
       }
     }
   } catch (const Error& error) {
-    const std::scoped_lock lock(mutex_);
-    if (!fatal_) fatal_ = error;
+    fail_for_good(error);
   } catch (const std::exception& error) {
-    const std::scoped_lock lock(mutex_);
-    if (!fatal_) fatal_ = Error(ErrorKind::internal, std::string("an I/O thread failed: ") + error.what());
+    fail_for_good(Error(ErrorKind::internal, std::string("an I/O thread failed: ") + error.what()));
   }
-  ready_cv_.notify_all();
 }
 
 }  // namespace stoker::loader

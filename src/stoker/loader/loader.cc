@@ -1,5 +1,6 @@
 #include "stoker/loader/loader.h"
 
+#include <atomic>
 #include <utility>
 
 #include "stoker/loader/engine.h"
@@ -11,7 +12,23 @@ Loader::Loader(dataset::DatasetPtr dataset, LoaderOptions options)
 
 Loader::~Loader() {
   // In a forked child there is no thread to join and a mutex may be locked for ever: leave it to the kernel.
-  if (engine_ && engine_->is_forked()) new std::shared_ptr<Engine>(std::move(engine_));
+  bool leave = engine_->is_forked();
+  try {
+    if (!leave) engine_->close({});
+  } catch (const Error&) {
+    engine_->leave_closing();
+    leave = true;  // a thread has not ended, and uses the engine's memory
+  }
+  if (!leave) return;
+  // Reachable for ever, so that leak checkers know that it is meant.
+  struct Left {
+    std::shared_ptr<Engine> engine;
+    Left* next;
+  };
+  static std::atomic<Left*> all{nullptr};
+  auto* const left = new Left{std::move(engine_), all.load()};
+  while (!all.compare_exchange_weak(left->next, left)) {
+  }
 }
 
 const LoaderOptions& Loader::options() const noexcept {
@@ -26,8 +43,8 @@ const transform::Plan* Loader::plan() const noexcept {
 std::vector<std::string> Loader::notes() const {
   return engine_->notes();
 }
-void Loader::start_epoch(std::uint64_t epoch, std::uint64_t position) {
-  engine_->start_epoch(epoch, position);
+void Loader::start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted) {
+  engine_->start_epoch(epoch, position, interrupted);
 }
 std::uint64_t Loader::epoch() const noexcept {
   return engine_->epoch();
@@ -35,14 +52,14 @@ std::uint64_t Loader::epoch() const noexcept {
 std::uint64_t Loader::steps() const noexcept {
   return engine_->steps();
 }
-BatchPtr Loader::next(const std::function<bool()>& interrupted) {
+BatchPtr Loader::next(const Interrupted& interrupted) {
   return engine_->next(interrupted);
 }
 State Loader::state() const {
   return engine_->state();
 }
-void Loader::load_state(const State& state) {
-  engine_->load_state(state);
+void Loader::load_state(const State& state, const Interrupted& interrupted) {
+  engine_->load_state(state, interrupted);
 }
 void Loader::set_num_workers(int workers) {
   engine_->set_num_workers(workers);
@@ -57,8 +74,8 @@ std::vector<SampleError> Loader::errors() const {
   return engine_->errors();
 }
 
-void Loader::close() {
-  if (!engine_->is_forked()) engine_->close();
+void Loader::close(const Interrupted& interrupted) {
+  if (!engine_->is_forked()) engine_->close(interrupted);
 }
 
 }  // namespace stoker::loader

@@ -57,11 +57,17 @@ struct Stats {
   std::uint64_t seek_files = 0, seek_bytes = 0;  // JPEG files whose places are noted, and the memory that takes
 };
 
+// A call that waits asks this about every 50 ms, in the thread that called. True ends the wait with Error(unavailable,
+// "interrupted"). Nothing is lost: the loader stands where it stood, and any call may follow.
+using Interrupted = std::function<bool()>;
+
 class Loader {
  public:
   // Opens nothing but the first sample, whose kind decides the plan. Throws Error. Threads start with the first epoch.
   Loader(dataset::DatasetPtr dataset, LoaderOptions options);
-  ~Loader();  // joins every thread; batches still held stay valid
+  // Closes. Batches still held stay valid. Threads that do not end within `timeout` (storage that never answers) are
+  // left behind with their memory.
+  ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
@@ -70,23 +76,25 @@ class Loader {
   const transform::Plan* plan() const noexcept;  // null with Decode::none
   std::vector<std::string> notes() const;        // things worth saying once: fallbacks, defaults that were chosen
 
-  // Goes to the first batch of an epoch, or into the middle of one. Work already prefetched for it is kept.
-  void start_epoch(std::uint64_t epoch, std::uint64_t position = 0);
+  // Goes to the first batch of an epoch, or into the middle of one. Work already prefetched for it is kept; otherwise
+  // waits for the reads that are in flight.
+  void start_epoch(std::uint64_t epoch, std::uint64_t position = 0, const Interrupted& interrupted = {});
   std::uint64_t epoch() const noexcept;  // of the batches that next() gives
   std::uint64_t steps() const noexcept;  // of the epoch as entered
-  // The next batch; null at the end of the epoch. `interrupted` is asked about every 50 ms while waiting: true ends the
-  // wait with Error(unavailable, "interrupted"); nothing is lost, next() may be called again.
-  BatchPtr next(const std::function<bool()>& interrupted = {});
+  // The next batch; null at the end of the epoch.
+  BatchPtr next(const Interrupted& interrupted = {});
 
   State state() const;
   // Checks that the state belongs to this data set and seed (throws Error(usage)), then start_epoch.
-  void load_state(const State& state);
+  void load_state(const State& state, const Interrupted& interrupted = {});
 
   void set_num_workers(int workers);  // takes effect at once; never changes what the batches hold
   Stats stats() const;
   void reset_stats();
-  std::vector<SampleError> errors() const;  // in order of epoch and position
-  void close();                             // what the destructor does; next() throws afterwards
+  std::vector<SampleError> errors() const;  // in the order in which their batches were handed out
+  // Ends and joins every thread; next() throws afterwards. Throws Error if interrupted, or if nothing moved for
+  // `timeout`: threads then go on ending, and another close() waits for them again.
+  void close(const Interrupted& interrupted = {});
 
  private:
   class Engine;

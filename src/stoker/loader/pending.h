@@ -66,7 +66,7 @@ struct ReadFault {
 struct alignas(64) Unit {
   static constexpr std::uint32_t kMaxRows = 32;
 
-  Pending* pending = nullptr;
+  Pending* pending = nullptr;     // null: not in use. Changed under the engine's mutex
   struct Sweep* sweep = nullptr;  // where its bytes are, if it has no block of its own
   std::uint32_t first_row = 0, rows = 0;
   ByteRing::Block block;

@@ -64,21 +64,33 @@ void Loader::Engine::work_loop(Worker& self, int number) {
     self.counters.input_wait_ns.add(started - now);
     now = started;
     if (unit == nullptr) continue;
-    try {
-      process(*unit, self);
-    } catch (const std::exception& error) {
-      const std::scoped_lock lock(mutex_);
-      if (!fatal_) fatal_ = Error(ErrorKind::internal, std::string("a worker failed: ") + error.what());
-      ready_cv_.notify_all();
-      return;
-    }
+    if (!process(*unit, self)) return;
     const std::int64_t ended = measure::now_ns();
     self.counters.busy_ns.add(ended - now);
     now = ended;
   }
 }
 
-void Loader::Engine::process(Unit& unit, Worker& self) {
+// False: it failed for good. The unit is not retired then, so the engine cannot be drained any more.
+bool Loader::Engine::process(Unit& unit, Worker& self) noexcept {
+  try {
+    process_rows(unit, self);
+    return true;
+  } catch (const std::exception& error) {
+    fail_for_good(Error(ErrorKind::internal, std::string("a worker failed: ") + error.what()));
+    return false;
+  }
+}
+
+void Loader::Engine::fail_for_good(Error error) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!broken_) broken_ = std::move(error);
+  }
+  consumer_cv_.notify_all();
+}
+
+void Loader::Engine::process_rows(Unit& unit, Worker& self) {
   Pending& pending = *unit.pending;
   if (pending.abandoned.load(std::memory_order_relaxed)) {
     retire(unit);
@@ -181,7 +193,7 @@ Verdict Loader::Engine::retry_with_more_memory(const std::function<Verdict()>& a
   self.scratch.release();
   Verdict verdict = again();
   const std::int64_t give_up = measure::now_ns() + std::int64_t{2'000'000'000};
-  while (verdict.result.code == Code::no_memory && measure::now_ns() < give_up) {
+  while (verdict.result.code == Code::no_memory && measure::now_ns() < give_up && !stopping_) {
     self.scratch.release();
     const std::uint64_t used = scratch_budget_->used_bytes();
     if (used == 0) {
@@ -304,14 +316,21 @@ void Loader::Engine::retire(Unit& unit) {
   bool drained = false, wake = unit.block.data != nullptr || unit.in_place || sweep_is_free;
   {
     const std::scoped_lock lock(mutex_);
-    free_units_.push_back(&unit);
-    drained = --units_out_ == 0;
+    free_unit_locked(unit);
+    drained = units_out_ == 0;
     // A unit alone is no room for a read. While workers have more to do, readers sleep until there are some: a wake per
     // unit takes the core from a worker each time (rows in memory: 15 % of all CPU).
     wake = wake || queue_.size() <= workers_.size() || free_units_.size() % (unit_pool_.size() / 4 + 1) == 0;
   }
-  if (drained) drained_cv_.notify_all();
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  if (drained) consumer_cv_.notify_all();
   if (wake) wake_readers();
+}
+
+void Loader::Engine::free_unit_locked(Unit& unit) {
+  unit.pending = nullptr;
+  free_units_.push_back(&unit);
+  --units_out_;
 }
 
 void Loader::Engine::rows_finished(Pending& pending, std::uint64_t count) {
@@ -356,7 +375,7 @@ void Loader::Engine::close_batch(Pending& pending) {
     pending.ready = true;
     ready_depth_.change(measure::now_ns(), ++ready_batches_);
   }
-  ready_cv_.notify_all();
+  consumer_cv_.notify_all();
 }
 
 // Slabs go to batches in their order, at most prefetch_factor + 1 at a time to batches not yet handed out.
@@ -377,7 +396,7 @@ void Loader::Engine::assign_slabs_locked() {
       slab = pool_->acquire(slab_bytes_for(pending->length));
     } catch (const Error& error) {
       if (!fatal_) fatal_ = error;
-      ready_cv_.notify_all();
+      consumer_cv_.notify_all();
     }
     if (slab == nullptr) break;
     pending->slab = slab;
@@ -389,7 +408,7 @@ void Loader::Engine::assign_slabs_locked() {
   if (!more_work) return;
   bytes_depth_.change(measure::now_ns(), queued_rows_);
   work_cv_.notify_all();
-  if (inline_) ready_cv_.notify_all();
+  if (inline_) consumer_cv_.notify_all();
   if (in_place_) {
     ++admissions_;
     io_cv_.notify_all();
