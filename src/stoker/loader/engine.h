@@ -167,6 +167,9 @@ class Loader::Engine {
   void row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self);
   BadRow describe(std::uint64_t index, const ReadFault& fault) const;
   BadRow describe(const Verdict& verdict) const;
+  bool read_bytes(const Unit& unit, std::uint32_t i, Scratch& scratch, codec::Bytes& bytes) const;
+  using TakeSample = std::function<Verdict(std::uint64_t index, codec::Bytes bytes)>;
+  bool try_replacements(std::uint64_t epoch, std::uint64_t position, Worker& self, const TakeSample& take);
   bool replace_row(Pending& pending, std::uint64_t row, Worker& self);
   Verdict retry_with_more_memory(const std::function<Verdict()>& again, Worker& self);
   Slot slot_of(const Pending& pending, std::uint64_t row) const noexcept;

@@ -103,6 +103,26 @@ TEST(LoaderErrors, SkipNeitherStopsNorRepeatsABatchWhateverTheDepth) {
   }
 }
 
+TEST(LoaderErrors, AStandInOfAnyLengthIsTheSameWhateverElseIsInItsBatch) {
+  Folder folder;
+  for (int i = 0; i < 20; ++i) {
+    folder.write(fmt::format("{:02}.wav", i), i == 9 || i == 10 ? "x" : wav(10 + 7 * static_cast<std::uint32_t>(i), 1));
+  }
+  const auto data = open_uncached(folder.path());
+  LoaderOptions options = batches_of(20);
+  options.on_error = OnError::replace;
+  const std::vector<std::int64_t> right = indices_of(epoch_of(data, options));
+  for (const std::uint64_t batch_size : {1, 2, 3, 11}) {
+    for (const int workers : {0, 2}) {
+      options.batch_size = batch_size;
+      options.num_workers = workers;
+      Loader loader(data, options);
+      EXPECT_EQ(indices_of(drain(loader)), right);
+      for (const SampleError& error : loader.errors()) EXPECT_EQ(error.action, "replace");
+    }
+  }
+}
+
 TEST(LoaderErrors, RunningOutOfDescriptorsEndsTheRunWhateverThePolicy) {
   Folder folder;
   for (int i = 0; i < 40; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));

@@ -105,13 +105,19 @@ void Loader::Engine::process_rows(Unit& unit, Worker& self) {
 }
 
 // Learns how long each row is; the unit then waits until the whole batch is measured and has a slab.
-void Loader::Engine::measure_rows(Unit& unit, Worker&) {
+void Loader::Engine::measure_rows(Unit& unit, Worker& self) {
   Pending& pending = *unit.pending;
   std::uint64_t longest = 0;
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
+    self.scratch.reset();
     std::uint64_t length = 0;
-    if (unit.faults[i].error_number == 0 && !unit.faults[i].size_changed && !unit.faults[i].too_large) {
-      (void)recipe_.measure(unit.bytes[i], length);  // a bad one fails again, with its name, when it is made
+    codec::Bytes bytes;
+    const bool good = read_bytes(unit, i, self.scratch, bytes) && recipe_.measure(bytes, length).result.ok();
+    if (!good) length = 0;  // it fails again, with its name, when it is made
+    if (!good && options_.on_error == OnError::replace) {
+      // The batch has room for the stand-in, so that the same one fits whatever else is in the batch.
+      try_replacements(pending.epoch, pending.rows[unit.first_row + i].position, self,
+                       [&](std::uint64_t, codec::Bytes other) { return recipe_.measure(other, length); });
     }
     longest = std::max(longest, length);
   }
@@ -151,23 +157,29 @@ Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std:
   return recipe_.make(bytes, key, slot_of(pending, row), length, self.scratch, seek_.get());
 }
 
+// The bytes of a unit's row. False: they could not be read, and its fault says why.
+bool Loader::Engine::read_bytes(const Unit& unit, std::uint32_t i, Scratch& scratch, codec::Bytes& bytes) const {
+  const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
+  const ReadFault& fault = unit.faults[i];
+  bytes = unit.bytes[i];
+  if (fault.size_changed && dataset_->facts().sizes_may_be_stale && dataset_->extent(index).source == nullptr) {
+    // The listing was an older one: the file as it is now is what counts.
+    const SampleBytes again = read_sample(*dataset_, index, scratch);
+    bytes = again.bytes;
+    return again.error_number == 0;
+  }
+  return fault.error_number == 0 && !fault.size_changed && !fault.too_large;
+}
+
 void Loader::Engine::make_rows(Unit& unit, Worker& self) {
   Pending& pending = *unit.pending;
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
     const std::uint64_t row = unit.first_row + i;
     Row& place = pending.rows[row];
-    codec::Bytes bytes = unit.bytes[i];
-    const ReadFault& fault = unit.faults[i];
+    codec::Bytes bytes;
     self.scratch.reset();
-    bool readable = fault.error_number == 0 && !fault.size_changed && !fault.too_large;
-    if (fault.size_changed && dataset_->facts().sizes_may_be_stale && dataset_->extent(place.index).source == nullptr) {
-      // The listing was an older one: the file as it is now is what counts.
-      const SampleBytes again = read_sample(*dataset_, place.index, self.scratch);
-      readable = again.error_number == 0;
-      bytes = again.bytes;
-    }
-    if (!readable) {
-      row_failed(pending, row, describe(place.index, fault), self);
+    if (!read_bytes(unit, i, self.scratch, bytes)) {
+      row_failed(pending, row, describe(place.index, unit.faults[i]), self);
     } else if (unit.in_place) {
       // Already there.
     } else {
@@ -290,23 +302,41 @@ void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad,
   pending.errors.push_back(std::move(error));
 }
 
-bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& self) {
-  Row& place = pending.rows[row];
-  const dataset::Order order = make_order(pending.epoch, 0);
+// Offers the stand-ins for a position in their order until one is taken. False: none was.
+bool Loader::Engine::try_replacements(std::uint64_t epoch, std::uint64_t position, Worker& self,
+                                      const TakeSample& take) {
+  const dataset::Order order = make_order(epoch, 0);
   for (std::uint32_t attempt = 0; attempt < kReplacements; ++attempt) {
-    const std::uint64_t index = order.replacement(place.position, attempt);
-    self.scratch.reset();
-    const SampleBytes sample = read_sample(*dataset_, index, self.scratch);
-    if (sample.error_number != 0) continue;
-    std::uint64_t length = 0;
-    if (recipe_.varies() && (!recipe_.measure(sample.bytes, length).result.ok() || length > pending.length)) continue;
-    if (!make_row(pending, row, index, sample.bytes, place.length, self).result.ok()) continue;
-    place.index = index;
-    place.id = dataset_->id(index);
-    place.label = dataset_->label(index);
-    return true;
+    const std::uint64_t index = order.replacement(position, attempt);
+    const auto offer = [&]() -> Verdict {
+      self.scratch.reset();
+      const SampleBytes sample = read_sample(*dataset_, index, self.scratch);
+      if (sample.error_number == 0) return take(index, sample.bytes);
+      return {failed(sample.error_number == ENOMEM ? Code::no_memory : Code::truncated, "it cannot be read")};
+    };
+    Verdict verdict = offer();
+    // Else the choice would depend on what other workers hold at the moment.
+    if (verdict.result.code == Code::no_memory) verdict = retry_with_more_memory(offer, self);
+    if (verdict.result.ok()) return true;
   }
   return false;
+}
+
+bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& self) {
+  Row& place = pending.rows[row];
+  return try_replacements(pending.epoch, place.position, self, [&](std::uint64_t index, codec::Bytes bytes) {
+    std::uint64_t length = 0;
+    Verdict verdict = recipe_.varies() ? recipe_.measure(bytes, length) : Verdict{};
+    if (verdict.result.ok() && length > pending.length)
+      verdict.result = failed(Code::too_large, "longer than its batch");
+    if (verdict.result.ok()) verdict = make_row(pending, row, index, bytes, place.length, self);
+    if (verdict.result.ok()) {
+      place.index = index;
+      place.id = dataset_->id(index);
+      place.label = dataset_->label(index);
+    }
+    return verdict;
+  });
 }
 
 // Gives the unit's bytes back to the ring and the unit to the pool.
