@@ -5,10 +5,10 @@
 #include <string>
 #include <thread>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/measure/counters.h"
 #include "stoker/os/cpu.h"
 
@@ -16,8 +16,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr double kLeastBlock = 0.04;
 
@@ -27,7 +25,7 @@ class Reporter {
     const char* const number = std::getenv("STOKER_REPORT_FD");
     if (number != nullptr) fd_ = std::atoi(number);
   }
-  void say(const ordered_json& json) const {
+  void say(const Json& json) const {
     if (fd_ < 0) return;
     const std::string line = json.dump() + "\n";
     std::size_t done = 0;

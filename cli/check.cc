@@ -5,8 +5,8 @@
 #include <functional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 
 #include "json_head.h"
@@ -17,7 +17,6 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using prepare::CheckReport;
 using prepare::Damage;
 
@@ -53,8 +52,8 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
   return out;
 }
 
-ordered_json to_json(const CheckReport& report) {
-  ordered_json json = json_head("check");
+Json to_json(const CheckReport& report) {
+  Json json = json_head("check");
   json.update({{"address", report.address},
                {"kind", report.kind},
                {"sound", report.is_sound()},
@@ -64,7 +63,7 @@ ordered_json to_json(const CheckReport& report) {
                {"seconds", report.seconds},
                {"broken", report.broken},
                {"broken_repaired", report.broken_repaired}});
-  json["damaged"] = ordered_json::array();
+  json["damaged"] = Json::array();
   for (const Damage& damage : report.damaged) {
     json["damaged"].push_back({{"index", damage.index},
                                {"name", damage.name},
@@ -89,7 +88,7 @@ int run_check(const Arguments& arguments) {
   const CheckReport report = prepare::check(options);
   bar.clear();
   if (face.json) {
-    answer(to_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    answer(to_json(report).dump(2) + "\n");
   } else {
     answer(to_text(report, face.out));
   }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/counters.h"
@@ -28,7 +29,6 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kBatch = 32;
@@ -117,7 +117,7 @@ std::string picture_of(const DemoRun& run, const Terminal& terminal) {
   return out;
 }
 
-ordered_json to_json(const DemoRun& run) {
+Json to_json(const DemoRun& run) {
   const Span& total = run.fed.total;
   const measure::Verdict verdict = measure::judge(static_cast<std::int64_t>(total.compute_s * 1e9), total.wait);
   return {{"title", run.title},
@@ -192,7 +192,7 @@ class Story {
   }
   std::string inside(std::string_view name) const { return fmt::format("{}/{}", at_, name); }
 
-  ordered_json verb(const std::vector<std::string>& words, const std::string& label) {
+  Json verb(const std::vector<std::string>& words, const std::string& label) {
     command(words);
     Bar bar(face_, label);
     std::uint64_t lines = 0;
@@ -223,9 +223,9 @@ class Story {
                      made_.picture_count, format_bytes(made_.picture_bytes), made_.sound_count,
                      format_bytes(made_.sound_bytes), made_.was_there ? "" : fmt::format(" in {:.1f} s", seconds),
                      folder_.keeps() ? fmt::format(",\nkept in `{}`; the commands below run there", at_) : ""));
-    json_ = {{"schema", "stoker.demo/2"},    {"stoker_version", kVersion},      {"folder", at_},
-             {"kept", folder_.keeps()},      {"pictures", made_.picture_count}, {"sounds", made_.sound_count},
-             {"runs", ordered_json::array()}};
+    json_ = {{"schema", "stoker.demo/2"}, {"stoker_version", kVersion},      {"folder", at_},
+             {"kept", folder_.keeps()},   {"pictures", made_.picture_count}, {"sounds", made_.sound_count},
+             {"runs", Json::array()}};
   }
 
   // The accelerator is one that eats more than all cores can make of the files.
@@ -280,12 +280,12 @@ class Story {
 
   bool tune() {
     heading("Tune: which settings feed it, each tried in a process of its own?");
-    const ordered_json found = verb(tune_words(made_.pictures, "1,2,4", inside("runs/files")), "tuning");
+    const Json found = verb(tune_words(made_.pictures, "1,2,4", inside("runs/files")), "tuning");
     if (found["chosen"].is_null()) throw Error(ErrorKind::internal, "no setting ran");
     tell(wrapped(fmt::format("{} of {} settings ran in {:.0f} s. {}.", found["ok"].get<int>(),
                              found["grid_points"].get<int>(), found["seconds"].get<double>(),
                              sentence(found["reason"].get<std::string>()))));
-    const ordered_json& knobs = found["chosen"]["knobs"];
+    const Json& knobs = found["chosen"]["knobs"];
     const auto number = [&](const char* name) { return std::stoi(knobs[name].get<std::string>()); };
     json_["tune"] = {
         {"points", found["grid_points"]}, {"ok", found["ok"]}, {"chosen", knobs}, {"seconds", found["seconds"]}};
@@ -303,7 +303,7 @@ class Story {
   bool pack() {
     heading("Pack: another architecture. Decode once, resized to 256 x 256");
     const std::string pack = inside("pictures.pack");
-    const ordered_json made = verb({"pack", made_.pictures, pack, "--kind", "raw", "--size", "256"}, "packing");
+    const Json made = verb({"pack", made_.pictures, pack, "--kind", "raw", "--size", "256"}, "packing");
     json_["pack"] = {{"count", made["count"]}, {"bytes", made["bytes"]}};
     tell(
         wrapped(fmt::format("{} of rows; crops are now taken from 256 x 256 pixels, which is not quite the same "
@@ -312,8 +312,7 @@ class Story {
     DemoRun packed = runs_.back();
     packed.title = "the pack, the same settings";
     if (!feed(packed, pack)) return false;
-    const ordered_json found =
-        verb(tune_words(pack, std::to_string(runs_.back().prefetch), inside("runs/pack")), "tuning");
+    const Json found = verb(tune_words(pack, std::to_string(runs_.back().prefetch), inside("runs/pack")), "tuning");
     if (!found["chosen"].is_null()) json_["tune_pack"] = {{"chosen", found["chosen"]["knobs"]}};
     tell("\n");
     std::vector<std::vector<std::string>> rows = {{"before and after", "pictures/s", "AU", "times"}};
@@ -336,9 +335,9 @@ class Story {
   bool plan() {
     heading("Plan: a run that would take the accelerator a day, in 26 hours?");
     const double images = std::round(eats() * 86400 / 1e6) * 1e6;
-    const ordered_json planned = verb({"plan", "--run", inside("runs/files"), "--run", inside("runs/pack"), "--images",
-                                       fmt::format("{:.0f}e6", images / 1e6), "--budget", "26h"},
-                                      "planning");
+    const Json planned = verb({"plan", "--run", inside("runs/files"), "--run", inside("runs/pack"), "--images",
+                               fmt::format("{:.0f}e6", images / 1e6), "--budget", "26h"},
+                              "planning");
     json_["plan"] = {{"headline", planned["headline"]}, {"pivot", planned["pivot"]}};
     for (const char* key : {"headline", "pivot"}) {
       if (planned[key].is_string() && !planned[key].get<std::string>().empty())
@@ -382,7 +381,7 @@ class Story {
   double step_ms_ = 0;
   int number_ = 0;
   std::vector<DemoRun> runs_;
-  ordered_json json_;
+  Json json_;
 };
 
 int run_demo(const Arguments& arguments) {

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/codec/codec.h"
@@ -29,8 +29,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 template <typename T>
 struct Range {
@@ -440,17 +438,17 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
 }
 
 template <typename T>
-ordered_json counts_to_json(const std::map<T, std::uint64_t>& counts) {
-  ordered_json out = ordered_json::object();
+Json counts_to_json(const std::map<T, std::uint64_t>& counts) {
+  Json out = Json::object();
   for (const auto& [key, count] : counts) out[fmt::format("{}", key)] = count;
   return out;
 }
 
-ordered_json to_json(const Inspection& found) {
-  ordered_json json = {{"schema", "stoker.inspect/1"}, {"stoker_version", kVersion}, {"address", found.address},
-                       {"kind", found.kind},           {"samples", found.count},     {"total_bytes", found.total_bytes},
-                       {"labels", found.labels},       {"columns", found.columns},   {"scan_s", found.scan_s}};
-  json["classes"] = ordered_json::array();
+Json to_json(const Inspection& found) {
+  Json json = {{"schema", "stoker.inspect/1"}, {"stoker_version", kVersion}, {"address", found.address},
+               {"kind", found.kind},           {"samples", found.count},     {"total_bytes", found.total_bytes},
+               {"labels", found.labels},       {"columns", found.columns},   {"scan_s", found.scan_s}};
+  json["classes"] = Json::array();
   for (const ClassCount& entry : found.classes)
     json["classes"].push_back({{"name", entry.name}, {"count", entry.count}});
   json["media"] = counts_to_json(found.media);
@@ -460,12 +458,12 @@ ordered_json to_json(const Inspection& found) {
                    {"mean", found.sizes.mean},
                    {"p99", found.sizes.p99},
                    {"max", found.sizes.most}};
-  json["size_histogram"] = ordered_json::array();
+  json["size_histogram"] = Json::array();
   for (const Bucket& bucket : found.histogram) {
     json["size_histogram"].push_back({{"from", bucket.from}, {"to", bucket.to}, {"count", bucket.count}});
   }
   const Examined& seen = found.examined;
-  ordered_json examined = {{"samples", seen.count}, {"all", found.examined_all}};
+  Json examined = {{"samples", seen.count}, {"all", found.examined_all}};
   if (seen.pictures) {
     examined["pictures"] = {{"count", seen.pictures},
                             {"width", {seen.width.least, seen.width.most}},
@@ -482,7 +480,7 @@ ordered_json to_json(const Inspection& found) {
   }
   if (seen.arrays) examined["arrays"] = {{"count", seen.arrays}, {"shapes", counts_to_json(seen.array_shapes)}};
   examined["mislabelled"] = counts_to_json(seen.mislabelled);
-  examined["bad_files"] = ordered_json::array();
+  examined["bad_files"] = Json::array();
   for (const BadFile& bad : seen.bad) {
     examined["bad_files"].push_back({{"index", bad.index}, {"name", bad.name}, {"cause", bad.cause}});
   }
@@ -512,7 +510,7 @@ int run_inspect(const Arguments& arguments) {
   std::sort(found.examined.bad.begin(), found.examined.bad.end(),
             [](const BadFile& a, const BadFile& b) { return a.index < b.index; });
   if (face.json) {
-    answer(to_json(found).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    answer(to_json(found).dump(2) + "\n");
   } else {
     answer(to_text(found, face.out, classes_shown));
   }

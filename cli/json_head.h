@@ -4,13 +4,13 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "stoker/base/json.h"
 #include "stoker/base/version.h"
 
 namespace stoker::cli {
 
-inline nlohmann::ordered_json json_head(std::string_view verb) {
+inline Json json_head(std::string_view verb) {
   return {{"schema", fmt::format("stoker.{}/1", verb)}, {"stoker_version", kVersion}};
 }
 

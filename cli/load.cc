@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/os/cpu.h"
@@ -26,20 +27,20 @@ namespace {
 constexpr std::string_view kStateSchema = "stoker.state/1";
 
 std::string state_text(const loader::State& state, const std::string& address) {
-  const nlohmann::ordered_json json = {{"schema", kStateSchema},
-                                       {"stoker_version", kVersion},
-                                       {"address", address},
-                                       {"epoch", state.epoch},
-                                       {"position", state.position},
-                                       {"seed", state.seed},
-                                       {"shuffle", shuffle_json(state.shuffle)},
-                                       {"size", state.size},
-                                       {"fingerprint", state.fingerprint}};
+  const Json json = {{"schema", kStateSchema},
+                     {"stoker_version", kVersion},
+                     {"address", address},
+                     {"epoch", state.epoch},
+                     {"position", state.position},
+                     {"seed", state.seed},
+                     {"shuffle", shuffle_json(state.shuffle)},
+                     {"size", state.size},
+                     {"fingerprint", state.fingerprint}};
   return json.dump(2) + "\n";
 }
 
 loader::State read_state(const std::string& path) {
-  const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
+  const auto json = Json::parse_or_null(read_text(path));
   try {
     if (json.at("schema").get<std::string>() == kStateSchema) {
       loader::State state;
@@ -53,7 +54,7 @@ loader::State read_state(const std::string& path) {
       state.fingerprint = json.at("fingerprint").get<std::uint64_t>();
       return state;
     }
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Error&) {
   }
   throw Error(ErrorKind::usage,
               fmt::format("cannot resume from `{}`: it is not a state written by `stoker load --state`", path),
@@ -69,7 +70,7 @@ bool draws_anew(const std::string& transform) {
 }
 
 // `ledger` is what `stoker plan --ledger` takes: seconds per sample of each stage, and what they belong to.
-nlohmann::ordered_json bench_json(const LoadReport& report, const Benched& benched) {
+Json bench_json(const LoadReport& report, const Benched& benched) {
   const Ledger& ledger = benched.ledger;
   return {{"schema", "stoker.steps/1"},
           {"stoker_version", kVersion},
@@ -240,10 +241,10 @@ int run_load(const Arguments& arguments) {
   const auto save = [&] {
     report.errors = loader.errors();
     if (!errors_file.empty()) {
-      const nlohmann::ordered_json json = {{"schema", "stoker.errors/1"},
-                                           {"stoker_version", kVersion},
-                                           {"address", report.address},
-                                           {"errors", to_json(report.errors)}};
+      const Json json = {{"schema", "stoker.errors/1"},
+                         {"stoker_version", kVersion},
+                         {"address", report.address},
+                         {"errors", to_json(report.errors)}};
       write_whole(errors_file, json.dump(2) + "\n");
       report.errors_file = errors_file;
     }
@@ -282,7 +283,7 @@ int run_load(const Arguments& arguments) {
   }
   add_warnings(report, arguments);
   if (face.json) {
-    answer(to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    answer(to_json(report).dump(2) + "\n");
   } else {
     answer(to_text(report, face.out));
   }

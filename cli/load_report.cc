@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/transform/ops.h"
 
@@ -12,8 +13,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 std::string seconds(double s) {
   return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(s * 1e9)));
@@ -72,10 +71,10 @@ std::string per_step(const Span& span) {
                      ms(span.wait.handoff_ns));
 }
 
-ordered_json to_json(const Span& span) {
+Json to_json(const Span& span) {
   const double n = static_cast<double>(std::max<std::uint64_t>(1, span.steps));
   const auto stage = [&](std::int64_t ns) {
-    return ordered_json{{"share", span.share(ns)}, {"ms_per_step", static_cast<double>(ns) * 1e-6 / n}};
+    return Json{{"share", span.share(ns)}, {"ms_per_step", static_cast<double>(ns) * 1e-6 / n}};
   };
   return {{"steps", span.steps},
           {"samples", span.samples},
@@ -273,28 +272,28 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
   return out;
 }
 
-ordered_json to_json(const std::vector<loader::SampleError>& errors) {
-  ordered_json list = ordered_json::array();
+Json to_json(const std::vector<loader::SampleError>& errors) {
+  Json list = Json::array();
   for (const loader::SampleError& error : errors) {
-    ordered_json entry = {{"name", error.name},   {"index", error.index},       {"id", error.id},
-                          {"epoch", error.epoch}, {"position", error.position}, {"stage", error.stage},
-                          {"cause", error.cause}, {"action", error.action},     {"message", error.message()}};
-    entry["offset"] = error.offset >= 0 ? ordered_json(error.offset) : ordered_json(nullptr);
+    Json entry = {{"name", error.name},   {"index", error.index},       {"id", error.id},
+                  {"epoch", error.epoch}, {"position", error.position}, {"stage", error.stage},
+                  {"cause", error.cause}, {"action", error.action},     {"message", error.message()}};
+    entry["offset"] = error.offset >= 0 ? Json(error.offset) : Json(nullptr);
     list.push_back(std::move(entry));
   }
   return list;
 }
 
-nlohmann::ordered_json shuffle_json(const dataset::Shuffle& shuffle) {
+Json shuffle_json(const dataset::Shuffle& shuffle) {
   if (shuffle.how == dataset::Shuffle::How::blocks) return text(shuffle);
   return shuffle.how == dataset::Shuffle::How::full;
 }
 
-ordered_json to_json(const LoadReport& report) {
+Json to_json(const LoadReport& report) {
   const Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
   const measure::Verdict verdict = verdict_of(total);
-  ordered_json json = json_head("load");
+  Json json = json_head("load");
   json["dataset"] = {{"address", report.address},
                      {"kind", report.kind},
                      {"samples", report.size},
@@ -309,14 +308,13 @@ ordered_json to_json(const LoadReport& report) {
       {"decode", loader::name(report.options.decode)},
       {"exif_orientation", report.options.exif_orientation},
       {"on_error", loader::name(report.options.on_error)},
-      {"num_workers",
-       report.options.num_workers == loader::kAuto ? ordered_json("auto") : ordered_json(report.options.num_workers)},
+      {"num_workers", report.options.num_workers == loader::kAuto ? Json("auto") : Json(report.options.num_workers)},
       {"prefetch_factor", report.options.prefetch_factor},
       {"memory_limit", report.options.memory_limit},
       {"rank", report.options.rank},
       {"world_size", report.options.world_size},
       {"step_ms", report.step_ms},
-      {"workload", report.workload ? ordered_json(report.workload->name) : ordered_json(nullptr)}};
+      {"workload", report.workload ? Json(report.workload->name) : Json(nullptr)}};
   json["output"] = report.output;
   json["cache"] = report.cache;
   json["interrupted"] = report.fed.interrupted;
@@ -332,19 +330,18 @@ ordered_json to_json(const LoadReport& report) {
       json["au_met"] = total.au() >= report.workload->au_min;
     }
   }
-  json["epochs"] = ordered_json::array();
+  json["epochs"] = Json::array();
   for (const Span& span : report.fed.epochs) {
-    ordered_json entry = {{"epoch", span.epoch}, {"cache", cache_of(report, span.epoch)}};
+    Json entry = {{"epoch", span.epoch}, {"cache", cache_of(report, span.epoch)}};
     entry.update(to_json(span));
     if (report.step_ms > 0) entry["au"] = span.au();
     json["epochs"].push_back(std::move(entry));
   }
-  json["verdict"] = {
-      {"bound", total.steps ? ordered_json(measure::name(verdict.bound)) : ordered_json(nullptr)},
-      {"general", total.steps ? ordered_json(measure::general_name(verdict.bound)) : ordered_json(nullptr)},
-      {"share", verdict.share},
-      {"severity", verdict.severity},
-      {"gain", verdict.gain}};
+  json["verdict"] = {{"bound", total.steps ? Json(measure::name(verdict.bound)) : Json(nullptr)},
+                     {"general", total.steps ? Json(measure::general_name(verdict.bound)) : Json(nullptr)},
+                     {"share", verdict.share},
+                     {"severity", verdict.severity},
+                     {"gain", verdict.gain}};
   json["ready_queue"] = {{"mean", stats.ready.mean},
                          {"least", stats.ready.least},
                          {"most", stats.ready.most},
@@ -358,7 +355,7 @@ ordered_json to_json(const LoadReport& report) {
                     {"limit_bytes", stats.memory_limit},
                     {"process_peak_bytes", report.fed.process_peak_bytes}};
   json["first_batch_s"] = report.fed.first_batch_s;
-  ordered_json kinds = ordered_json::object();
+  Json kinds = Json::object();
   for (const auto& [stage, count] : by_stage(report.errors)) kinds[stage] = count;
   constexpr std::size_t kListed = 100;
   json["errors"] = {
@@ -367,12 +364,12 @@ ordered_json to_json(const LoadReport& report) {
       {"first", to_json(std::vector<loader::SampleError>(
                     report.errors.begin(),
                     report.errors.begin() + static_cast<std::ptrdiff_t>(std::min(kListed, report.errors.size()))))}};
-  const auto file = [](const std::string& path) { return path.empty() ? ordered_json(nullptr) : ordered_json(path); };
+  const auto file = [](const std::string& path) { return path.empty() ? Json(nullptr) : Json(path); };
   json["state_file"] = file(report.state_file);
   json["errors_file"] = file(report.errors_file);
   json["nothing_left"] = report.nothing_left;
   json["notes"] = report.notes;
-  json["next_step"] = total.steps > 0 ? ordered_json(next_step(report)) : ordered_json(nullptr);
+  json["next_step"] = total.steps > 0 ? Json(next_step(report)) : Json(nullptr);
   return json;
 }
 

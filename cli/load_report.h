@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "stoker/base/json.h"
 
 #include "feed.h"
 #include "terminal.h"
@@ -46,8 +46,8 @@ std::string verdict_line(const Span& span);
 
 std::string to_text(const LoadReport& report, const Terminal& terminal);
 // True and false, as people write them; only blocks need words.
-nlohmann::ordered_json shuffle_json(const dataset::Shuffle& shuffle);
-nlohmann::ordered_json to_json(const LoadReport& report);
-nlohmann::ordered_json to_json(const std::vector<loader::SampleError>& errors);
+Json shuffle_json(const dataset::Shuffle& shuffle);
+Json to_json(const LoadReport& report);
+Json to_json(const std::vector<loader::SampleError>& errors);
 
 }  // namespace stoker::cli

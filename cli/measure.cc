@@ -4,9 +4,9 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
@@ -30,7 +30,6 @@ namespace stoker::cli {
 namespace {
 
 using measure::Answer;
-using nlohmann::ordered_json;
 
 struct Finding {
   Answer answer;
@@ -71,11 +70,11 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
   return out;
 }
 
-ordered_json to_json(const Finding& finding) {
+Json to_json(const Finding& finding) {
   const measure::Launched& launched = finding.launched;
-  ordered_json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}, {"command", finding.command}};
+  Json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}, {"command", finding.command}};
   json["exit_code"] = launched.code;
-  json["signal"] = launched.signal == 0 ? ordered_json(nullptr) : ordered_json(launched.signal);
+  json["signal"] = launched.signal == 0 ? Json(nullptr) : Json(launched.signal);
   json["interrupted"] = launched.interrupted;
   json["stopped"] = launched.stopped;
   json["seconds"] = launched.seconds;
@@ -177,7 +176,7 @@ class Output {
   }
 
   void give(const Finding& finding, const measure::Job& job) const {
-    const std::string json = to_json(finding).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    const std::string json = to_json(finding).dump(2) + "\n";
     if (!folder_.empty()) {
       write_whole(folder_ + "/measure.json", json);
       write_whole(folder_ + "/steps.csv", measure::steps_csv(job));
@@ -231,7 +230,7 @@ int watch(const Arguments& arguments, const Face& face) {
   if (!log_file.empty()) log = measure::read_log(log_file);  // what it says by now
   const measure::OutsideAnswer found = measure::outside_answer(facts, log);
   if (face.json) {
-    ordered_json json = {{"schema", "stoker.measure-pid/1"}, {"stoker_version", kVersion}, {"pid", pid}};
+    Json json = {{"schema", "stoker.measure-pid/1"}, {"stoker_version", kVersion}, {"pid", pid}};
     json["headline"] = found.headline;
     json["workers"] = {{"count", found.workers},
                        {"cpu_share", found.worker_cpu},
@@ -239,14 +238,13 @@ int watch(const Arguments& arguments, const Face& face) {
                        {"disk_wait_share", found.worker_disk_wait}};
     json["log"] = nullptr;
     if (log)
-      json["log"] = {{"file", log->path},
-                     {"step_s", log->step_s ? ordered_json(*log->step_s) : ordered_json(nullptr)},
-                     {"trouble", log->trouble}};
+      json["log"] = {
+          {"file", log->path}, {"step_s", log->step_s ? Json(*log->step_s) : Json(nullptr)}, {"trouble", log->trouble}};
     json["why"] = found.why;
     json["advice"] = found.advice;
     json["notes"] = found.notes;
     json["host"] = measure::to_json(facts);
-    answer(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    answer(json.dump(2) + "\n");
     return 0;
   }
   std::string out = fmt::format("{} {}\n", face.out.paint(Paint::bold, "stoker:"), printable(found.headline));

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
@@ -27,7 +27,6 @@ namespace stoker::cli {
 namespace {
 
 using measure::DeepRuns;
-using nlohmann::ordered_json;
 
 // Of one run, where --steps does not say: so long, but for slow steps so many.
 constexpr std::chrono::seconds kRun{3};
@@ -129,16 +128,15 @@ class OurLoader {
 };
 
 // "NAME=VALUE": the value as JSON, else as text.
-ordered_json knobs_of(const Arguments& arguments) {
-  ordered_json knobs = ordered_json::object();
+Json knobs_of(const Arguments& arguments) {
+  Json knobs = Json::object();
   for (const std::string& word : arguments.all("--knob")) {
     const std::size_t at = word.find('=');
     if (at == std::string::npos || at == 0)
       throw Error(ErrorKind::usage, fmt::format("`--knob` takes NAME=VALUE, not `{}`", word),
                   "such as --knob num_workers=4");
     const std::string value = word.substr(at + 1);
-    const ordered_json parsed = ordered_json::parse(value, nullptr, false);
-    knobs[word.substr(0, at)] = parsed.is_discarded() ? ordered_json(value) : parsed;
+    knobs[word.substr(0, at)] = Json::try_parse(value).value_or(value);
   }
   return knobs;
 }
@@ -233,9 +231,9 @@ int measure_deep(const Arguments& arguments, const Face& face) {
   }
   const measure::DeepAnswer found = measure::compare(runs);
   if (face.json) {
-    ordered_json json = {{"schema", "stoker.measure-deep/1"}, {"stoker_version", kVersion}, {"target", what}};
+    Json json = {{"schema", "stoker.measure-deep/1"}, {"stoker_version", kVersion}, {"target", what}};
     json.update(measure::to_json(runs, found));
-    answer(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    answer(json.dump(2) + "\n");
   } else {
     answer(to_text(runs, found, face.out));
   }

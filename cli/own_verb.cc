@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/os/isolated.h"
 
 #include "interrupt.h"
@@ -45,8 +46,7 @@ VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::functi
   const int status = *child.wait_status();
   VerbAnswer answer;
   answer.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  answer.json = nlohmann::ordered_json::parse(out, nullptr, false);
-  if (answer.json.is_discarded()) answer.json = nullptr;
+  answer.json = Json::parse_or_null(out);
   if (answer.json.is_null()) answer.error = err;
   return answer;
 }

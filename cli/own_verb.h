@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "stoker/base/json.h"
 
 namespace stoker::cli {
 
@@ -13,7 +13,7 @@ std::string own_program();  // the path of this binary
 
 struct VerbAnswer {
   int code = 0;  // 0 or 1: the answer is there
-  nlohmann::ordered_json json = nullptr;
+  Json json = nullptr;
   std::string error;  // its stderr, where there is no answer
 };
 

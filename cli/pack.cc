@@ -5,9 +5,9 @@
 #include <functional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 
 #include "json_head.h"
@@ -18,7 +18,6 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using prepare::PackOptions;
 using prepare::PackReport;
 
@@ -111,8 +110,8 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   return out;
 }
 
-ordered_json to_json(const PackReport& report) {
-  ordered_json json = json_head("pack");
+Json to_json(const PackReport& report) {
+  Json json = json_head("pack");
   json.update({{"source", report.source},
                {"source_kind", report.source_kind},
                {"destination", report.destination},
@@ -135,7 +134,7 @@ ordered_json to_json(const PackReport& report) {
                {"written_bytes", report.written_bytes},
                {"seconds", report.seconds},
                {"measured_samples", report.measured_samples}});
-  json["skipped"] = ordered_json::array();
+  json["skipped"] = Json::array();
   for (const dataset::PackSkipped& skipped : report.skipped)
     json["skipped"].push_back({{"name", skipped.name}, {"cause", skipped.cause}});
   json["notes"] = report.notes;
@@ -154,7 +153,7 @@ int run_pack(const Arguments& arguments) {
   const PackReport report = prepare::make_pack(options);
   bar.clear();
   if (face.json) {
-    answer(to_json(report).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    answer(to_json(report).dump(2) + "\n");
   } else {
     answer(to_text(report, face.out));
   }

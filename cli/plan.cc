@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/os/cpu.h"
@@ -180,7 +180,7 @@ void take_machine(const Arguments& arguments, PlanInput& input) {
     if (arguments.has("--current")) run.current = knobs_in(arguments.text("--current"));
     if (arguments.has("--ledger") && run.kind != "ledger") {
       const std::string file = arguments.text("--ledger");
-      read_ledger(nlohmann::ordered_json::parse(read_text(file), nullptr, false), file, run);
+      read_ledger(Json::parse_or_null(read_text(file)), file, run);
     }
     if (arguments.has("--cores")) run.cores = arguments.number("--cores", 1);
     if (run.stages && run.cores > 0) run.stages->cores = run.cores;
@@ -219,7 +219,7 @@ PlanInput read_input(const Arguments& arguments) {
 
 // A plan that we wrote before may be replaced: it can be made again.
 bool is_our_plan(const std::string& file) {
-  const auto json = nlohmann::ordered_json::parse(read_text(file), nullptr, false);
+  const auto json = Json::parse_or_null(read_text(file));
   return json.is_object() && json.value("schema", "") == "stoker.plan/1";
 }
 
@@ -308,7 +308,7 @@ int run(const Arguments& arguments) {
     say("interrupted\n");
     return 130;
   }
-  const std::string json = to_json(planned).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string json = to_json(planned).dump(2) + "\n";
   std::vector<std::string> written;
   if (planned.chosen_run) {
     for (const std::string& file : files) {

@@ -4,9 +4,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 
 #include "files.h"
@@ -15,12 +15,10 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 // An object of the file with its place in it, so that a mistake is named: `runs[0].stages.prep_s`.
 class Node {
  public:
-  Node(const ordered_json& json, std::string file, std::string place)
+  Node(const Json& json, std::string file, std::string place)
       : json_(json), file_(std::move(file)), place_(std::move(place)) {
     if (!json_.is_object()) refuse("", "is not an object");
   }
@@ -37,7 +35,7 @@ class Node {
     }
   }
   bool has(const char* key) const { return json_.contains(key) && !json_.at(key).is_null(); }
-  const ordered_json& at(const char* key) const {
+  const Json& at(const char* key) const {
     if (!has(key)) refuse(key, "is missing");
     return json_.at(key);
   }
@@ -96,7 +94,7 @@ class Node {
     }
   }
 
-  const ordered_json& json_;
+  const Json& json_;
   std::string file_, place_;
 };
 
@@ -105,7 +103,7 @@ std::map<std::string, std::string> knobs_of(const Node& node, const char* key) {
   if (!node.has(key)) return knobs;
   const Node inner = node.child(key);
   for (const auto& [knob, value] : node.at(key).items()) {
-    if (!value.is_primitive() || value.is_null()) inner.refuse(knob, "is neither a number nor a word");
+    if (value.is_array() || value.is_object() || value.is_null()) inner.refuse(knob, "is neither a number nor a word");
     knobs[knob] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   return knobs;
@@ -234,9 +232,7 @@ void read_memory(const Node& node, PlanRun& run) {
 }  // namespace
 
 PlanInput read_case(const std::string& path) {
-  const ordered_json json = ordered_json::parse(read_text(path), nullptr, false);
-  if (json.is_discarded())
-    throw Error(ErrorKind::corrupt, fmt::format("cannot read the case `{}`: it is no JSON", path));
+  const Json json = Json::parse(read_text(path), path);
   const Node root(json, path, "");
   root.only({"schema", "title", "job", "machine", "data", "runs"});
   if (root.text("schema") != "stoker.case/1") root.refuse("schema", "is not stoker.case/1");
@@ -269,7 +265,7 @@ PlanInput read_case(const std::string& path) {
       }
     }
     if (node.has("target_per_s")) {
-      const ordered_json& target = node.at("target_per_s");
+      const Json& target = node.at("target_per_s");
       if (!target.is_array() || target.size() != 2 || !target[0].is_number() || !target[1].is_number())
         node.refuse("target_per_s", "is not [least, most]");
       run.target_per_s = {target[0].get<double>(), target[1].get<double>()};

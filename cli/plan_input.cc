@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/tune/blocks.h"
@@ -17,8 +17,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr double kFastest = 1e9;   // samples per second: beyond is a mistake of units
 constexpr double kLargest = 1e15;  // bytes
@@ -30,7 +28,7 @@ std::vector<double> blocks_of(const std::string& file) {
   if (!exists(file)) return rates;
   std::istringstream lines(read_text(file));
   for (std::string line; std::getline(lines, line);) {
-    const std::optional<tune::Block> block = tune::block_of(nlohmann::json::parse(line, nullptr, false));
+    const std::optional<tune::Block> block = tune::block_of(Json::parse_or_null(line));
     if (!block || block->is_warmup || block->seconds <= 0 || block->steps <= 0) continue;
     rates.push_back(tune::steady_samples(*block) / block->seconds);
   }
@@ -188,7 +186,7 @@ PlanRun read_run(const std::string& path, const tune::ColumnMap& columns) {
     run.kind = "run";
     const std::string config_file = path + "/config.json";
     if (exists(config_file)) {
-      const auto config = ordered_json::parse(read_text(config_file), nullptr, false);
+      const auto config = Json::parse_or_null(read_text(config_file));
       if (!config.is_object()) throw Error(ErrorKind::corrupt, fmt::format("`{}` is no JSON object", config_file));
       if (config.contains("source") && config["source"].is_string()) run.data = config["source"].get<std::string>();
       if (config.contains("function") && config["function"].is_string()) {

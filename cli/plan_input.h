@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/plan/device_memory.h"
 #include "stoker/plan/duration.h"
 #include "stoker/plan/host_memory.h"
@@ -67,6 +66,6 @@ void settle_rows(PlanRun& run, std::optional<double> effective_batch);
 // A ledger alone, as a run of one row.
 PlanRun run_of_ledger(const std::string& file);
 // The ledger in what `stoker load --bench-steps N --json` or `stoker measure --json` printed.
-void read_ledger(const nlohmann::ordered_json& json, const std::string& file, PlanRun& run);
+void read_ledger(const Json& json, const std::string& file, PlanRun& run);
 
 }  // namespace stoker::cli

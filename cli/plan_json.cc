@@ -1,5 +1,6 @@
 // plan.json. Keys are only added; docs/planning.md lists them.
-#include <nlohmann/json.hpp>
+
+#include "stoker/base/json.h"
 
 #include "json_head.h"
 #include "plan_report.h"
@@ -7,30 +8,28 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 template <typename T>
-ordered_json or_null(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
-ordered_json or_null(const std::string& text) {
-  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+Json or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
-ordered_json known(double value) {
-  return value > 0 ? ordered_json(value) : ordered_json(nullptr);
+Json known(double value) {
+  return value > 0 ? Json(value) : Json(nullptr);
 }
 
-ordered_json to_json(const plan::Spread& spread) {
+Json to_json(const plan::Spread& spread) {
   return {{"p10", spread.p10}, {"p50", spread.p50}, {"p90", spread.p90}};
 }
 
-ordered_json to_json(const PlannedConfiguration& one) {
+Json to_json(const PlannedConfiguration& one) {
   const plan::Configuration& measured = one.measured;
-  ordered_json json = {{"label", plan::text(measured.knobs)}, {"knobs", measured.knobs}, {"status", measured.status},
-                       {"error", or_null(measured.error)},    {"best", one.is_best},     {"chosen", one.is_chosen}};
-  json["images_per_s"] = one.rate ? to_json(*one.rate) : ordered_json(nullptr);
+  Json json = {{"label", plan::text(measured.knobs)}, {"knobs", measured.knobs}, {"status", measured.status},
+               {"error", or_null(measured.error)},    {"best", one.is_best},     {"chosen", one.is_chosen}};
+  json["images_per_s"] = one.rate ? to_json(*one.rate) : Json(nullptr);
   json["runs"] = measured.rates.size();
-  json["interval"] = one.rate ? ordered_json(one.rate->assumed ? "assumed" : "measured") : ordered_json(nullptr);
+  json["interval"] = one.rate ? Json(one.rate->assumed ? "assumed" : "measured") : Json(nullptr);
   json["days"] = nullptr;
   json["images_per_day"] = nullptr;
   json["verdict"] = nullptr;
@@ -57,8 +56,8 @@ ordered_json to_json(const PlannedConfiguration& one) {
   return json;
 }
 
-ordered_json to_json(const DevicePlan& device) {
-  ordered_json points = ordered_json::array();
+Json to_json(const DevicePlan& device) {
+  Json points = Json::array();
   for (const plan::Compared& one : device.points) {
     points.push_back({{"batch_size", one.point.batch},
                       {"predicted_bytes", one.predicted_bytes},
@@ -77,8 +76,8 @@ ordered_json to_json(const DevicePlan& device) {
           {"points", points}};
 }
 
-ordered_json to_json(const plan::HostBudget& host) {
-  ordered_json lines = ordered_json::array();
+Json to_json(const plan::HostBudget& host) {
+  Json lines = Json::array();
   for (const plan::HostLine& line : host.lines) {
     lines.push_back({{"what", line.what}, {"bytes", line.bytes}, {"how", line.how}});
   }
@@ -94,18 +93,18 @@ ordered_json to_json(const plan::HostBudget& host) {
           {"full_after_s", or_null(host.full_after_s)}};
 }
 
-ordered_json to_json(const VerifiedWhatIf& one) {
+Json to_json(const VerifiedWhatIf& one) {
   const plan::WhatIf& what = one.what;
-  ordered_json json = {{"name", what.name},
-                       {"change", what.change},
-                       {"predicted_images_per_s", what.predicted.per_s},
-                       {"limit", what.predicted.limit},
-                       {"gain", what.gain},
-                       {"more_host_bytes", what.most_bytes},
-                       {"evidence", what.evidence},
-                       {"why", what.why},
-                       {"feasible", what.feasible},
-                       {"closes_gap", one.closes}};
+  Json json = {{"name", what.name},
+               {"change", what.change},
+               {"predicted_images_per_s", what.predicted.per_s},
+               {"limit", what.predicted.limit},
+               {"gain", what.gain},
+               {"more_host_bytes", what.most_bytes},
+               {"evidence", what.evidence},
+               {"why", what.why},
+               {"feasible", what.feasible},
+               {"closes_gap", one.closes}};
   json["measured_images_per_s"] = or_null(one.measured_per_s);
   json["measured_low"] = or_null(one.low);
   json["measured_high"] = or_null(one.high);
@@ -114,7 +113,7 @@ ordered_json to_json(const VerifiedWhatIf& one) {
   return json;
 }
 
-ordered_json to_json(const plan::Option& option, const PlanRun& run) {
+Json to_json(const plan::Option& option, const PlanRun& run) {
   return {{"order", option.order},
           {"name", option.name},
           {"change", option.change},
@@ -133,7 +132,7 @@ ordered_json to_json(const plan::Option& option, const PlanRun& run) {
           {"command", or_null(option.command)}};
 }
 
-ordered_json to_json(const plan::Stages& stages) {
+Json to_json(const plan::Stages& stages) {
   const plan::Predicted predicted = plan::predict(stages);
   return {{"batch_size", stages.batch_size},
           {"num_workers", stages.workers},
@@ -151,27 +150,27 @@ ordered_json to_json(const plan::Stages& stages) {
           {"limit", predicted.limit}};
 }
 
-ordered_json to_json(const PlannedRun& run) {
+Json to_json(const PlannedRun& run) {
   const PlanRun& input = run.input;
-  ordered_json json = {{"name", input.name}, {"source", input.source}, {"kind", input.kind}};
+  Json json = {{"name", input.name}, {"source", input.source}, {"kind", input.kind}};
   json["model"] = or_null(input.model);
   json["points"] = run.configurations.size();
   json["ok"] = input.choice.ok;
-  ordered_json failures = ordered_json::object();
+  Json failures = Json::object();
   for (const auto& [status, count] : input.choice.failures) failures[std::string(name(status))] = count;
   json["failures"] = failures;
   json["best"] = or_null(run.best);
   json["chosen"] = or_null(run.chosen);
   json["reason"] = input.choice.reason;
   const auto list = [](const auto& items, auto make) {
-    ordered_json all = ordered_json::array();
+    Json all = Json::array();
     for (const auto& item : items) all.push_back(make(item));
     return all;
   };
   json["configurations"] = list(run.configurations, [](const auto& one) { return to_json(one); });
-  json["device_memory"] = run.device ? to_json(*run.device) : ordered_json(nullptr);
-  json["host_memory"] = run.host ? to_json(*run.host) : ordered_json(nullptr);
-  json["ledger"] = input.stages ? to_json(*input.stages) : ordered_json(nullptr);
+  json["device_memory"] = run.device ? to_json(*run.device) : Json(nullptr);
+  json["host_memory"] = run.host ? to_json(*run.host) : Json(nullptr);
+  json["ledger"] = input.stages ? to_json(*input.stages) : Json(nullptr);
   json["what_ifs"] = list(run.what_ifs, [](const auto& one) { return to_json(one); });
   json["target_images_per_s"] = nullptr;
   if (input.target_per_s) json["target_images_per_s"] = {input.target_per_s->first, input.target_per_s->second};
@@ -185,7 +184,7 @@ ordered_json to_json(const PlannedRun& run) {
                       {"local_copy_gain_later", run.epochs->local_copy_later}};
   }
   json["nodes"] = list(run.nodes, [](const plan::ScaleOut& one) {
-    return ordered_json{{"nodes", one.nodes}, {"images_per_s", one.per_s}, {"share", one.share}};
+    return Json{{"nodes", one.nodes}, {"images_per_s", one.per_s}, {"share", one.share}};
   });
   json["saturating_nodes"] = or_null(run.saturating_nodes);
   json["options"] = list(run.options, [&](const plan::Option& option) { return to_json(option, input); });
@@ -195,8 +194,8 @@ ordered_json to_json(const PlannedRun& run) {
 
 }  // namespace
 
-ordered_json to_json(const PlanAnswer& answer) {
-  ordered_json json = json_head("plan");
+Json to_json(const PlanAnswer& answer) {
+  Json json = json_head("plan");
   json["headline"] = answer.headline;
   json["pivot"] = or_null(answer.pivot);
   json["answer_is_no"] = answer.is_no;
@@ -205,7 +204,7 @@ ordered_json to_json(const PlanAnswer& answer) {
     const plan::Job& job = answer.job;
     json["job"] = {{"images", job.images},
                    {"epoch_images", or_null(job.epoch_images)},
-                   {"epochs", job.epoch_images ? ordered_json(job.epochs()) : ordered_json(nullptr)},
+                   {"epochs", job.epoch_images ? Json(job.epochs()) : Json(nullptr)},
                    {"budget_days", or_null(job.budget_days)},
                    {"validation_s_per_epoch", job.validation_s},
                    {"checkpoint_s", job.checkpoint_s},
@@ -213,7 +212,7 @@ ordered_json to_json(const PlanAnswer& answer) {
                    {"needed_images_per_s", or_null(answer.needed_per_s)}};
   }
   json["chosen_run"] = or_null(answer.chosen_run);
-  json["runs"] = ordered_json::array();
+  json["runs"] = Json::array();
   for (const PlannedRun& run : answer.runs) json["runs"].push_back(to_json(run));
   json["next_command"] = or_null(answer.next_command);
   json["notes"] = answer.notes;

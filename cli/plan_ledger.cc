@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 
 #include "files.h"
 #include "plan_input.h"
@@ -13,18 +13,16 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr double kFetchShows = 0.2;  // of the time: a cold run that waited so long for bytes shows what the disk gives
 
 constexpr double kCrowded = 0.95;  // of the cores
 
-double number_or(const ordered_json& json, const char* key, double fallback) {
+double number_or(const Json& json, const char* key, double fallback) {
   return json.contains(key) && json.at(key).is_number() ? json.at(key).get<double>() : fallback;  // else "unknown"
 }
 
 // What other programs took while it was measured is not there for a change either.
-void note_rivals(const ordered_json& ledger, double per_s, plan::Stages& stages, PlanRun& run) {
+void note_rivals(const Json& ledger, double per_s, plan::Stages& stages, PlanRun& run) {
   const double usable = number_or(ledger, "usable_cores", 0);
   if (usable <= 0 || usable >= kCrowded * stages.cores) return;
   plan::take_out_rivals(stages, per_s * stages.cpu_s);
@@ -34,46 +32,46 @@ void note_rivals(const ordered_json& ledger, double per_s, plan::Stages& stages,
                   stages.cores - usable, stages.cores));
 }
 
-void read_steps(const ordered_json& json, PlanRun& run) {
-  const ordered_json& ledger = json.at("ledger");
+void read_steps(const Json& json, PlanRun& run) {
+  const Json& ledger = json.at("ledger");
   plan::Stages stages;
-  stages.batch_size = ledger.at("batch_size");
-  stages.workers = ledger.at("num_workers");
-  stages.io_threads = ledger.at("io_threads");
-  stages.cores = ledger.at("cores");
-  stages.fetch_s = ledger.at("fetch_s");
-  stages.prep_s = ledger.at("prep_s");
-  stages.handoff_s = ledger.at("handoff_s");
-  stages.compute_s = ledger.at("compute_s");
-  stages.cpu_s = ledger.at("cpu_s");
-  note_rivals(ledger, json.at("samples_per_s"), stages, run);
+  stages.batch_size = ledger.at("batch_size").get<double>();
+  stages.workers = ledger.at("num_workers").get<double>();
+  stages.io_threads = ledger.at("io_threads").get<double>();
+  stages.cores = ledger.at("cores").get<double>();
+  stages.fetch_s = ledger.at("fetch_s").get<double>();
+  stages.prep_s = ledger.at("prep_s").get<double>();
+  stages.handoff_s = ledger.at("handoff_s").get<double>();
+  stages.compute_s = ledger.at("compute_s").get<double>();
+  stages.cpu_s = ledger.at("cpu_s").get<double>();
+  note_rivals(ledger, json.at("samples_per_s").get<double>(), stages, run);
   plan::Setting& setting = run.setting;
-  setting.sample_bytes = ledger.at("sample_bytes");
-  setting.decoded_bytes = ledger.at("decoded_bytes");
-  setting.dataset_bytes = ledger.at("dataset_bytes");
+  setting.sample_bytes = ledger.at("sample_bytes").get<double>();
+  setting.decoded_bytes = ledger.at("decoded_bytes").get<double>();
+  setting.dataset_bytes = ledger.at("dataset_bytes").get<double>();
   setting.dataset_samples = number_or(ledger, "dataset_samples", 0);
-  const std::string cache = ledger.at("cache"), storage = ledger.at("storage");
+  const std::string cache = ledger.at("cache").text(), storage = ledger.at("storage").text();
   setting.warm = cache == "warm";
-  setting.decodes = ledger.at("decodes");
+  setting.decodes = ledger.at("decodes").get<bool>();
   setting.is_random = ledger.value("random", false);
-  setting.is_file_per_sample = ledger.at("file_per_sample");
+  setting.is_file_per_sample = ledger.at("file_per_sample").get<bool>();
   for (const plan::Access access : {plan::Access::direct, plan::Access::mmap, plan::Access::ram}) {
     if (storage == name(access)) setting.access = access;
   }
   if (cache.starts_with("cold") && ledger.at("fetch_share").get<double>() > kFetchShows) {
-    stages.storage_per_s = json.at("samples_per_s");
+    stages.storage_per_s = json.at("samples_per_s").get<double>();
     setting.disk_bytes_per_s = stages.storage_per_s * setting.sample_bytes;
   }
   run.stages = stages;
 }
 
 // What the job's processes take, as they were seen last.
-void read_host(const ordered_json& host, PlanRun& run) {
+void read_host(const Json& host, PlanRun& run) {
   if (host.contains("memory")) run.limits.memory_bytes = number_or(host["memory"], "limit_bytes", 0);
   if (host.contains("shm")) run.limits.shm_bytes = number_or(host["shm"], "total_bytes", 0);
   if (!host.contains("processes")) return;
   double workers = 0;
-  for (const ordered_json& process : host["processes"]) {
+  for (const Json& process : host["processes"]) {
     if (process.at("role") != "worker") {
       run.host.main_bytes += number_or(process, "pss_bytes", 0);
       continue;
@@ -85,16 +83,16 @@ void read_host(const ordered_json& host, PlanRun& run) {
   run.host.workers = std::max(workers, run.stages->workers);
 }
 
-void read_measured(const ordered_json& json, PlanRun& run) {
+void read_measured(const Json& json, PlanRun& run) {
   if (json.at("main_loader").is_null()) throw Error(ErrorKind::usage, "no loader was measured");
-  const ordered_json& loader = json.at("loaders").at(json.at("main_loader").get<std::size_t>());
-  const ordered_json &workers = loader.at("workers"), &settings = loader.at("settings");
+  const Json& loader = json.at("loaders").at(json.at("main_loader").get<std::size_t>());
+  const Json &workers = loader.at("workers"), &settings = loader.at("settings");
   plan::Stages stages;
   stages.batch_size = std::max(1.0, number_or(settings, "batch_size", 1));
-  const auto per_sample = [&](const ordered_json& part, const char* key) {
+  const auto per_sample = [&](const Json& part, const char* key) {
     return part.at(key).get<double>() * 1e-3 / stages.batch_size;
   };
-  stages.workers = settings.at("num_workers");
+  stages.workers = settings.at("num_workers").get<double>();
   stages.fetch_in_workers = true;
   stages.fetch_s = per_sample(workers, "fetch_ms_per_batch");
   stages.prep_s = per_sample(workers, "prep_ms_per_batch") + per_sample(workers, "collate_ms_per_batch");
@@ -114,7 +112,7 @@ void read_measured(const ordered_json& json, PlanRun& run) {
 
 }  // namespace
 
-void read_ledger(const ordered_json& json, const std::string& file, PlanRun& run) {
+void read_ledger(const Json& json, const std::string& file, PlanRun& run) {
   const std::string schema = json.is_object() ? json.value("schema", "") : "";
   const auto refuse = [&](const std::string& why) {
     return Error(ErrorKind::corrupt, fmt::format("cannot take a ledger from `{}`: {}", file, why),
@@ -128,8 +126,6 @@ void read_ledger(const ordered_json& json, const std::string& file, PlanRun& run
     } else {
       throw Error(ErrorKind::usage, "its schema is neither stoker.steps/1 nor stoker.measure/1");
     }
-  } catch (const nlohmann::json::exception& error) {
-    throw refuse(error.what());
   } catch (const Error& error) {
     throw refuse(error.message());
   }
@@ -140,7 +136,7 @@ PlanRun run_of_ledger(const std::string& file) {
   run.kind = "ledger";
   run.source = file;
   run.name = std::filesystem::path(file).stem().string();
-  const auto json = ordered_json::parse(read_text(file), nullptr, false);
+  const auto json = Json::parse_or_null(read_text(file));
   read_ledger(json, file, run);
   tune::Row row{.trial = 1};
   row.knobs = {{"batch_size", fmt::format("{:g}", run.stages->batch_size)},

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include "stoker/base/json.h"
 
 #include "plan_answer.h"
 #include "terminal.h"
@@ -12,6 +12,6 @@
 namespace stoker::cli {
 
 std::string to_text(const PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written);
-nlohmann::ordered_json to_json(const PlanAnswer& answer);
+Json to_json(const PlanAnswer& answer);
 
 }  // namespace stoker::cli

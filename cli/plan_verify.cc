@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/os/temporary_folder.h"
 #include "stoker/tune/trial.h"
 
@@ -103,7 +103,7 @@ void measure_ledger(PlanRun& input, const VerifyOptions& options) {
     throw Error(ErrorKind::usage, fmt::format("cannot measure `{}`: {}", input.address, result.row.error),
                 "run the same settings with `stoker load` to see more");
   }
-  const auto json = nlohmann::ordered_json::parse(read_text(folder + "/stdout"), nullptr, false);
+  const auto json = Json::parse_or_null(read_text(folder + "/stdout"));
   read_ledger(json, input.address, input);
 }
 

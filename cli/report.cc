@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 
 #include "files.h"
@@ -15,8 +15,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct Wanted {
   bool html = false, markdown = false;
@@ -57,18 +55,18 @@ void move_links(report::Report& report, const std::string& data_folder, const st
   }
 }
 
-ordered_json to_json(const report::Report& report, const std::vector<std::pair<std::string, std::size_t>>& written) {
-  ordered_json json = json_head("report");
+Json to_json(const report::Report& report, const std::vector<std::pair<std::string, std::size_t>>& written) {
+  Json json = json_head("report");
   json.update({{"title", report.title},
                {"headline", report.headline},
                {"outcome", report.outcome},
                {"findings", report.findings},
                {"reasons", report.reasons}});
-  json["failures"] = ordered_json::object();
+  json["failures"] = Json::object();
   for (const report::Failure& failure : report.failures) json["failures"][failure.status] = failure.count;
   json["plan"] = report.plan_sentences;
-  json["change"] = report.comparison ? ordered_json(report.comparison->sentence) : ordered_json(nullptr);
-  json["written"] = ordered_json::array();
+  json["change"] = report.comparison ? Json(report.comparison->sentence) : Json(nullptr);
+  json["written"] = Json::array();
   for (const auto& [file, bytes] : written) json["written"].push_back({{"file", file}, {"bytes", bytes}});
   return json;
 }
@@ -114,7 +112,7 @@ int run(const Arguments& arguments) {
   if (wants.markdown) write(wants.file.empty() ? stem + ".md" : wants.file, report::to_markdown);
   const int code = report.has_result ? 0 : 1;
   if (face.json) {
-    answer(to_json(report, written).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    answer(to_json(report, written).dump(2) + "\n");
     return code;
   }
   if (wants.file == "-") return code;

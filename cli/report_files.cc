@@ -7,10 +7,10 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 #include "stoker/base/version.h"
 #include "stoker/report/from_plan.h"
 #include "stoker/report/words.h"
@@ -19,8 +19,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr double kFastest = 1e12, kLongestMs = 1e12;
 constexpr std::string_view kSeal = "<!-- stoker report ";
@@ -35,14 +33,12 @@ std::string without_slash(std::string place) {
   return place;
 }
 
-ordered_json read_json(const std::string& file) {
-  ordered_json json = ordered_json::parse(read_text(file), nullptr, false);
-  if (json.is_discarded()) throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it is no JSON", file));
-  return json;
+Json read_json(const std::string& file) {
+  return Json::parse(read_text(file), file);
 }
 
-ordered_json read_json_if_there(const std::string& file) {
-  return exists(file) ? read_json(file) : ordered_json(nullptr);
+Json read_json_if_there(const std::string& file) {
+  return exists(file) ? read_json(file) : Json(nullptr);
 }
 
 std::vector<std::string> files_of(const std::string& folder, std::initializer_list<const char*> names) {
@@ -66,8 +62,7 @@ std::vector<tune::Block> read_blocks(const std::string& file) {
   const std::string text = read_text(file);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const auto json = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(at),
-                                            text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    const Json json = Json::parse_or_null(std::string_view(text).substr(at, end - at));
     at = end + 1;
     if (const std::optional<tune::Block> block = tune::block_of(json); block && !block->is_warmup)
       blocks.push_back(*block);
@@ -119,8 +114,8 @@ void refuse_absurd(const tune::Row& row, const std::string& file) {
 
 // A search over the whole grid that stopped early: the folder knows.
 std::string unfinished_of(const report::TuneRun& run) {
-  if (!run.config.is_object() || run.config.value("search", ordered_json(nullptr)) != "grid" ||
-      !run.config.contains("grid") || !run.config.at("grid").is_object())
+  if (!run.config.is_object() || run.config.value("search", Json(nullptr)) != "grid" || !run.config.contains("grid") ||
+      !run.config.at("grid").is_object())
     return "";
   std::uint64_t all = 1;
   for (const auto& [knob, values] : run.config.at("grid").items()) all *= values.is_array() ? values.size() : 1;

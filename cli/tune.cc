@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
@@ -36,7 +36,6 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using tune::Point;
 
 constexpr std::size_t kLongestLine = 200;  // of a trial's output that is shown
@@ -47,25 +46,24 @@ std::string duration_text(double seconds) {
 }
 
 // Numbers are numbers in config.json.
-ordered_json number_or_null(const Arguments& arguments, const char* flag, std::uint64_t least = 0) {
-  return arguments.has(flag) ? ordered_json(arguments.count(flag, least)) : ordered_json(nullptr);
+Json number_or_null(const Arguments& arguments, const char* flag, std::uint64_t least = 0) {
+  return arguments.has(flag) ? Json(arguments.count(flag, least)) : Json(nullptr);
 }
 
-ordered_json config_of(const Arguments& arguments, const Target& target, const tune::Grid& grid) {
-  ordered_json knobs = ordered_json::object();
+Json config_of(const Arguments& arguments, const Target& target, const tune::Grid& grid) {
+  Json knobs = Json::object();
   for (const tune::Knob& knob : grid.knobs()) knobs[knob.name] = knob.values;
   const auto text_or_null = [&](const char* flag) {
-    return arguments.has(flag) ? ordered_json(arguments.text(flag)) : ordered_json(nullptr);
+    return arguments.has(flag) ? Json(arguments.text(flag)) : Json(nullptr);
   };
   const auto setting_or_null = [&](const char* name) {
     const auto found = target.settings.find(name);
-    return found == target.settings.end() ? ordered_json(nullptr) : value_of(found->second);
+    return found == target.settings.end() ? Json(nullptr) : value_of(found->second);
   };
-  ordered_json config = {{"schema", kConfigSchema}, {"stoker_version", kVersion}};
+  Json config = {{"schema", kConfigSchema}, {"stoker_version", kVersion}};
   write_target(target, config);
   config["subset_size"] = number_or_null(arguments, "--subset", 1);
-  config["subset_seed"] =
-      arguments.has("--subset") ? ordered_json(arguments.count("--subset-seed")) : ordered_json(nullptr);
+  config["subset_seed"] = arguments.has("--subset") ? Json(arguments.count("--subset-seed")) : Json(nullptr);
   config["inflation_factor"] = number_or_null(arguments, "--inflate", 1);
   config["img_size"] = setting_or_null("img_size");
   config["window"] = setting_or_null("window");
@@ -135,8 +133,7 @@ int finish(const Arguments& arguments, const Face& face, TuneReport& report) {
     write_whole(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
     report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
   }
-  answer(face.json ? to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                   : to_text(report, face.out));
+  answer(face.json ? to_json(report).dump(2) + "\n" : to_text(report, face.out));
   return report.choice.chosen ? 0 : 1;
 }
 
@@ -157,13 +154,13 @@ int replay(const Arguments& arguments, const Face& face) {
 }
 
 // What an earlier run was: a run that is resumed need not be described again.
-ordered_json config_of_before(const std::string& folder) {
+Json config_of_before(const std::string& folder) {
   const std::string file = folder + "/config.json";
   if (!exists(file)) {
     throw Error(ErrorKind::not_found, fmt::format("cannot resume `{}`: it has no config.json", folder),
                 "give the folder that an earlier `stoker tune` named");
   }
-  ordered_json config = ordered_json::parse(read_text(file), nullptr, false);
+  Json config = Json::parse_or_null(read_text(file));
   if (!config.is_object() || config.value("schema", "") != kConfigSchema || !config.contains("grid")) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("cannot resume `{}`: its config.json is not one of `stoker tune`", folder));
@@ -172,7 +169,7 @@ ordered_json config_of_before(const std::string& folder) {
 }
 
 // What would fail only after the search, or only in its first trial.
-void check_first(const Arguments& arguments, const Target& target, const ordered_json& config) {
+void check_first(const Arguments& arguments, const Target& target, const Json& config) {
   check_apply(arguments, target.config_file);
   const auto deadline = arguments.duration("--deadline");
   if (config.contains("bench_time") && deadline.count() > 0 &&
@@ -200,7 +197,7 @@ void check_first(const Arguments& arguments, const Target& target, const ordered
 }
 
 // What config.json says of the machine and of the job's Python.
-ordered_json environment_of(const Target& target) {
+Json environment_of(const Target& target) {
   if (!target.function.empty()) {
     const PythonFacts facts = look_at_python(target.python);
     if (!facts.has_stoker) {
@@ -223,7 +220,7 @@ ordered_json environment_of(const Target& target) {
 }
 
 // The samples of --subset, opened as every trial will; none: all are used, or only the job knows.
-dataset::DatasetPtr open_subset(const Face& face, const Target& target, const ordered_json& config,
+dataset::DatasetPtr open_subset(const Face& face, const Target& target, const Json& config,
                                 std::vector<std::string>& notes) {
   if (!config.at("subset_size").is_number()) return nullptr;
   if (target.address.empty()) {
@@ -244,7 +241,7 @@ dataset::DatasetPtr open_subset(const Face& face, const Target& target, const or
 
 // A batch that the data cannot fill would be measured, and would mean nothing.
 void check_batches(const Face& face, const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& subset,
-                   const ordered_json& config) {
+                   const Json& config) {
   double largest = 0;
   for (const Point& point : grid.points())
     largest = std::max(largest, tune::number_of(point, "batch_size").value_or(0));
@@ -289,7 +286,7 @@ std::string note_of_unsteady(const std::vector<tune::Row>& rows) {
                      count > 3 ? "; ..." : "");
 }
 
-tune::SearchOptions search_options(const Arguments& arguments, const ordered_json& config, const tune::Grid& grid) {
+tune::SearchOptions search_options(const Arguments& arguments, const Json& config, const tune::Grid& grid) {
   tune::SearchOptions searching;
   searching.grid = grid;
   searching.limits.cores = os::effective_cores().available;
@@ -323,20 +320,20 @@ int dry_run(const Arguments& arguments, const Face& face, const Target& target, 
     most -= std::min(most, static_cast<std::uint64_t>(count));
   }
   if (face.json) {
-    ordered_json json = {{"schema", "stoker.tune.dry_run/1"},
-                         {"stoker_version", kVersion},
-                         {"dry_run", true},
-                         {"target", target.text()},
-                         {"search", how},
-                         {"points", ordered_json::array()}};
+    Json json = {{"schema", "stoker.tune.dry_run/1"},
+                 {"stoker_version", kVersion},
+                 {"dry_run", true},
+                 {"target", target.text()},
+                 {"search", how},
+                 {"points", Json::array()}};
     for (const Point& point : points) {
-      ordered_json knobs = ordered_json::object();
+      Json knobs = Json::object();
       for (const auto& [knob, value] : point) knobs[knob] = value;
       json["points"].push_back(knobs);
     }
     json["trials_at_most"] = most;
-    json["seconds_each"] = each ? ordered_json(*each) : ordered_json(nullptr);  // of earlier trials; null: not known
-    answer(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    json["seconds_each"] = each ? Json(*each) : Json(nullptr);  // of earlier trials; null: not known
+    answer(json.dump(2) + "\n");
     return 0;
   }
   std::string out =
@@ -351,7 +348,7 @@ int dry_run(const Arguments& arguments, const Face& face, const Target& target, 
   return 0;
 }
 
-tune::TrialOptions trial_options(const Arguments& arguments, const Target& target, const ordered_json& config,
+tune::TrialOptions trial_options(const Arguments& arguments, const Target& target, const Json& config,
                                  const Point& point, const std::string& place) {
   tune::TrialOptions trial;
   trial.command = command_for(target, point, place, config);
@@ -385,7 +382,7 @@ int run(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   if (arguments.has("--replay")) return replay(arguments, face);
   const bool described = !arguments.operands().empty() || !arguments.command().empty();
-  ordered_json config;
+  Json config;
   if (arguments.has("--resume") && !described) {
     refuse(arguments, "a run that is resumed",
            {"--grid",         "--grid-file",      "--set",        "--out",        "--subset",
@@ -454,7 +451,7 @@ int run(const Arguments& arguments) {
                               grid.size() == 1 ? "point" : "points", how, folder.path())));
   double seconds_before = 0, cpu_seconds_before = 0;  // of a run that is resumed
   if (exists(folder.path() + "/results.json")) {
-    const auto found = ordered_json::parse(read_text(folder.path() + "/results.json"), nullptr, false);
+    const auto found = Json::parse_or_null(read_text(folder.path() + "/results.json"));
     if (found.is_object() && found.contains("seconds") && found.at("seconds").is_number()) {
       seconds_before = found.at("seconds").get<double>();
       cpu_seconds_before = found.value("tuner_cpu_seconds", 0.0);

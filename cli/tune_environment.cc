@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/accelerator.h"
 #include "stoker/os/cpu.h"
@@ -13,8 +14,6 @@
 
 namespace stoker::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 // torch's versions stand in a file of its own, so that nothing has to be imported, which takes seconds.
 constexpr const char* kLook = R"(
@@ -29,13 +28,13 @@ print(json.dumps({"python": sys.version.split()[0], "torch": found.get("__versio
                   "hip": found.get("hip"), "stoker": importlib.util.find_spec("stoker") is not None}))
 )";
 
-ordered_json first_line(const char* file) {
+Json first_line(const char* file) {
   std::ifstream in(file);
   std::string line;
-  return in && std::getline(in, line) && !line.empty() ? ordered_json(line) : ordered_json(nullptr);
+  return in && std::getline(in, line) && !line.empty() ? Json(line) : Json(nullptr);
 }
 
-ordered_json cpu_name() {
+Json cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
     const std::size_t colon = line.find(": ");
@@ -57,7 +56,7 @@ PythonFacts look_at_python(const std::string& python) {
   const auto began = std::chrono::steady_clock::now();
   while (!child.wait_status() && std::chrono::steady_clock::now() - began < 60s) child.listen(100ms, hear);
   child.listen(10ms, hear);
-  const auto json = ordered_json::parse(out, nullptr, false);
+  const auto json = Json::parse_or_null(out);
   if (!json.is_object() || !json.contains("stoker")) {
     const std::size_t end = err.find_last_not_of('\n');
     const std::size_t begin = end == std::string::npos ? 0 : err.rfind('\n', end) + 1;
@@ -70,8 +69,8 @@ PythonFacts look_at_python(const std::string& python) {
           json.at("stoker").get<bool>()};
 }
 
-ordered_json tuning_environment(const PythonFacts* python) {
-  ordered_json driver = first_line("/sys/module/nvidia/version");
+Json tuning_environment(const PythonFacts* python) {
+  Json driver = first_line("/sys/module/nvidia/version");
   if (driver.is_null()) driver = first_line("/sys/module/amdgpu/version");
   const auto devices = measure::Accelerators().read();
   const PythonFacts unknown;
@@ -80,11 +79,11 @@ ordered_json tuning_environment(const PythonFacts* python) {
           {"cuda", python->cuda},
           {"hip", python->hip},
           {"driver", driver},
-          {"device_name", devices.empty() ? ordered_json(nullptr) : ordered_json(devices.front().name)},
+          {"device_name", devices.empty() ? Json(nullptr) : Json(devices.front().name)},
           {"cpu", cpu_name()},
           {"cores", os::effective_cores().available},
           {"memory_bytes", os::memory_limit().bytes},
-          {"python", python->version.empty() ? ordered_json(nullptr) : ordered_json(python->version)},
+          {"python", python->version.empty() ? Json(nullptr) : Json(python->version)},
           {"stoker", kVersion}};
 }
 

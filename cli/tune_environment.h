@@ -4,19 +4,19 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include "stoker/base/json.h"
 
 namespace stoker::cli {
 
 // What an interpreter has, without importing anything large. Throws Error where it cannot be run.
 struct PythonFacts {
-  nlohmann::ordered_json torch, cuda, hip;  // versions or null
+  Json torch, cuda, hip;  // versions or null
   std::string version;
   bool has_stoker = false;
 };
 PythonFacts look_at_python(const std::string& python);
 
 // `python`: of the job; null: not known.
-nlohmann::ordered_json tuning_environment(const PythonFacts* python);
+Json tuning_environment(const PythonFacts* python);
 
 }  // namespace stoker::cli

@@ -4,9 +4,9 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/tune/measured.h"
@@ -15,7 +15,6 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using tune::Row;
 using tune::Status;
 
@@ -36,21 +35,20 @@ std::size_t tried(const tune::Choice& choice) {
 }
 
 // Knobs that are dotted keys of a file become what they are there.
-ordered_json nested(const tune::Point& point) {
-  ordered_json all = ordered_json::object();
+Json nested(const tune::Point& point) {
+  Json all = Json::object();
   for (const auto& [knob, word] : point) {
-    ordered_json* at = &all;
+    Json* at = &all;
     std::size_t from = 0;
     for (std::size_t dot; (dot = knob.find('.', from)) != std::string::npos; from = dot + 1) {
       at = &(*at)[knob.substr(from, dot - from)];
     }
-    const auto value = ordered_json::parse(word, nullptr, false);
-    (*at)[knob.substr(from)] = value.is_discarded() ? ordered_json(word) : value;
+    (*at)[knob.substr(from)] = Json::try_parse(word).value_or(word);
   }
   return all;
 }
 
-void add_yaml(const ordered_json& settings, std::size_t depth, std::string& out) {
+void add_yaml(const Json& settings, std::size_t depth, std::string& out) {
   for (const auto& [key, value] : settings.items()) {
     out += std::string(2 * depth, ' ') + key + ":";
     if (value.is_object()) {
@@ -62,7 +60,7 @@ void add_yaml(const ordered_json& settings, std::size_t depth, std::string& out)
   }
 }
 
-std::string as_python(const ordered_json& value) {
+std::string as_python(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   if (value.is_null()) return "None";
   if (!value.is_object()) return value.dump();
@@ -192,28 +190,27 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
   return out;
 }
 
-ordered_json to_json(const TuneReport& report) {
-  ordered_json json = {{"schema", "stoker.tune/1"}, {"stoker_version", kVersion}, {"target", report.target}};
-  json["folder"] = report.folder.empty() ? ordered_json(nullptr) : ordered_json(report.folder);
+Json to_json(const TuneReport& report) {
+  Json json = {{"schema", "stoker.tune/1"}, {"stoker_version", kVersion}, {"target", report.target}};
+  json["folder"] = report.folder.empty() ? Json(nullptr) : Json(report.folder);
   json.update(facts_of(report));
   json["notes"] = report.notes;
   json.update(tune::to_json(report.choice, report.rows));
   return json;
 }
 
-ordered_json facts_of(const TuneReport& report) {
-  ordered_json json;
+Json facts_of(const TuneReport& report) {
+  Json json;
   json["grid_points"] = report.grid_points;
   json["seconds"] = report.seconds;
   json["tuner_cpu_seconds"] = report.tuner_cpu_seconds;
-  json["tuner_cpu_share"] =
-      report.seconds > 0 ? ordered_json(report.tuner_cpu_seconds / report.seconds) : ordered_json(nullptr);
-  json["unfinished"] = report.unfinished.empty() ? ordered_json(nullptr) : ordered_json(report.unfinished);
+  json["tuner_cpu_share"] = report.seconds > 0 ? Json(report.tuner_cpu_seconds / report.seconds) : Json(nullptr);
+  json["unfinished"] = report.unfinished.empty() ? Json(nullptr) : Json(report.unfinished);
   return json;
 }
 
 std::string as_settings(const tune::Point& point, std::string_view format) {
-  const ordered_json settings = nested(point);
+  const Json settings = nested(point);
   std::string out;
   if (format == "json") return settings.dump(2) + "\n";
   if (format == "yaml") {

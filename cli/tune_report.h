@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/tune/choose.h"
 #include "stoker/tune/search.h"
 
@@ -32,9 +31,9 @@ tune::Row mean_of(const std::vector<tune::Row>& rows, const tune::Row& row);  //
 std::string rate_text(const tune::Row& row);                                  // "502/s +-1.2 %"
 std::string one_line(const tune::Ask& ask, const tune::Row& row);             // of a trial, as it ends
 std::string to_text(const TuneReport& report, const Terminal& terminal);
-nlohmann::ordered_json to_json(const TuneReport& report);
+Json to_json(const TuneReport& report);
 // What results.json has beside the choice and the rows.
-nlohmann::ordered_json facts_of(const TuneReport& report);
+Json facts_of(const TuneReport& report);
 // The chosen knobs as "json", "yaml" or "python" keyword arguments.
 std::string as_settings(const tune::Point& point, std::string_view format);
 

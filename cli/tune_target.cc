@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
 #include "stoker/tune/config_file.h"
@@ -21,7 +22,6 @@
 namespace stoker::cli {
 namespace {
 
-using nlohmann::ordered_json;
 using tune::Point;
 
 // Knobs of our own loader, as flags of `stoker load`.
@@ -131,7 +131,7 @@ Point write_copies(const Target& target, const Point& point, const std::string& 
   return paths;
 }
 
-std::vector<std::string> loader_command(const Target& target, const Point& point, const ordered_json& config) {
+std::vector<std::string> loader_command(const Target& target, const Point& point, const Json& config) {
   std::vector<std::string> command = {own_program(), "load", target.address, "--quiet"};
   command.insert(command.end(), target.passed.begin(), target.passed.end());
   bool shuffled = config.at("shuffle").get<bool>();
@@ -150,13 +150,12 @@ std::vector<std::string> loader_command(const Target& target, const Point& point
 }
 
 std::vector<std::string> function_command(const Target& target, const Point& point, const Point& files) {
-  ordered_json knobs = ordered_json::object();
+  Json knobs = Json::object();
   if (!target.address.empty()) knobs["source"] = target.address;
   for (const auto& [name, word] : target.settings) knobs[name] = value_of(word);
   for (const auto& [name, word] : point) knobs[name] = value_of(word);
   for (const auto& [name, path] : files) knobs[name] = path;
-  return {target.python,   "-m",      "stoker._trial",
-          target.function, "--knobs", knobs.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+  return {target.python, "-m", "stoker._trial", target.function, "--knobs", knobs.dump()};
 }
 
 }  // namespace
@@ -264,25 +263,23 @@ tune::Grid make_grid(const Arguments& arguments, Target& target) {
   return grid;
 }
 
-void write_target(const Target& target, ordered_json& config) {
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? ordered_json(nullptr) : ordered_json(text);
-  };
+void write_target(const Target& target, Json& config) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   const bool is_index = target.address.ends_with(".csv");
   config["source"] = or_null(target.address);
-  config["index_csv"] = is_index ? ordered_json(target.address) : ordered_json(nullptr);
+  config["index_csv"] = is_index ? Json(target.address) : Json(nullptr);
   config["function"] = or_null(target.function);
   config["python"] = or_null(target.python);
-  config["settings"] = ordered_json::object();
+  config["settings"] = Json::object();
   for (const auto& [name, word] : target.settings) config["settings"][name] = word;
-  config["command"] = target.command.empty() ? ordered_json(nullptr) : ordered_json(target.command);
+  config["command"] = target.command.empty() ? Json(nullptr) : Json(target.command);
   config["flags"] = target.passed;
   config["template"] = or_null(target.template_file);
   config["config"] = or_null(target.config_file);
   config["set"] = target.config_keys;
 }
 
-Target read_target(const ordered_json& config) {
+Target read_target(const Json& config) {
   Target target;
   const auto text = [&](const char* key) {
     const auto found = config.find(key);
@@ -294,14 +291,14 @@ Target read_target(const ordered_json& config) {
   target.template_file = text("template");
   target.config_file = text("config");
   if (config.contains("settings"))
-    target.settings = config.at("settings").get<std::map<std::string, std::string, std::less<>>>();
+    for (const auto& [name, value] : config.at("settings").items()) target.settings[name] = value.text();
   if (config.contains("set")) target.config_keys = config.at("set").get<std::vector<std::string>>();
   if (config.at("command").is_array()) target.command = config.at("command").get<std::vector<std::string>>();
   target.passed = config.at("flags").get<std::vector<std::string>>();
   return target;
 }
 
-tune::Grid read_grid(const ordered_json& config) {
+tune::Grid read_grid(const Json& config) {
   tune::Grid grid;
   for (const auto& [knob, values] : config.at("grid").items()) {
     std::string text = knob + "=";
@@ -311,7 +308,7 @@ tune::Grid read_grid(const ordered_json& config) {
   return grid;
 }
 
-tune::StepsFrom steps_from(const ordered_json& config, const Target& target) {
+tune::StepsFrom steps_from(const Json& config, const Target& target) {
   const std::string word = config.at("steps_from").get<std::string>();
   if (word == "reports" || (word == "auto" && target.command.empty())) return tune::StepsFrom::reports;
   if (word == "output" || (word == "auto" && config.at("rate_regex").is_string())) return tune::StepsFrom::output;
@@ -320,7 +317,7 @@ tune::StepsFrom steps_from(const ordered_json& config, const Target& target) {
 }
 
 std::vector<std::string> command_for(const Target& target, const Point& point, const std::string& folder,
-                                     const ordered_json& config) {
+                                     const Json& config) {
   Point files = write_copies(target, point, folder);
   std::vector<std::string> command;
   if (!target.command.empty()) {
@@ -343,12 +340,12 @@ std::vector<std::string> command_for(const Target& target, const Point& point, c
   return command;
 }
 
-ordered_json value_of(const std::string& word) {
+Json value_of(const std::string& word) {
   if (word == "True") return true;
   if (word == "False") return false;
   if (word == "None" || word == "none") return nullptr;
-  const auto value = ordered_json::parse(word, nullptr, false);
-  return value.is_discarded() || value.is_structured() ? ordered_json(word) : value;
+  const Json value = Json::try_parse(word).value_or(word);
+  return value.is_array() || value.is_object() ? Json(word) : value;
 }
 
 }  // namespace stoker::cli

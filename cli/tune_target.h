@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/tune/knobs.h"
 #include "stoker/tune/trial.h"
 
@@ -32,16 +31,16 @@ struct Target {
 
 Target make_target(const Arguments& arguments);                    // throws Error(usage)
 tune::Grid make_grid(const Arguments& arguments, Target& target);  // throws Error; the keys of --set go to the target
-void write_target(const Target& target, nlohmann::ordered_json& config);
-Target read_target(const nlohmann::ordered_json& config);
-tune::Grid read_grid(const nlohmann::ordered_json& config);
+void write_target(const Target& target, Json& config);
+Target read_target(const Json& config);
+tune::Grid read_grid(const Json& config);
 
-tune::StepsFrom steps_from(const nlohmann::ordered_json& config, const Target& target);
+tune::StepsFrom steps_from(const Json& config, const Target& target);
 // Files of the trial go to `folder`.
 std::vector<std::string> command_for(const Target& target, const tune::Point& point, const std::string& folder,
-                                     const nlohmann::ordered_json& config);
+                                     const Json& config);
 
 // A knob's word as what Python and JSON call it: 32, 0.5, true, null, "bf16".
-nlohmann::ordered_json value_of(const std::string& word);
+Json value_of(const std::string& word);
 
 }  // namespace stoker::cli

@@ -1,7 +1,7 @@
 // What was measured in this process: records to an answer.
 #include <nanobind/stl/string.h>
-#include <nlohmann/json.hpp>
 
+#include "stoker/base/json.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
 #include "stoker/measure/record_file.h"
@@ -24,9 +24,9 @@ std::string measured(const std::string& folder) {
     offer.cores = cores.available;
     offer.cores_limited_by = cores.limited_by;
     offer.memory_bytes = os::available_memory().value_or(0);
-    nlohmann::ordered_json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}};
+    Json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}};
     json.update(measure::to_json(measure::answer(job, offer)));
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return json.dump();
   });
 }
 

@@ -219,7 +219,7 @@ def test_statuses_of_others_are_said_to_be_read_as_ours(stoker, tmp_path):
 @pytest.mark.parametrize("words, why", [
     (["nowhere"], "cannot open `nowhere`"), (["empty"], "neither results.csv nor measure.json"), ([], "needs RUNDIR"),
     (["case_a.csv", "--out", "page.pdf"], "what is `page.pdf` to be"), (["case_a.csv", "--html", "--md", "--out", "x"], "--html and --md ask for two"),
-    (["--before", "empty"], "belong together"), (["broken"], "measure.json`: it is no JSON")])
+    (["--before", "empty"], "belong together"), (["broken"], "measure.json`, line 1, column 2: expected a key in double quotes")])
 def test_wrong_use_is_one_clear_sentence(stoker, case_a, tmp_path, words, why):
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()

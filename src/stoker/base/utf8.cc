@@ -20,7 +20,7 @@ std::size_t character_bytes(std::string_view text, std::size_t at) noexcept {
   }
   const bool is_overlong = (size == 3 && code < 0x800) || (size == 4 && (code < 0x10000 || code > 0x10FFFF));
   const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  return is_overlong || is_surrogate || code == 0xFFFE || code == 0xFFFF ? 0 : size;
+  return is_overlong || is_surrogate ? 0 : size;
 }
 
 std::string as_utf8(std::string_view text, std::size_t most) {

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stoker/base/json.h"
 #include "stoker/dataset/test_tree.h"
 #include "stoker/os/fault.h"
 
@@ -341,7 +341,7 @@ TEST(SubsetJson, HoldsSeedCountIdsAndPaths) {
   tree.write("data/plain.jpg", "");
   const DatasetPtr data = open(tree.at("data"), without_cache());
   write_subset_json(*data, 42, tree.at("subset.json"));
-  const nlohmann::json json = nlohmann::json::parse(text_of(tree.at("subset.json")));
+  const Json json = Json::parse_or_null(text_of(tree.at("subset.json")));
   EXPECT_EQ(json["seed"], 42);
   EXPECT_EQ(json["count"], 2);
   EXPECT_EQ(json["ids"].get<std::vector<std::uint64_t>>(), ids_of(*data));

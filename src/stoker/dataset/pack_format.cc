@@ -8,15 +8,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/version.h"
 
 namespace stoker::dataset {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 2> kKinds = {"raw", "encoded"};
 constexpr std::array<std::string_view, 3> kLabelKinds = {"none", "integer", "real"};
@@ -86,7 +84,7 @@ std::string hex(std::uint64_t value) {
 // Reads fields of a JSON object that may hold anything; each failure names the field.
 class Fields {
  public:
-  Fields(const nlohmann::json& json, std::string_view address, std::string where)
+  Fields(const Json& json, std::string_view address, std::string where)
       : json_(json), address_(address), where_(std::move(where)) {
     if (!json_.is_object()) fail("", "is not an object");
   }
@@ -99,19 +97,19 @@ class Fields {
                     what),
         "make the pack again, or look at it with `stoker check`");
   }
-  const nlohmann::json& at(const char* field) const {
+  const Json& at(const char* field) const {
     const auto found = json_.find(field);
     if (found == json_.end()) fail(field, "is missing");
     return *found;
   }
   bool has(const char* field) const { return json_.contains(field); }
   std::uint64_t number(const char* field) const {
-    const nlohmann::json& value = at(field);
-    if (!value.is_number_unsigned()) fail(field, "is not a whole number");
+    const Json& value = at(field);
+    if (!value.is_natural()) fail(field, "is not a whole number");
     return value.get<std::uint64_t>();
   }
   std::string text(const char* field) const {
-    const nlohmann::json& value = at(field);
+    const Json& value = at(field);
     if (!value.is_string()) fail(field, "is not a text");
     return value.get<std::string>();
   }
@@ -122,14 +120,14 @@ class Fields {
     if (error != std::errc() || end != digits.data() + digits.size()) fail(field, "is not a number in hexadecimal");
     return value;
   }
-  const nlohmann::json& list(const char* field) const {
-    const nlohmann::json& value = at(field);
+  const Json& list(const char* field) const {
+    const Json& value = at(field);
     if (!value.is_array()) fail(field, "is not a list");
     return value;
   }
   std::vector<std::string> texts(const char* field) const {
     std::vector<std::string> out;
-    for (const nlohmann::json& value : list(field)) {
+    for (const Json& value : list(field)) {
       if (!value.is_string()) fail(field, "holds something that is not a text");
       out.push_back(value.get<std::string>());
     }
@@ -143,7 +141,7 @@ class Fields {
   }
 
  private:
-  const nlohmann::json& json_;
+  const Json& json_;
   std::string_view address_;
   std::string where_;
 };
@@ -174,8 +172,8 @@ const PackFile* PackManifest::file(std::string_view name) const noexcept {
 }
 
 PackManifest parse_manifest(std::string_view text, std::string_view address) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object() || json.value("schema", nlohmann::json()) != kPackSchema) {
+  const Json json = Json::parse_or_null(text);
+  if (!json.is_object() || json.value("schema", Json()) != kPackSchema) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("cannot open `{}`: its pack.json is not that of a Stoker pack", address));
   }
@@ -202,8 +200,8 @@ PackManifest parse_manifest(std::string_view text, std::string_view address) {
     if (!dtype) fields.fail("dtype", "is a word that this version does not know");
     pack.dtype = *dtype;
     std::uint64_t elements = size_of(pack.dtype);
-    for (const nlohmann::json& value : fields.list("shape")) {
-      if (!value.is_number_unsigned()) fields.fail("shape", "holds something that is no size");
+    for (const Json& value : fields.list("shape")) {
+      if (!value.is_natural()) fields.fail("shape", "holds something that is no size");
       pack.shape.push_back(value.get<std::uint64_t>());
       if (pack.shape.back() == 0 || __builtin_mul_overflow(elements, pack.shape.back(), &elements)) {
         fields.fail("shape", "is of no size that could be");
@@ -217,7 +215,7 @@ PackManifest parse_manifest(std::string_view text, std::string_view address) {
   pack.columns = fields.texts("columns");
   pack.source = fields.text("source");
   pack.settings = fields.at("settings").dump();
-  for (const nlohmann::json& value : fields.list("shards")) {
+  for (const Json& value : fields.list("shards")) {
     const Fields shard(value, address, "shards.");
     pack.shards.push_back({shard.text("name"), shard.number("bytes"), shard.number("count")});
     const std::string& name = pack.shards.back().name;
@@ -225,12 +223,12 @@ PackManifest parse_manifest(std::string_view text, std::string_view address) {
       shard.fail("name", "is not the name of a shard");
   }
   if (pack.shards.size() > UINT32_MAX) fields.fail("shards", "has more than 2^32 entries");
-  for (const nlohmann::json& value : fields.list("files")) {
+  for (const Json& value : fields.list("files")) {
     const Fields file(value, address, "files.");
     pack.files.push_back({file.text("name"), file.number("bytes"), file.checksum("xxh3")});
     if (!is_plain_name(pack.files.back().name)) file.fail("name", "is not the name of a file in the pack");
   }
-  for (const nlohmann::json& value : fields.list("skipped")) {
+  for (const Json& value : fields.list("skipped")) {
     const Fields skipped(value, address, "skipped.");
     pack.skipped.push_back({skipped.text("name"), skipped.text("cause")});
   }
@@ -242,9 +240,9 @@ PackManifest parse_manifest(std::string_view text, std::string_view address) {
 }
 
 std::string to_json(const PackManifest& pack) {
-  ordered_json json = {{"schema", kPackSchema},   {"version", kPackVersion}, {"stoker_version", pack.stoker_version},
-                       {"kind", name(pack.kind)}, {"count", pack.count},     {"fingerprint", hex(pack.fingerprint)},
-                       {"content", pack.content}};
+  Json json = {{"schema", kPackSchema},   {"version", kPackVersion}, {"stoker_version", pack.stoker_version},
+               {"kind", name(pack.kind)}, {"count", pack.count},     {"fingerprint", hex(pack.fingerprint)},
+               {"content", pack.content}};
   if (pack.kind == PackKind::raw) {
     json["dtype"] = stoker::name(pack.dtype);
     json["shape"] = pack.shape;
@@ -254,17 +252,17 @@ std::string to_json(const PackManifest& pack) {
   json["classes"] = pack.classes;
   json["columns"] = pack.columns;
   json["source"] = pack.source;
-  json["settings"] = ordered_json::parse(pack.settings.empty() ? "{}" : pack.settings);
-  json["shards"] = ordered_json::array();
+  json["settings"] = Json::try_parse(pack.settings).value_or(Json::object());
+  json["shards"] = Json::array();
   for (const PackShard& shard : pack.shards)
     json["shards"].push_back({{"name", shard.name}, {"bytes", shard.bytes}, {"count", shard.count}});
-  json["files"] = ordered_json::array();
+  json["files"] = Json::array();
   for (const PackFile& file : pack.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", hex(file.xxh3)}});
-  json["skipped"] = ordered_json::array();
+  json["skipped"] = Json::array();
   for (const PackSkipped& skipped : pack.skipped)
     json["skipped"].push_back({{"name", skipped.name}, {"cause", skipped.cause}});
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json.dump(1) + "\n";
 }
 
 std::string shard_name(PackKind kind, std::uint64_t number) {

@@ -10,9 +10,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/dataset/files.h"
@@ -74,13 +74,13 @@ FoundLabel label_of_text(std::string_view text) {
 }
 
 FoundLabel label_of_json(std::string_view text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const Json json = Json::parse_or_null(text);
   if (!json.is_object()) return {};
   for (const char* const key : {"label", "cls", "class"}) {
     const auto found = json.find(key);
     if (found == json.end()) continue;
     FoundLabel label;
-    if (found->is_number_integer()) {
+    if (found->is_whole() && found->as<std::int64_t>()) {
       label.kind = FoundLabel::Kind::integer;
       label.integer = found->get<std::int64_t>();
     } else if (found->is_number()) {

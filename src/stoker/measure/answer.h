@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/measure/job.h"
 
 namespace stoker::measure {
@@ -82,7 +81,7 @@ std::string settings_line(const LoaderAnswer& loader);  // "train_loader at trai
 // "NVIDIA H100: autocast bfloat16, TF32 off, float32_matmul_precision highest, batches channels_last"; empty: not
 // known.
 std::string arithmetic_line(const LoaderAnswer& loader);
-nlohmann::ordered_json to_json(const Answer& answer);
+Json to_json(const Answer& answer);
 std::string steps_csv(const Job& job);
 // The steps as a trace for Perfetto or chrome://tracing: a track per training process and per worker, the ready batches
 // as a counter, an arrow from each batch to its step. Of each loader the last `most_steps`.

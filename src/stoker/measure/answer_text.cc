@@ -2,44 +2,42 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/answer.h"
 
 namespace stoker::measure {
 namespace {
 
-using nlohmann::ordered_json;
-
 double per_step_ms(std::int64_t ns, std::uint64_t steps) {
   return static_cast<double>(ns) * 1e-6 / static_cast<double>(std::max<std::uint64_t>(1, steps));
 }
 
 template <class Value>
-ordered_json or_null(const std::optional<Value>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
-ordered_json or_null(const std::string& text) {
-  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+Json or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
-ordered_json known(std::int64_t value) {
-  return value < 0 ? ordered_json(nullptr) : ordered_json(value);
+Json known(std::int64_t value) {
+  return value < 0 ? Json(nullptr) : Json(value);
 }
 
-ordered_json to_json(const Steps& steps) {
+Json to_json(const Steps& steps) {
   const double running = static_cast<double>(std::max<std::int64_t>(1, steps.running_ns()));
   const auto part = [&](std::int64_t ns) {
-    return ordered_json{{"share", static_cast<double>(ns) / running}, {"ms_per_step", per_step_ms(ns, steps.steps)}};
+    return Json{{"share", static_cast<double>(ns) / running}, {"ms_per_step", per_step_ms(ns, steps.steps)}};
   };
   const WaitSplit split = steps.wait.split();
-  ordered_json handoff = part(split.handoff_ns);
+  Json handoff = part(split.handoff_ns);
   handoff["start"] = part(steps.wait.start_ns);
   handoff["task"] = part(steps.wait.task_ns);
   handoff["collate"] = part(steps.wait.collate_ns);
   handoff["deliver"] = part(steps.wait.deliver_ns);
   handoff["unknown"] = part(steps.wait.unknown_ns);
-  ordered_json wait = part(split.total_ns());
+  Json wait = part(split.total_ns());
   wait["fetch"] = part(split.fetch_ns);
   wait["prep"] = part(split.prep_ns);
   wait["handoff"] = handoff;
@@ -48,42 +46,41 @@ ordered_json to_json(const Steps& steps) {
           {"running_s", static_cast<double>(steps.running_ns()) * 1e-9},
           {"step_ms", per_step_ms(steps.running_ns(), steps.steps)},
           {"compute", part(steps.compute_ns)},
-          {"h2d", steps.h2d_steps > 0 ? part(steps.h2d_ns) : ordered_json(nullptr)},
+          {"h2d", steps.h2d_steps > 0 ? part(steps.h2d_ns) : Json(nullptr)},
           {"wait", wait}};
 }
 
-ordered_json to_json(const Verdict& verdict, const std::optional<double>& half) {
+Json to_json(const Verdict& verdict, const std::optional<double>& half) {
   return {{"bound", name(verdict.bound)},
           {"general", general_name(verdict.bound)},
           {"share", verdict.share},
-          {"ci_low", half ? ordered_json(std::max(0.0, verdict.share - *half)) : ordered_json(nullptr)},
-          {"ci_high", half ? ordered_json(std::min(1.0, verdict.share + *half)) : ordered_json(nullptr)},
+          {"ci_low", half ? Json(std::max(0.0, verdict.share - *half)) : Json(nullptr)},
+          {"ci_high", half ? Json(std::min(1.0, verdict.share + *half)) : Json(nullptr)},
           {"severity", verdict.severity},
           {"gain", verdict.gain}};
 }
 
-ordered_json to_json(const LoaderAnswer& loader) {
-  ordered_json json = {{"rank", loader.rank},
-                       {"world_size", loader.world_size},
-                       {"pid", loader.pid},
-                       {"role", loader.evaluation ? "val" : "train"}};
+Json to_json(const LoaderAnswer& loader) {
+  Json json = {{"rank", loader.rank},
+               {"world_size", loader.world_size},
+               {"pid", loader.pid},
+               {"role", loader.evaluation ? "val" : "train"}};
   const LoaderFacts& facts = loader.facts;
   json["name"] = or_null(facts.name);
   json["file"] = or_null(facts.file);
-  json["line"] = facts.file.empty() ? ordered_json(nullptr) : ordered_json(facts.line);
-  json["settings"] = {
-      {"type", facts.type},
-      {"dataset", facts.dataset},
-      {"iterable", facts.iterable},
-      {"samples", known(facts.samples)},
-      {"batch_size", known(facts.batch_size)},
-      {"num_workers", facts.num_workers},
-      {"prefetch_factor", facts.num_workers > 0 ? ordered_json(facts.prefetch_factor) : ordered_json(nullptr)},
-      {"persistent_workers", facts.persistent_workers},
-      {"pin_memory", facts.pin_memory},
-      {"in_order", facts.in_order},
-      {"start_method", or_null(facts.start_method)},
-      {"collate", facts.collate}};
+  json["line"] = facts.file.empty() ? Json(nullptr) : Json(facts.line);
+  json["settings"] = {{"type", facts.type},
+                      {"dataset", facts.dataset},
+                      {"iterable", facts.iterable},
+                      {"samples", known(facts.samples)},
+                      {"batch_size", known(facts.batch_size)},
+                      {"num_workers", facts.num_workers},
+                      {"prefetch_factor", facts.num_workers > 0 ? Json(facts.prefetch_factor) : Json(nullptr)},
+                      {"persistent_workers", facts.persistent_workers},
+                      {"pin_memory", facts.pin_memory},
+                      {"in_order", facts.in_order},
+                      {"start_method", or_null(facts.start_method)},
+                      {"collate", facts.collate}};
   json["batch"] = nullptr;
   if (loader.batch) {
     json["batch"] = {{"bytes", loader.batch->bytes},        {"tensors", loader.batch->tensors},
@@ -92,14 +89,14 @@ ordered_json to_json(const LoaderAnswer& loader) {
                      {"tf32", or_null(loader.batch->tf32)}, {"device", or_null(loader.batch->device)}};
   }
   const Arithmetic& arithmetic = loader.arithmetic;
-  json["autocast"] = {{"entered", arithmetic.autocast_dtype.empty() && !arithmetic.watched
-                                      ? ordered_json(nullptr)
-                                      : ordered_json(!arithmetic.autocast_dtype.empty())},
-                      {"dtype", or_null(arithmetic.autocast_dtype)},
-                      {"device", or_null(arithmetic.autocast_device)}};
+  json["autocast"] = {
+      {"entered", arithmetic.autocast_dtype.empty() && !arithmetic.watched ? Json(nullptr)
+                                                                           : Json(!arithmetic.autocast_dtype.empty())},
+      {"dtype", or_null(arithmetic.autocast_dtype)},
+      {"device", or_null(arithmetic.autocast_device)}};
   json["channels_last_model"] =
-      arithmetic.channels_last || arithmetic.watched ? ordered_json(arithmetic.channels_last) : ordered_json(nullptr);
-  json["verdict"] = loader.verdict ? to_json(*loader.verdict, loader.half_width) : ordered_json(nullptr);
+      arithmetic.channels_last || arithmetic.watched ? Json(arithmetic.channels_last) : Json(nullptr);
+  json["verdict"] = loader.verdict ? to_json(*loader.verdict, loader.half_width) : Json(nullptr);
   json["all_steps"] = loader.all_steps;
   json["first_batch_s"] = static_cast<double>(loader.first_batch_ns) * 1e-9;
   json["total"] = to_json(loader.steps);
@@ -121,14 +118,14 @@ ordered_json to_json(const LoaderAnswer& loader) {
                      {"delay_ms_per_batch", static_cast<double>(loader.made.delay_ns) / made},
                      {"collate_ms_per_batch", static_cast<double>(loader.made.collate_ns) / made},
                      {"sent_bytes_per_batch", loader.sent_bytes}};
-  json["epochs"] = ordered_json::array();
+  json["epochs"] = Json::array();
   for (const EpochAnswer& epoch : loader.epochs) {
-    ordered_json entry = {{"epoch", epoch.epoch}};
+    Json entry = {{"epoch", epoch.epoch}};
     entry.update(to_json(epoch.steps));
     entry["verdict"] = to_json(epoch.verdict, std::nullopt);
     json["epochs"].push_back(std::move(entry));
   }
-  json["slow_samples"] = ordered_json::array();
+  json["slow_samples"] = Json::array();
   for (const SlowSample& slow : loader.slow) {
     if (json["slow_samples"].size() == 20) break;
     json["slow_samples"].push_back({{"sample", slow.sample},
@@ -195,14 +192,14 @@ std::string settings_line(const LoaderAnswer& loader) {
   return text;
 }
 
-ordered_json to_json(const Answer& answer) {
-  ordered_json json;
-  json["verdict"] = answer.verdict ? to_json(*answer.verdict, answer.half_width) : ordered_json(nullptr);
+Json to_json(const Answer& answer) {
+  Json json;
+  json["verdict"] = answer.verdict ? to_json(*answer.verdict, answer.half_width) : Json(nullptr);
   json["headline"] = headline(answer);
   json["total"] = to_json(answer.steps);
   json["slowest_rank"] = known(answer.slowest_rank);
-  json["main_loader"] = answer.main ? ordered_json(*answer.main) : ordered_json(nullptr);
-  json["loaders"] = ordered_json::array();
+  json["main_loader"] = answer.main ? Json(*answer.main) : Json(nullptr);
+  json["loaders"] = Json::array();
   for (const LoaderAnswer& loader : answer.loaders) json["loaders"].push_back(to_json(loader));
   json["why"] = answer.why;
   json["advice"] = answer.advice;

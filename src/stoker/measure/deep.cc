@@ -4,14 +4,12 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 
 namespace stoker::measure {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr double kAgree = 0.1;
 constexpr double kCachedStill = 0.02;
@@ -90,7 +88,7 @@ DeepAnswer compare(const DeepRuns& runs) {
 }
 
 DeepRuns parse_deep(std::string_view text, const std::string& name) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = Json::parse_or_null(text);
   try {
     DeepRuns runs;
     runs.steps = json.at("steps").get<std::uint64_t>();
@@ -108,16 +106,16 @@ DeepRuns parse_deep(std::string_view text, const std::string& name) {
     runs.ledger_handoff_s = ledger.at("handoff_s").get<double>();
     runs.notes = json.at("notes").get<std::vector<std::string>>();
     return runs;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const Error& error) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("cannot read what the difference runs of `{}` wrote: {}", name, error.what()),
                 "is the package `stoker` of that Python of the same version?");
   }
 }
 
-ordered_json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
-  const auto step = [](double seconds) { return ordered_json{{"ms_per_step", 1e3 * seconds}}; };
-  ordered_json json = {{"steps", runs.steps}};
+Json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
+  const auto step = [](double seconds) { return Json{{"ms_per_step", 1e3 * seconds}}; };
+  Json json = {{"steps", runs.steps}};
   json["verdict"] = {{"bound", name(answer.verdict.bound)},
                      {"general", general_name(answer.verdict.bound)},
                      {"share", answer.verdict.share},
@@ -126,8 +124,8 @@ ordered_json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
   json["compute_only"] = step(runs.compute_s);
   json["compute_only_again"] = step(runs.compute_again_s);
   json["loader_only"] = {{"warm", step(runs.warm_s)},
-                         {"cold=data", runs.cold_s ? step(*runs.cold_s) : ordered_json(nullptr)},
-                         {"cached_after_drop", runs.cold_left ? ordered_json(*runs.cold_left) : ordered_json(nullptr)}};
+                         {"cold=data", runs.cold_s ? step(*runs.cold_s) : Json(nullptr)},
+                         {"cached_after_drop", runs.cold_left ? Json(*runs.cold_left) : Json(nullptr)}};
   json["real"] = step(runs.real_s);
   json["real"]["ledger"] = {{"compute_ms", 1e3 * runs.ledger_compute_s},
                             {"fetch_ms", 1e3 * runs.ledger_fetch_s},

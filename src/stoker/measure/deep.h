@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/measure/ledger.h"
 
 namespace stoker::measure {
@@ -47,6 +46,6 @@ DeepAnswer compare(const DeepRuns& runs);
 
 // What the runner of a Python entry point wrote. Throws Error(corrupt), naming `name`.
 DeepRuns parse_deep(std::string_view json, const std::string& name);
-nlohmann::ordered_json to_json(const DeepRuns& runs, const DeepAnswer& answer);
+Json to_json(const DeepRuns& runs, const DeepAnswer& answer);
 
 }  // namespace stoker::measure

@@ -1,7 +1,6 @@
 #include "stoker/measure/deep.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 

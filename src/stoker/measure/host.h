@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/measure/accelerator.h"
 #include "stoker/measure/answer.h"
 #include "stoker/os/cpu.h"
@@ -114,7 +113,7 @@ class HostSampler {
   int early_left_ = 0;  // readings of memory that come soon after one another
 };
 
-nlohmann::ordered_json to_json(const HostFacts& facts);
+Json to_json(const HostFacts& facts);
 std::string host_line(const HostFacts& facts);  // one line for people
 // What the advice needs to know of the machine.
 Offer offer_of(const HostFacts& facts);

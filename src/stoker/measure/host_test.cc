@@ -1,7 +1,6 @@
 #include "stoker/measure/host.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/os/temp_folder_test.h"
 

@@ -2,25 +2,23 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/host.h"
 
 namespace stoker::measure {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr double kOthersShown = 0.1, kFull = 0.8;  // of the cores
 
 // What is not known is "unknown", never 0 and never left out.
 template <class Value>
-ordered_json known(const std::optional<Value>& value) {
-  return value ? ordered_json(*value) : ordered_json("unknown");
+Json known(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json("unknown");
 }
-ordered_json known_bytes(std::uint64_t bytes) {
-  return bytes > 0 ? ordered_json(bytes) : ordered_json("unknown");
+Json known_bytes(std::uint64_t bytes) {
+  return bytes > 0 ? Json(bytes) : Json("unknown");
 }
 
 const std::string* main_file_system(const HostFacts& facts) {
@@ -31,13 +29,12 @@ const std::string* main_file_system(const HostFacts& facts) {
 
 }  // namespace
 
-ordered_json to_json(const HostFacts& facts) {
-  ordered_json json = {{"seconds", facts.seconds}};
-  json["cores"] = {
-      {"available", facts.cores},
-      {"used", facts.cores_used},
-      {"used_by_others", known(facts.cores_of_others)},
-      {"limited_by", facts.cores_limited_by.empty() ? ordered_json(nullptr) : ordered_json(facts.cores_limited_by)}};
+Json to_json(const HostFacts& facts) {
+  Json json = {{"seconds", facts.seconds}};
+  json["cores"] = {{"available", facts.cores},
+                   {"used", facts.cores_used},
+                   {"used_by_others", known(facts.cores_of_others)},
+                   {"limited_by", facts.cores_limited_by.empty() ? Json(nullptr) : Json(facts.cores_limited_by)}};
   json["memory"] = {{"limit_bytes", facts.memory_limit_bytes},
                     {"available_bytes", known(facts.memory_available_bytes)},
                     {"pss_peak_bytes", known_bytes(facts.pss_peak_bytes)}};
@@ -48,17 +45,17 @@ ordered_json to_json(const HostFacts& facts) {
                      {"sent_bytes_per_s", known(facts.network_sent_bytes_per_s)}};
   for (const char* resource : {"cpu", "io", "memory"}) {
     const auto it = facts.pressure.find(resource);
-    json["pressure"][resource] = it == facts.pressure.end() ? ordered_json("unknown") : ordered_json(it->second);
+    json["pressure"][resource] = it == facts.pressure.end() ? Json("unknown") : Json(it->second);
   }
   json["shm"] = {{"used_peak_bytes", known(facts.shm_used_peak_bytes)}, {"total_bytes", known(facts.shm_total_bytes)}};
   json["open_descriptors"] = {{"peak", known_bytes(facts.open_descriptors_peak)},
                               {"limit", facts.open_descriptors_limit}};
-  json["data_file_systems"] = ordered_json::array();
+  json["data_file_systems"] = Json::array();
   for (const auto& [name, count] : facts.data_file_systems)
     json["data_file_systems"].push_back({{"name", name}, {"seen", count}});
-  json["accelerators"] = ordered_json("unknown");
+  json["accelerators"] = Json("unknown");
   if (!facts.accelerators.empty()) {
-    json["accelerators"] = ordered_json::array();
+    json["accelerators"] = Json::array();
     for (const AcceleratorReading& one : facts.accelerators) {
       json["accelerators"].push_back({{"name", one.name},
                                       {"busy", known(one.busy)},
@@ -67,7 +64,7 @@ ordered_json to_json(const HostFacts& facts) {
     }
     json["accelerator_swings"] = facts.accelerator_swings;
   }
-  json["processes"] = ordered_json::array();
+  json["processes"] = Json::array();
   for (const ProcessFacts& process : facts.processes) {
     json["processes"].push_back({{"pid", process.pid},
                                  {"name", process.name},

@@ -4,32 +4,27 @@
 #include <cctype>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "stoker/base/json.h"
 
 namespace stoker::measure {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kListedSteps = 200'000, kHomeless = 100'000, kSlowSamples = 200;
 
 // Threads that torch itself runs in a worker (it serves descriptors of shared memory) are no helpers of the data set.
 constexpr double kHelperShare = 0.2;
 
-std::int64_t whole(const json& line, const char* key, std::int64_t fallback = 0) {
-  const auto it = line.find(key);
-  return it != line.end() && it->is_number() ? it->get<std::int64_t>() : fallback;
+std::int64_t whole(const Json& line, const char* key, std::int64_t fallback = 0) {
+  return line[key].as<std::int64_t>().value_or(fallback);
 }
-std::string text(const json& line, const char* key) {
-  const auto it = line.find(key);
-  return it != line.end() && it->is_string() ? it->get<std::string>() : std::string();
+std::string text(const Json& line, const char* key) {
+  return line[key].is_string() ? line[key].text() : std::string();
 }
-bool truth(const json& line, const char* key, bool fallback = false) {
-  const auto it = line.find(key);
-  return it != line.end() && it->is_boolean() ? it->get<bool>() : fallback;
+bool truth(const Json& line, const char* key, bool fallback = false) {
+  return line[key].as<bool>().value_or(fallback);
 }
 
-LoaderFacts loader_facts(const json& line) {
+LoaderFacts loader_facts(const Json& line) {
   LoaderFacts facts;
   if (const auto place = line.find("place"); place != line.end() && place->is_object()) {
     facts.file = text(*place, "file");
@@ -51,7 +46,7 @@ LoaderFacts loader_facts(const json& line) {
   return facts;
 }
 
-BatchTimes batch_times(const json& line) {
+BatchTimes batch_times(const Json& line) {
   BatchTimes times;
   times.started_ns = whole(line, "s");
   times.received_ns = whole(line, "r", times.started_ns);
@@ -65,7 +60,7 @@ BatchTimes batch_times(const json& line) {
   return times;
 }
 
-BatchFacts batch_facts(const json& line) {
+BatchFacts batch_facts(const Json& line) {
   BatchFacts facts;
   facts.bytes = static_cast<std::uint64_t>(whole(line, "bytes"));
   facts.tensors = static_cast<std::uint64_t>(whole(line, "tensors"));
@@ -219,7 +214,7 @@ void Job::keep_batch(std::pair<int, int> key, std::int64_t batch, const BatchTim
 }
 
 void Job::add(int pid, std::string_view line_text) {
-  const json line = json::parse(line_text, nullptr, false);
+  const Json line = Json::parse_or_null(line_text);
   if (!line.is_object()) {
     ++bad_lines_;
     return;
@@ -282,7 +277,7 @@ void Job::add(int pid, std::string_view line_text) {
     if (!run.steps.empty()) run.steps.back().wait.start_ns += std::exchange(run.stopping_ns, 0);
     const auto workers = line.find("workers");
     if (workers != line.end() && workers->is_array()) {
-      for (const json& worker : *workers) {
+      for (const Json& worker : *workers) {
         if (!worker.is_number() || worker.get<int>() == 0) continue;
         iteration.workers.push_back(worker.get<int>());
         of_worker_[worker.get<int>()].push_back({pid, number});

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "stoker/base/json.h"
 #include "stoker/measure/advice.h"
 #include "stoker/measure/answer.h"
 #include "stoker/measure/confidence.h"
@@ -422,14 +422,14 @@ TEST(Trace, HasATrackPerWorkerAndAnArrowPerBatch) {
     tell.next(0, i, 10 * i + 2, 10 * i + 10);
   }
   tell.job.settle(true);
-  const auto trace = nlohmann::json::parse(trace_json(tell.job, 3));
+  const auto trace = Json::parse_or_null(trace_json(tell.job, 3));
   std::map<std::string, int> kinds;
   for (const auto& event : trace["traceEvents"]) ++kinds[event["ph"].get<std::string>()];
   EXPECT_EQ(kinds["s"], 3);  // the last three steps
   EXPECT_EQ(kinds["f"], 3);
   EXPECT_EQ(kinds["C"], 3);
   EXPECT_EQ(kinds["M"], 3);  // process, training, worker
-  EXPECT_EQ(nlohmann::json::parse(trace_json(Job()))["traceEvents"].size(), 0u);
+  EXPECT_EQ(Json::parse_or_null(trace_json(Job()))["traceEvents"].size(), 0u);
 }
 
 TEST(Confidence, NeedsFourBlocksAndWidensWithSpread) {

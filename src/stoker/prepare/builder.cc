@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/os/file.h"
@@ -82,8 +82,7 @@ void PackBuilder::resume() {
     return;
   }
   const std::vector<std::byte> bytes = storage::read_file(path, kMiB);
-  const auto json = nlohmann::json::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
-                                          nullptr, false);
+  const auto json = Json::parse_or_null(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   // Rows that a program gave cannot be made again: nothing of them goes without being asked.
   const auto refuse = [&](std::string_view why) {
     throw Error(ErrorKind::usage,
@@ -172,12 +171,11 @@ void PackBuilder::settle(const BuilderRows& rows) {
   pack_.dtype = rows.dtype;
   pack_.shape = rows.shape;
   pack_.label_kind = rows.label_kind;
-  const nlohmann::ordered_json json = {{"dtype", stoker::name(pack_.dtype)},
-                                       {"shape", pack_.shape},
-                                       {"label_kind", word_of(pack_.label_kind)},
-                                       {"classes", pack_.classes}};
-  os::write_file(fmt::format("{}/{}", folder_.part(), kShape),
-                 json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const Json json = {{"dtype", stoker::name(pack_.dtype)},
+                     {"shape", pack_.shape},
+                     {"label_kind", word_of(pack_.label_kind)},
+                     {"classes", pack_.classes}};
+  os::write_file(fmt::format("{}/{}", folder_.part(), kShape), json.dump());
   settled_ = true;
   start_writer();
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/hash.h"
 #include "stoker/dataset/files.h"
@@ -86,10 +85,6 @@ void write_index(const std::string& folder, const dataset::Dataset& source, std:
 
 void sort_rows(std::vector<JournalRow>& rows) {
   std::sort(rows.begin(), rows.end(), [](const JournalRow& a, const JournalRow& b) { return a.position < b.position; });
-}
-
-std::string normal_json(const std::string& json) {
-  return nlohmann::json::parse(json).dump();
 }
 
 std::uint64_t folder_bytes(const std::string& folder) {

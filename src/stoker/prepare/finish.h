@@ -17,7 +17,6 @@ void write_index(const std::string& folder, const dataset::Dataset& source, std:
                  dataset::PackManifest& pack);
 
 void sort_rows(std::vector<JournalRow>& rows);          // by position
-std::string normal_json(const std::string& json);       // as a manifest gives it back
 std::uint64_t folder_bytes(const std::string& folder);  // of the plain files in it
 
 }  // namespace stoker::prepare

@@ -22,6 +22,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/tar_format.h"
@@ -128,7 +129,7 @@ class Packing {
     }
     const dataset::PackManifest& pack = base->manifest();
     const bool same_source = pack.source == absolute(options_.source);
-    const bool same_settings = pack.settings == normal_json(settings_);
+    const bool same_settings = Json::parse_or_null(pack.settings) == Json::parse_or_null(settings_);
     if (!options_.force) {
       if (!same_source) {
         refuse(pack.source.empty() ? "it was made by a program, not from a source"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 #include "stoker/loader/sample_read.h"
 #include "stoker/prepare/seek_record.h"
 
@@ -134,7 +134,7 @@ std::uint64_t Content::row_bytes() const noexcept {
 }
 
 std::string Content::settings(const PackOptions& options) const {
-  nlohmann::ordered_json json = {{"kind", dataset::name(kind)}};
+  Json json = {{"kind", dataset::name(kind)}};
   if (!options.label.empty()) json["label"] = options.label;
   if (kind == PackKind::raw) {
     json["dtype"] = stoker::name(dtype);
@@ -145,7 +145,7 @@ std::string Content::settings(const PackOptions& options) const {
       json["color"] = loader.color == codec::Color::rgb ? "rgb" : loader.color == codec::Color::gray ? "gray" : "keep";
     }
   }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json.dump();
 }
 
 Content decide_content(const dataset::DatasetPtr& source, const PackOptions& options) {

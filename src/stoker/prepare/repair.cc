@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/payloads.h"
@@ -25,7 +25,7 @@ using dataset::Packed;
 using dataset::PackKind;
 
 PackOptions options_of(const dataset::PackManifest& pack) {
-  const nlohmann::json json = nlohmann::json::parse(pack.settings, nullptr, false);
+  const Json json = Json::parse_or_null(pack.settings);
   PackOptions options;
   options.source = pack.source;
   options.kind = pack.kind;
@@ -37,7 +37,7 @@ PackOptions options_of(const dataset::PackManifest& pack) {
   options.label = text("label");
   if (pack.kind == PackKind::raw) {
     options.dtype = pack.dtype;
-    if (json.contains("samples") && json["samples"].is_number_unsigned())
+    if (json.contains("samples") && json["samples"].is_natural())
       options.samples = json["samples"].get<std::uint64_t>();
     options.size = text("size");
     if (const std::string ops = text("transform"); !ops.empty()) options.transform = transform::parse_ops(ops);

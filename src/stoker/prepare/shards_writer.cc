@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/prepare/tar_names.h"
 
@@ -65,12 +65,11 @@ void ShardsWriter::resume() {
     open = !record.shard_done;
     open_bytes = record.shard_bytes;
     rows_.insert(rows_.end(), record.rows.begin(), record.rows.end());
-    const nlohmann::json text = nlohmann::json::parse(record.text, nullptr, false);
+    const Json text = Json::parse_or_null(record.text);
     if (!text.is_object()) continue;
-    for (const nlohmann::json& one : text.value("skipped", nlohmann::json::array()))
+    for (const Json& one : text.value("skipped", Json::array()))
       skipped_.push_back({one.value("name", ""), one.value("cause", "")});
-    for (const nlohmann::json& one : text.value("names", nlohmann::json::array()))
-      names_.push_back(one.get<std::string>());
+    for (const Json& one : text.value("names", Json::array())) names_.push_back(one.get<std::string>());
   }
   noted_rows_ = rows_.size();
   noted_skipped_ = skipped_.size();
@@ -159,13 +158,13 @@ void ShardsWriter::note(bool shard_done) {
   record.shard_bytes = shards_.empty() ? 0 : shards_.back().bytes;
   record.shard_done = shard_done;
   record.rows.assign(rows_.begin() + static_cast<std::ptrdiff_t>(noted_rows_), rows_.end());
-  nlohmann::json skipped = nlohmann::json::array();
+  Json skipped = Json::array();
   for (std::size_t i = noted_skipped_; i < skipped_.size(); ++i)
     skipped.push_back({{"name", skipped_[i].name}, {"cause", skipped_[i].cause}});
-  nlohmann::json text = {{"skipped", std::move(skipped)}};
+  Json text = {{"skipped", std::move(skipped)}};
   if (noted_names_ < names_.size())
     text["names"] = std::vector<std::string>(names_.begin() + static_cast<std::ptrdiff_t>(noted_names_), names_.end());
-  record.text = text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  record.text = text.dump();
   journal_->add(record);
   noted_rows_ = rows_.size();
   noted_skipped_ = skipped_.size();

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/hash.h"
+#include "stoker/base/json.h"
 
 namespace stoker::prepare {
 
@@ -69,12 +69,12 @@ std::string TarNames::cls(std::uint64_t index) const {
 std::string TarNames::json(std::uint64_t index) const {
   const dataset::Facts& facts = dataset_.facts();
   if (facts.label_kind != dataset::LabelKind::real && facts.columns.empty()) return {};
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  Json json = Json::object();
   const dataset::Label label = dataset_.label(index);
   if (facts.label_kind == dataset::LabelKind::real) json["label"] = label.real;
   if (facts.label_kind == dataset::LabelKind::integer) json["label"] = label.integer;
   for (std::size_t c = 0; c < facts.columns.size(); ++c) json[facts.columns[c]] = dataset_.column_text(c, index);
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json.dump();
 }
 
 }  // namespace stoker::prepare

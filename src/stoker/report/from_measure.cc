@@ -7,14 +7,13 @@
 
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/report/settings.h"
 #include "stoker/report/words.h"
 
 namespace stoker::report {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::size_t kMostPoints = 240, kMostEpochs = 7;
 
@@ -27,15 +26,15 @@ std::string file_of(const MeasuredJob& job) {
               "give the folder that `stoker measure --out` wrote");
 }
 
-std::string text_of(const ordered_json& object, const char* key) {
+std::string text_of(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && object.at(key).is_string() ? object.at(key).get<std::string>()
                                                                                   : "";
 }
 
-std::vector<std::string> list_of(const ordered_json& object, const char* key) {
+std::vector<std::string> list_of(const Json& object, const char* key) {
   std::vector<std::string> list;
   if (!object.is_object() || !object.contains(key) || !object.at(key).is_array()) return list;
-  for (const ordered_json& one : object.at(key)) {
+  for (const Json& one : object.at(key)) {
     if (one.is_string()) list.push_back(one.get<std::string>());
   }
   return list;
@@ -50,7 +49,7 @@ std::string sentence(std::string text) {
 }
 
 // Figures that no job has are refused, not drawn.
-double ms_at(const MeasuredJob& job, const ordered_json& steps, std::initializer_list<const char*> path) {
+double ms_at(const MeasuredJob& job, const Json& steps, std::initializer_list<const char*> path) {
   const double ms = number_at(steps, path).value_or(0);
   if (!std::isfinite(ms) || ms < 0 || ms > 1e12) {
     refuse(job, fmt::format("{} ms per step for `{}` cannot be", ms, fmt::join(path, ".")));
@@ -58,7 +57,7 @@ double ms_at(const MeasuredJob& job, const ordered_json& steps, std::initializer
   return ms;
 }
 
-SplitBar bar_of(const MeasuredJob& job, const ordered_json& steps, std::string label) {
+SplitBar bar_of(const MeasuredJob& job, const Json& steps, std::string label) {
   SplitBar bar{std::move(label),
                {{Stage::compute, ms_at(job, steps, {"compute", "ms_per_step"})},
                 {Stage::h2d, ms_at(job, steps, {"h2d", "ms_per_step"})},
@@ -69,7 +68,7 @@ SplitBar bar_of(const MeasuredJob& job, const ordered_json& steps, std::string l
   return bar;
 }
 
-const ordered_json* main_loader(const ordered_json& answer) {
+const Json* main_loader(const Json& answer) {
   if (!answer.contains("loaders") || !answer.at("loaders").is_array()) return nullptr;
   const auto number = number_at(answer, {"main_loader"});
   const std::size_t at = number && *number >= 0 ? static_cast<std::size_t>(*number) : 0;
@@ -82,7 +81,7 @@ void check(const MeasuredJob& job) {
   if (!job.answer.contains("total") || !job.answer.at("total").is_object()) refuse(job, "it has no `total`");
 }
 
-Figure share_of(const ordered_json& verdict) {
+Figure share_of(const Json& verdict) {
   return {.value = number_at(verdict, {"share"}).value_or(0),
           .low = number_at(verdict, {"ci_low"}),
           .high = number_at(verdict, {"ci_high"})};
@@ -93,10 +92,10 @@ std::string share_text(const Figure& share) {
                                  : "interval not known";
 }
 
-void add_tiles(const ordered_json& answer, Report& report) {
-  const ordered_json& total = answer.at("total");
+void add_tiles(const Json& answer, Report& report) {
+  const Json& total = answer.at("total");
   if (answer.contains("verdict") && answer.at("verdict").is_object()) {
-    const ordered_json& verdict = answer.at("verdict");
+    const Json& verdict = answer.at("verdict");
     report.tiles.push_back(
         {text_of(verdict, "bound"), percent(share_of(verdict).value), share_text(share_of(verdict))});
     if (const auto gain = number_at(verdict, {"gain"});
@@ -105,7 +104,7 @@ void add_tiles(const ordered_json& answer, Report& report) {
           {"if that stage were free", *gain >= 20 ? "more than 20x" : ratio(*gain), "faster at most"});
     }
   }
-  if (const ordered_json* loader = main_loader(answer)) {
+  if (const Json* loader = main_loader(answer)) {
     if (const auto rate = number_at(*loader, {"corrected_samples_per_s"}); rate && *rate > 0)
       report.tiles.push_back({"rate", per_second(*rate) + "/s", "samples per second of the main loader"});
   }
@@ -114,7 +113,7 @@ void add_tiles(const ordered_json& answer, Report& report) {
                           fmt::format("mean of {}", plural(static_cast<std::size_t>(std::max(0.0, steps)), "step"))});
 }
 
-void add_host(const ordered_json& host, Report& report) {
+void add_host(const Json& host, Report& report) {
   const auto add = [&](const char* name, std::string text) {
     if (!text.empty()) report.environment.push_back({name, std::move(text)});
   };
@@ -144,7 +143,7 @@ void add_host(const ordered_json& host, Report& report) {
     add("accelerator", "unknown");
     return;
   }
-  for (const ordered_json& one : host.at("accelerators")) {
+  for (const Json& one : host.at("accelerators")) {
     const auto busy = number_at(one, {"busy"}), used = number_at(one, {"memory_used_bytes"}),
                total = number_at(one, {"memory_total_bytes"});
     add("accelerator",
@@ -153,7 +152,7 @@ void add_host(const ordered_json& host, Report& report) {
   }
 }
 
-void add_memory(const ordered_json& host, Report& report) {
+void add_memory(const Json& host, Report& report) {
   const auto peak = number_at(host, {"memory", "pss_peak_bytes"}), limit = number_at(host, {"memory", "limit_bytes"});
   if (peak && limit && *limit > 0) {
     report.memory_note = fmt::format("The job's processes held {} at their peak, {} of the {} that the machine allows.",
@@ -243,7 +242,7 @@ void add_timeline(const MeasuredJob& job, Report& report) {
 
 Report from_measure(const MeasuredJob& job) {
   check(job);
-  const ordered_json& answer = job.answer;
+  const Json& answer = job.answer;
   Report report;
   const std::vector<std::string> command = list_of(answer, "command");
   report.title =
@@ -257,7 +256,7 @@ Report from_measure(const MeasuredJob& job) {
                                          number_at(answer, {"exit_code"}).value_or(0)));
   }
   add_tiles(answer, report);
-  if (const ordered_json* loader = main_loader(answer)) {
+  if (const Json* loader = main_loader(answer)) {
     std::string where = text_of(*loader, "name");
     if (!text_of(*loader, "file").empty())
       where += fmt::format("{}{}:{:.0f}", where.empty() ? "" : " at ", text_of(*loader, "file"),
@@ -284,9 +283,9 @@ Report from_measure(const MeasuredJob& job) {
   }
   SplitBar all = bar_of(job, answer.at("total"), "all steps");
   if (!all.parts.empty()) report.split.push_back(std::move(all));
-  if (const ordered_json* loader = main_loader(answer);
+  if (const Json* loader = main_loader(answer);
       loader != nullptr && loader->contains("epochs") && loader->at("epochs").is_array()) {
-    const ordered_json& epochs = loader->at("epochs");
+    const Json& epochs = loader->at("epochs");
     for (std::size_t i = 0; epochs.size() > 1 && i < std::min(epochs.size(), kMostEpochs); ++i) {
       SplitBar bar =
           bar_of(job, epochs.at(i), fmt::format("epoch {:.0f}", number_at(epochs.at(i), {"epoch"}).value_or(0)));
@@ -323,12 +322,12 @@ Report from_measure(const MeasuredJob& job) {
 Side side_of(const MeasuredJob& job) {
   check(job);
   Side side{.label = job.place};
-  const ordered_json* loader = main_loader(job.answer);
+  const Json* loader = main_loader(job.answer);
   const double rate = loader == nullptr ? 0 : number_at(*loader, {"corrected_samples_per_s"}).value_or(0);
   side.rate.value = std::max(0.0, rate);
   side.bar = bar_of(job, job.answer.at("total"), job.place);
   if (job.answer.contains("verdict") && job.answer.at("verdict").is_object()) {
-    const ordered_json& verdict = job.answer.at("verdict");
+    const Json& verdict = job.answer.at("verdict");
     side.verdict = fmt::format("{} {}", text_of(verdict, "bound"), percent(share_of(verdict).value));
     if (const Figure share = share_of(verdict); share.low && share.high)
       side.verdict += fmt::format(" ({})", share_text(share));

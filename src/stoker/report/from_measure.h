@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/report/from_run.h"
 #include "stoker/report/report.h"
 
@@ -15,7 +14,7 @@ namespace stoker::report {
 
 struct MeasuredJob {
   std::string place;  // the folder, as commands name it
-  nlohmann::ordered_json answer = nullptr;
+  Json answer = nullptr;
   std::string steps_csv = {};  // its text; empty: there is none
   std::vector<std::string> files = {};
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/report/settings.h"
 #include "stoker/report/words.h"
@@ -13,21 +14,19 @@
 namespace stoker::report {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr std::size_t kMostConfigurations = 8, kMostOptions = 12;
 
-std::string text_of(const ordered_json& object, const char* key) {
+std::string text_of(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && object.at(key).is_string() ? object.at(key).get<std::string>()
                                                                                   : "";
 }
 
-bool is_true(const ordered_json& object, const char* key) {
+bool is_true(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && object.at(key).is_boolean() && object.at(key).get<bool>();
 }
 
-const ordered_json& list_of(const ordered_json& object, const char* key) {
-  static const ordered_json kNone = ordered_json::array();
+const Json& list_of(const Json& object, const char* key) {
+  static const Json kNone = Json::array();
   return object.is_object() && object.contains(key) && object.at(key).is_array() ? object.at(key) : kNone;
 }
 
@@ -58,7 +57,7 @@ std::string count_text(double count) {
 
 // "14.0 (13.5 to 14.6)": P50, and P10 to P90.
 template <typename Text>
-std::string range_text(const ordered_json& object, const char* key, Text text) {
+std::string range_text(const Json& object, const char* key, Text text) {
   const auto p10 = number_at(object, {key, "p10"}), p50 = number_at(object, {key, "p50"}),
              p90 = number_at(object, {key, "p90"});
   if (!p50) return "";
@@ -67,7 +66,7 @@ std::string range_text(const ordered_json& object, const char* key, Text text) {
 }
 
 // "14.0 days (13.5 to 14.6)", "31 s (30 to 33)": the unit of the middle.
-std::string time_range(const ordered_json& object) {
+std::string time_range(const Json& object) {
   const double p50 = number_at(object, {"days", "p50"}).value_or(0);
   const std::string middle = time_text(p50);
   const std::string unit = middle.substr(middle.rfind(' '));
@@ -83,7 +82,7 @@ std::string of_limit(std::optional<double> bytes, std::optional<double> limit) {
   return limit && *limit > 0 ? fmt::format("{} of {}", byte_text(*bytes), byte_text(*limit)) : byte_text(*bytes);
 }
 
-void add_job(const ordered_json& plan, Report& report) {
+void add_job(const Json& plan, Report& report) {
   const auto images = number_at(plan, {"job", "images"});
   if (!images) return;
   std::string text = fmt::format("The job: {} images", count_text(*images));
@@ -95,22 +94,22 @@ void add_job(const ordered_json& plan, Report& report) {
   report.plan_sentences.push_back(text + ".");
 }
 
-void add_durations(const ordered_json& run, const std::string& title, Report& report) {
+void add_durations(const Json& run, const std::string& title, Report& report) {
   Table table{.title = title,
               .header = {"configuration", "time, P50 (P10 to P90)", "images/day", "images/s", "verdict"}};
-  std::vector<const ordered_json*> all;
-  for (const ordered_json& one : list_of(run, "configurations")) {
+  std::vector<const Json*> all;
+  for (const Json& one : list_of(run, "configurations")) {
     if (number_at(one, {"days", "p50"})) all.push_back(&one);
   }
   // What is chosen comes first, then the fastest.
-  std::stable_sort(all.begin(), all.end(), [](const ordered_json* a, const ordered_json* b) {
-    const auto rank = [](const ordered_json* one) { return is_true(*one, "chosen") ? 0 : 1; };
+  std::stable_sort(all.begin(), all.end(), [](const Json* a, const Json* b) {
+    const auto rank = [](const Json* one) { return is_true(*one, "chosen") ? 0 : 1; };
     if (rank(a) != rank(b)) return rank(a) < rank(b);
     return *number_at(*a, {"days", "p50"}) < *number_at(*b, {"days", "p50"});
   });
   bool is_assumed = false;
   for (std::size_t i = 0; i < std::min(all.size(), kMostConfigurations); ++i) {
-    const ordered_json& one = *all[i];
+    const Json& one = *all[i];
     is_assumed = is_assumed || text_of(one, "interval") == "assumed";
     table.rows.push_back({text_of(one, "label") + (is_true(one, "chosen") ? " (chosen)" : ""), time_range(one),
                           range_text(one, "images_per_day", count_text), range_text(one, "images_per_s", per_second),
@@ -124,13 +123,13 @@ void add_durations(const ordered_json& run, const std::string& title, Report& re
   report.plan.push_back(std::move(table));
 }
 
-void add_host_memory(const ordered_json& run, Report& report) {
+void add_host_memory(const Json& run, Report& report) {
   if (!run.contains("host_memory") || !run.at("host_memory").is_object()) return;
-  const ordered_json& host = run.at("host_memory");
+  const Json& host = run.at("host_memory");
   Table table{.title = is_true(host, "unified") ? "Memory, shared by host and device" : "Host memory",
               .header = {"what", "how", "bytes"},
               .text_columns = 2};
-  for (const ordered_json& line : list_of(host, "lines")) {
+  for (const Json& line : list_of(host, "lines")) {
     table.rows.push_back(
         {text_of(line, "what"), text_of(line, "how"), byte_text(number_at(line, {"bytes"}).value_or(0))});
   }
@@ -143,12 +142,12 @@ void add_host_memory(const ordered_json& run, Report& report) {
   report.plan.push_back(std::move(table));
 }
 
-void add_what_ifs(const ordered_json& run, Report& report) {
+void add_what_ifs(const Json& run, Report& report) {
   Table table{.title = "What if",
               .header = {"change", "what limits it then", "predicted, images/s", "gain", "measured, images/s",
                          "error beyond its interval"},
               .text_columns = 2};
-  for (const ordered_json& one : list_of(run, "what_ifs")) {
+  for (const Json& one : list_of(run, "what_ifs")) {
     const auto predicted = number_at(one, {"predicted_images_per_s"}), gain = number_at(one, {"gain"}),
                measured = number_at(one, {"measured_images_per_s"}), low = number_at(one, {"measured_low"}),
                high = number_at(one, {"measured_high"}), error = number_at(one, {"error"});
@@ -164,9 +163,9 @@ void add_what_ifs(const ordered_json& run, Report& report) {
   report.plan.push_back(std::move(table));
 }
 
-void add_nodes(const ordered_json& run, Report& report) {
+void add_nodes(const Json& run, Report& report) {
   Table table{.title = "Nodes that share one storage", .header = {"nodes", "images/s", "of what each could take"}};
-  for (const ordered_json& one : list_of(run, "nodes")) {
+  for (const Json& one : list_of(run, "nodes")) {
     table.rows.push_back({short_number(number_at(one, {"nodes"}).value_or(0)),
                           per_second(number_at(one, {"images_per_s"}).value_or(0)),
                           percent(number_at(one, {"share"}).value_or(0))});
@@ -177,13 +176,13 @@ void add_nodes(const ordered_json& run, Report& report) {
   report.plan.push_back(std::move(table));
 }
 
-void add_device_memory(const ordered_json& run, Report& report) {
+void add_device_memory(const Json& run, Report& report) {
   if (!run.contains("device_memory") || !run.at("device_memory").is_object()) return;
-  const ordered_json& device = run.at("device_memory");
+  const Json& device = run.at("device_memory");
   LineChart chart{.x_label = "batch_size", .y_label = "device memory", .unit = Unit::bytes};
   Curve predicted{fmt::format("predicted ({})", text_of(device, "basis")), {}}, observed{"observed", {}};
   std::string unexplained;
-  for (const ordered_json& point : list_of(device, "points")) {
+  for (const Json& point : list_of(device, "points")) {
     const auto batch = number_at(point, {"batch_size"}), bytes = number_at(point, {"predicted_bytes"}),
                seen = number_at(point, {"observed_bytes"});
     if (!batch || !bytes || !std::isfinite(*bytes) || *bytes < 0) continue;
@@ -222,9 +221,9 @@ void add_device_memory(const ordered_json& run, Report& report) {
   report.memory.push_back(std::move(chart));
 }
 
-void add_options(const ordered_json& run, Report& report) {
+void add_options(const Json& run, Report& report) {
   std::vector<Option> worth, others;
-  for (const ordered_json& one : list_of(run, "options")) {
+  for (const Json& one : list_of(run, "options")) {
     const bool is_worth = is_true(one, "worth");
     Option option;
     option.title = text_of(one, "name");
@@ -256,7 +255,7 @@ void add_options(const ordered_json& run, Report& report) {
 }
 
 // The run whose folder the plan lies in; of a plan elsewhere, the one that it would take.
-std::size_t run_of(const ordered_json& plan, const ordered_json& runs, const std::string& file) {
+std::size_t run_of(const Json& plan, const Json& runs, const std::string& file) {
   const std::string folder = file.substr(0, std::max<std::size_t>(1, file.rfind('/') + 1) - 1);
   const auto last = [](std::string path) {
     while (path.ends_with('/')) path.pop_back();
@@ -271,7 +270,7 @@ std::size_t run_of(const ordered_json& plan, const ordered_json& runs, const std
 
 }  // namespace
 
-void add_plan(const ordered_json& plan, const std::string& file, Report& report) {
+void add_plan(const Json& plan, const std::string& file, Report& report) {
   if (!plan.is_object() || !text_of(plan, "schema").starts_with("stoker.plan/")) {
     throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it is not what `stoker plan` writes", file),
                 "write it again with `stoker plan --run DIR`, or take it out of the folder");
@@ -280,29 +279,29 @@ void add_plan(const ordered_json& plan, const std::string& file, Report& report)
   if (const std::string pivot = text_of(plan, "pivot"); !pivot.empty())
     report.plan_sentences.push_back(sentence(pivot));
   add_job(plan, report);
-  const ordered_json& runs = list_of(plan, "runs");
+  const Json& runs = list_of(plan, "runs");
   const bool is_one = runs.size() == 1;
-  for (const ordered_json& run : runs) {
+  for (const Json& run : runs) {
     add_durations(run, is_one ? "" : text_of(run, "name"), report);
   }
   const std::size_t main = run_of(plan, runs, file);
   if (main < runs.size()) {
-    const ordered_json& run = runs.at(main);
+    const Json& run = runs.at(main);
     add_host_memory(run, report);
     add_what_ifs(run, report);
     add_nodes(run, report);
     add_device_memory(run, report);
     add_options(run, report);
-    for (const ordered_json& note : list_of(run, "notes")) {
+    for (const Json& note : list_of(run, "notes")) {
       if (note.is_string()) report.plan_sentences.push_back(sentence(note.get<std::string>()));
     }
   }
-  for (const ordered_json& note : list_of(plan, "notes")) {
+  for (const Json& note : list_of(plan, "notes")) {
     if (note.is_string()) report.plan_sentences.push_back(sentence(note.get<std::string>()));
   }
 }
 
-Report from_plan(const ordered_json& plan, const std::string& file) {
+Report from_plan(const Json& plan, const std::string& file) {
   Report report;
   add_plan(plan, file, report);
   report.headline = report.plan_sentences.empty() ? "" : report.plan_sentences.front();

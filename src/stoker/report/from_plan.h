@@ -3,15 +3,14 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/report/report.h"
 
 namespace stoker::report {
 
 // `file` is for messages. Throws Error(corrupt) where it is no plan.
-void add_plan(const nlohmann::ordered_json& plan, const std::string& file, Report& report);
+void add_plan(const Json& plan, const std::string& file, Report& report);
 // A report of a plan alone.
-Report from_plan(const nlohmann::ordered_json& plan, const std::string& file);
+Report from_plan(const Json& plan, const std::string& file);
 
 }  // namespace stoker::report

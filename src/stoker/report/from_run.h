@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/report/report.h"
 #include "stoker/tune/blocks.h"
 #include "stoker/tune/choose.h"
@@ -21,8 +20,8 @@ struct TuneRun {
   std::vector<std::string> knobs = {};  // in the order of the columns
   std::vector<tune::Row> rows = {};
   tune::Choice choice = {};                                       // of these rows
-  nlohmann::ordered_json config = nullptr;                        // null: there is none
-  nlohmann::ordered_json subset = nullptr;                        // the same
+  Json config = nullptr;                                          // null: there is none
+  Json subset = nullptr;                                          // the same
   std::string unfinished = {};                                    // why not everything was tried
   std::vector<std::string> notes = {};                            // to be said as they are
   std::vector<std::string> files = {};                            // that the folder holds, to be linked

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/report/charts.h"
 #include "stoker/report/from_measure.h"
 #include "stoker/report/from_plan.h"
@@ -18,8 +19,6 @@
 
 namespace stoker::report {
 namespace {
-
-using nlohmann::ordered_json;
 
 TuneRun run_of(const std::string& csv, std::string place = "rows.csv") {
   tune::Results results = tune::read_results(csv, place);
@@ -185,7 +184,7 @@ TEST(ReportOfARun, WritesTheCommandOfAFunctionAndOfKeysInAFile) {
                 {"source", "data/train"},
                 {"settings", {{"seed", "7"}, {"img_size", "224"}}},
                 {"config", "train.yaml"},
-                {"set", ordered_json::array({"training.workers"})},
+                {"set", Json::array({"training.workers"})},
                 {"grid", {{"training.workers", {"1", "4"}}}}};
   const Report report = from_run(run);
   EXPECT_EQ(report.commands[0].text,
@@ -267,16 +266,16 @@ TEST(Words, RoundAsAPersonWould) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
 }
 
-ordered_json part(double ms) {
+Json part(double ms) {
   return {{"share", ms / 100}, {"ms_per_step", ms}};
 }
 
 MeasuredJob measured_job(double compute, double fetch, double rate, std::string place = "runs/monday") {
-  ordered_json wait = part(fetch);
+  Json wait = part(fetch);
   wait["fetch"] = part(fetch);
   wait["prep"] = part(0);
   wait["handoff"] = part(0);
-  const ordered_json total = {
+  const Json total = {
       {"steps", 100}, {"step_ms", compute + fetch}, {"compute", part(compute)}, {"h2d", nullptr}, {"wait", wait}};
   MeasuredJob job{.place = std::move(place)};
   job.answer = {{"schema", "stoker.measure/1"},
@@ -293,7 +292,7 @@ MeasuredJob measured_job(double compute, double fetch, double rate, std::string 
                 {"main_loader", 0},
                 {"why", {"its samples wait for bytes"}},
                 {"advice", {"num_workers=8: 2.0x"}}};
-  job.answer["loaders"] = ordered_json::array();
+  job.answer["loaders"] = Json::array();
   job.answer["loaders"].push_back(
       {{"settings", {{"num_workers", 2}, {"batch_size", 32}}}, {"corrected_samples_per_s", rate}});
   return job;
@@ -357,19 +356,19 @@ TEST(Comparing, SaysTheChangeAndItsInterval) {
   EXPECT_NE(compare({before, after}).sentence.find(", slower."), std::string::npos);
 }
 
-ordered_json range(double p10, double p50, double p90) {
+Json range(double p10, double p50, double p90) {
   return {{"p10", p10}, {"p50", p50}, {"p90", p90}};
 }
 
-ordered_json large_and_giant() {
-  ordered_json plan = {{"schema", "stoker.plan/1"},
-                       {"headline", "ViT-Large fits: 14 days of 15"},
-                       {"pivot", "Giant would take 61 days"},
-                       {"job", {{"images", 28.4e6}, {"budget_days", 15}, {"needed_images_per_s", 21.9}}},
-                       {"chosen_run", 0},
-                       {"notes", {"one run only"}}};
-  ordered_json run = {{"name", "ViT-Large"}};
-  run["configurations"] = ordered_json::array();
+Json large_and_giant() {
+  Json plan = {{"schema", "stoker.plan/1"},
+               {"headline", "ViT-Large fits: 14 days of 15"},
+               {"pivot", "Giant would take 61 days"},
+               {"job", {{"images", 28.4e6}, {"budget_days", 15}, {"needed_images_per_s", 21.9}}},
+               {"chosen_run", 0},
+               {"notes", {"one run only"}}};
+  Json run = {{"name", "ViT-Large"}};
+  run["configurations"] = Json::array();
   run["configurations"].push_back({{"label", "batch_size=64"},
                                    {"chosen", true},
                                    {"interval", "assumed"},
@@ -377,7 +376,7 @@ ordered_json large_and_giant() {
                                    {"days", range(13.5, 14, 14.6)},
                                    {"images_per_day", range(1.9e6, 2.03e6, 2.1e6)},
                                    {"verdict", "fits"}});
-  run["options"] = ordered_json::array();
+  run["options"] = Json::array();
   run["options"].push_back({{"name", "batch_size=128"},
                             {"change", "twice the batch"},
                             {"worth", false},
@@ -391,7 +390,7 @@ ordered_json large_and_giant() {
                             {"host_peak_bytes", 84e9},
                             {"host_limit_bytes", 170e9},
                             {"command", "stoker tune data --grid num_workers=12"}});
-  ordered_json points = ordered_json::array();
+  Json points = Json::array();
   for (const double batch : {48.0, 96.0}) {
     points.push_back(
         {{"batch_size", batch}, {"predicted_bytes", 4e9 + 4e7 * batch}, {"observed_bytes", 4e9 + 4.1e7 * batch}});
@@ -402,15 +401,15 @@ ordered_json large_and_giant() {
                     {"out_of_memory", true},
                     {"unexplained", true}});
   run["device_memory"] = {{"basis", "model"}, {"limit_bytes", 12e9}, {"largest_batch", 160}, {"points", points}};
-  plan["runs"] = ordered_json::array({run});
+  plan["runs"] = Json::array({run});
   return plan;
 }
 
 TEST(ReportOfAPlan, OptionsAreThoseOfTheRunWhoseFolderItLiesIn) {
-  ordered_json plan = large_and_giant();
+  Json plan = large_and_giant();
   plan["runs"][0]["source"] = "runs/large";
-  ordered_json giant = {{"name", "giant"}, {"source", "runs/giant/"}};
-  giant["options"] = ordered_json::array({{{"name", "checkpointing=1"}, {"worth", true}, {"gain", range(1, 2, 3)}}});
+  Json giant = {{"name", "giant"}, {"source", "runs/giant/"}};
+  giant["options"] = Json::array({{{"name", "checkpointing=1"}, {"worth", true}, {"gain", range(1, 2, 3)}}});
   plan["runs"].push_back(giant);
   Report of_giant, of_large, elsewhere;
   add_plan(plan, "there/runs/giant/plan.json", of_giant);
@@ -444,7 +443,7 @@ TEST(ReportOfAPlan, HasDaysWithTheirRangeOptionsAndTheMemoryLine) {
 }
 
 TEST(ReportOfAPlan, RefusesWhatIsNoPlan) {
-  EXPECT_THROW(from_plan(ordered_json::array(), "plan.json"), Error);
+  EXPECT_THROW(from_plan(Json::array(), "plan.json"), Error);
   EXPECT_THROW(from_plan({{"schema", "other/1"}}, "plan.json"), Error);
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/report/words.h"
@@ -12,18 +13,15 @@
 namespace stoker::report {
 namespace {
 
-using nlohmann::ordered_json;
-
-std::string text_at(const ordered_json& object, const char* key) {
+std::string text_at(const Json& object, const char* key) {
   if (!object.is_object() || !object.contains(key)) return "";
   return value_text(key, object.at(key));
 }
 
-std::vector<std::string> words_at(const ordered_json& object, const char* key) {
+std::vector<std::string> words_at(const Json& object, const char* key) {
   std::vector<std::string> words;
   if (!object.is_object() || !object.contains(key) || !object.at(key).is_array()) return words;
-  for (const ordered_json& word : object.at(key))
-    words.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+  for (const Json& word : object.at(key)) words.push_back(word.is_string() ? word.get<std::string>() : word.dump());
   return words;
 }
 
@@ -36,7 +34,7 @@ std::string flag_of(std::string knob) {
 constexpr std::string_view kFunctionFlags[] = {"seed", "subset", "subset_seed", "inflate", "step_ms"};
 
 // The command that made a run of `stoker tune`.
-std::vector<std::string> tune_command(const ordered_json& config, const std::string& out) {
+std::vector<std::string> tune_command(const Json& config, const std::string& out) {
   std::vector<std::string> words = {"stoker", "tune"};
   for (const char* key : {"function", "source"}) {
     if (const std::string text = text_at(config, key); !text.empty()) words.push_back(text);
@@ -57,7 +55,7 @@ std::vector<std::string> tune_command(const ordered_json& config, const std::str
   if (config.contains("grid") && config.at("grid").is_object()) {
     for (const auto& [knob, values] : config.at("grid").items()) {
       std::string text;
-      for (const ordered_json& value : values) text += (text.empty() ? "" : ",") + value_text("", value);
+      for (const Json& value : values) text += (text.empty() ? "" : ",") + value_text("", value);
       const bool is_in_file = std::find(in_file.begin(), in_file.end(), knob) != in_file.end();
       words.insert(words.end(), {is_in_file ? "--set" : "--grid", fmt::format("{}={}", knob, text)});
     }
@@ -81,7 +79,7 @@ std::vector<std::string> tune_command(const ordered_json& config, const std::str
 }
 
 // The job with the chosen knobs filled in.
-std::vector<std::string> chosen_command(const ordered_json& config, const tune::Point& point) {
+std::vector<std::string> chosen_command(const Json& config, const tune::Point& point) {
   std::vector<std::string> words = words_at(config, "command");
   if (!words.empty()) {
     if (!text_at(config, "template").empty() || !text_at(config, "config").empty()) return {};  // a file has them
@@ -110,7 +108,7 @@ std::vector<std::string> chosen_command(const ordered_json& config, const tune::
   return words;
 }
 
-bool is_ours(const ordered_json& config) {
+bool is_ours(const Json& config) {
   return config.is_object() && config.contains("schema") && config.at("schema").is_string() &&
          config.at("schema").get<std::string>().starts_with("stoker.tune.config/");
 }
@@ -146,8 +144,8 @@ void add_commands(const RunView& view, Report& report) {
 
 }  // namespace
 
-std::optional<double> number_at(const ordered_json& json, std::initializer_list<const char*> path) {
-  const ordered_json* at = &json;
+std::optional<double> number_at(const Json& json, std::initializer_list<const char*> path) {
+  const Json* at = &json;
   for (const char* key : path) {
     if (!at->is_object() || !at->contains(key)) return std::nullopt;
     at = &at->at(key);
@@ -155,18 +153,18 @@ std::optional<double> number_at(const ordered_json& json, std::initializer_list<
   return at->is_number() ? std::optional(at->get<double>()) : std::nullopt;
 }
 
-std::string value_text(const std::string& key, const ordered_json& value) {
+std::string value_text(const std::string& key, const Json& value) {
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_number()) {
     const double number = value.get<double>();
     if (key.ends_with("_bytes")) return byte_text(number);
-    return value.is_number_integer() ? value.dump() : fmt::format("{:.6g}", number);
+    return value.is_whole() ? value.dump() : fmt::format("{:.6g}", number);
   }
   std::string text;
   if (value.is_array()) {
-    for (const ordered_json& one : value) text += (text.empty() ? "" : ", ") + value_text(key, one);
+    for (const Json& one : value) text += (text.empty() ? "" : ", ") + value_text(key, one);
     return text;
   }
   for (const auto& [name, one] : value.items())
@@ -174,7 +172,7 @@ std::string value_text(const std::string& key, const ordered_json& value) {
   return text;
 }
 
-std::vector<Fact> facts_of(const ordered_json& object, std::initializer_list<std::string_view> without) {
+std::vector<Fact> facts_of(const Json& object, std::initializer_list<std::string_view> without) {
   std::vector<Fact> facts;
   if (!object.is_object()) return facts;
   for (const auto& [key, value] : object.items()) {

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/report/report.h"
 #include "stoker/report/run_view.h"
 
@@ -17,11 +16,11 @@ namespace stoker::report {
 void describe(const RunView& view, Report& report);
 
 // The number at this place of `json`, if there is one.
-std::optional<double> number_at(const nlohmann::ordered_json& json, std::initializer_list<const char*> path);
+std::optional<double> number_at(const Json& json, std::initializer_list<const char*> path);
 // A value of any kind as people write it: lists with commas, bytes by the name of the key. Empty for null.
-std::string value_text(const std::string& key, const nlohmann::ordered_json& value);
+std::string value_text(const std::string& key, const Json& value);
 // The members of an object, but those named, as facts.
-std::vector<Fact> facts_of(const nlohmann::ordered_json& object, std::initializer_list<std::string_view> without = {});
+std::vector<Fact> facts_of(const Json& object, std::initializer_list<std::string_view> without = {});
 // Words as one line of a shell.
 std::string command_line(const std::vector<std::string>& words);
 

@@ -36,9 +36,10 @@ std::string escaped(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t size = character_bytes(text, at);
     const char c = text[at];
-    if (size == 0) {
+    const std::string_view character = text.substr(at, size);
+    if (size == 0 || character == "\xEF\xBF\xBE" || character == "\xEF\xBF\xBF") {  // XML has no U+FFFE and U+FFFF
       out += kNoCharacter;
-      ++at;
+      at += std::max<std::size_t>(1, size);
       continue;
     }
     switch (c) {

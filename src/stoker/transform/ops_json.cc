@@ -6,9 +6,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/transform/ops_check.h"
 #include "stoker/transform/ops_forms.h"
 
@@ -18,9 +18,9 @@ namespace {
 // One JSON object, whose fields are taken by name; what is left over is refused.
 class Fields {
  public:
-  Fields(const Form& form, const nlohmann::json& object) : form_(form), object_(object) { known_.push_back("op"); }
+  Fields(const Form& form, const Json& object) : form_(form), object_(object) { known_.push_back("op"); }
 
-  const nlohmann::json* find(std::string_view name) {
+  const Json* find(std::string_view name) {
     known_.push_back(name);
     const auto at = object_.find(name);
     return at == object_.end() || at->is_null() ? nullptr : &*at;
@@ -28,18 +28,11 @@ class Fields {
 
   template <typename Number>
   void number(std::string_view name, Number& value) {
-    const nlohmann::json* const field = find(name);
+    const Json* const field = find(name);
     if (field == nullptr) return;
     if constexpr (std::is_integral_v<Number>) {
-      // Python writes 224.0 for a float that is whole.
-      const bool whole = field->is_number_unsigned() ||
-                         (field->is_number_float() && std::floor(field->get<double>()) == field->get<double>() &&
-                          field->get<double>() >= 0 && field->get<double>() < 0x1p53);
-      if (whole) {
-        const std::uint64_t wide = field->is_number_unsigned() ? field->get<std::uint64_t>()
-                                                               : static_cast<std::uint64_t>(field->get<double>());
-        if (wide <= std::numeric_limits<Number>::max()) return void(value = static_cast<Number>(wide));
-      }
+      if (const std::optional<Number> whole = field->as<Number>())
+        return void(value = *whole);  // Python writes 224.0 too
       refuse_argument(form_, fmt::format("{} = {} is not a whole number in range", name, field->dump()));
     } else {
       if (!field->is_number()) refuse_argument(form_, fmt::format("{} = {} is not a number", name, field->dump()));
@@ -48,7 +41,7 @@ class Fields {
   }
 
   void filter(Filter& filter) {
-    const nlohmann::json* const field = find("filter");
+    const Json* const field = find("filter");
     if (field == nullptr) return;
     const auto at =
         field->is_string() ? std::find(kFilters.begin(), kFilters.end(), field->get<std::string>()) : kFilters.end();
@@ -59,10 +52,10 @@ class Fields {
   }
 
   std::vector<float> figures(std::string_view name) {
-    const nlohmann::json* const field = find(name);
+    const Json* const field = find(name);
     if (field == nullptr) refuse_argument(form_, fmt::format("{} is missing", name));
     std::vector<float> values;
-    for (const nlohmann::json& item : field->is_array() ? *field : nlohmann::json::array({*field})) {
+    for (const Json& item : field->is_array() ? *field : Json::array({*field})) {
       if (!item.is_number())
         refuse_argument(form_, fmt::format("{} = {} is not a list of numbers", name, field->dump()));
       values.push_back(static_cast<float>(item.get<double>()));
@@ -83,11 +76,11 @@ class Fields {
 
  private:
   const Form& form_;
-  const nlohmann::json& object_;
+  const Json& object_;
   std::vector<std::string_view> known_;
 };
 
-Ops read_json_list(const nlohmann::json& list, bool inside_views);
+Ops read_json_list(const Json& list, bool inside_views);
 
 Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
   switch (which) {
@@ -125,7 +118,7 @@ Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
       return {op};
     }
     case index_of<Normalize>(): {
-      if (const nlohmann::json* const preset = fields.find("preset")) {
+      if (const Json* const preset = fields.find("preset")) {
         fields.finish();
         if (*preset != "imagenet")
           refuse_argument(fields.form(), fmt::format("preset {} is not `imagenet`", preset->dump()));
@@ -169,29 +162,29 @@ Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
       break;
   }
   if (inside_views) refuse_argument(fields.form(), "it cannot stand inside another Views");
-  const nlohmann::json* const groups = fields.find("groups");
+  const Json* const groups = fields.find("groups");
   fields.finish();
   if (groups == nullptr || !groups->is_array()) refuse_argument(fields.form(), "the groups are missing");
   Views views;
-  for (const nlohmann::json& item : *groups) {
+  for (const Json& item : *groups) {
     if (!item.is_object()) refuse_argument(fields.form(), "a group is not an object {name, count, ops}");
     Fields of_group(fields.form(), item);
     Views::Group group;
-    const nlohmann::json* const name = of_group.find("name");
+    const Json* const name = of_group.find("name");
     if (name == nullptr || !name->is_string()) refuse_argument(fields.form(), "a group has no name");
     group.name = name->get<std::string>();
     of_group.number("count", group.count);
-    if (const nlohmann::json* const ops = of_group.find("ops")) group.ops = read_json_list(*ops, true);
+    if (const Json* const ops = of_group.find("ops")) group.ops = read_json_list(*ops, true);
     of_group.finish();
     views.groups.push_back(std::move(group));
   }
   return {views};
 }
 
-Ops read_json_list(const nlohmann::json& list, bool inside_views) {
+Ops read_json_list(const Json& list, bool inside_views) {
   if (!list.is_array()) refuse("cannot read the transform: it is not a list of operations");
   Ops ops;
-  for (const nlohmann::json& item : list) {
+  for (const Json& item : list) {
     const auto name = item.is_object() ? item.find("op") : item.end();
     if (!item.is_object() || name == item.end() || !name->is_string()) {
       refuse(fmt::format("cannot read the transform: {} is not an object with \"op\"", item.dump()));
@@ -206,9 +199,9 @@ Ops read_json_list(const nlohmann::json& list, bool inside_views) {
 }  // namespace
 
 Ops ops_from_json(std::string_view json) {
-  const nlohmann::json list = nlohmann::json::parse(json, nullptr, false);
-  if (list.is_discarded()) refuse("cannot read the transform: it is not valid JSON");
-  return read_json_list(list, false);
+  const std::optional<Json> list = Json::try_parse(json);
+  if (!list) refuse("cannot read the transform: it is not valid JSON");
+  return read_json_list(*list, false);
 }
 
 }  // namespace stoker::transform

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/measure/confidence.h"
 #include "stoker/measure/ledger.h"
 
@@ -41,8 +41,8 @@ double rate_in(std::string text) {
 
 }  // namespace
 
-std::optional<Block> block_of(const nlohmann::json& json) {
-  if (!json.is_object() || json.value("event", nlohmann::json()) != "block") return std::nullopt;
+std::optional<Block> block_of(const Json& json) {
+  if (!json.is_object() || json.value("event", Json()) != "block") return std::nullopt;
   const auto number = [&](const char* key) -> std::optional<double> {
     const auto found = json.find(key);
     if (found == json.end() || !found->is_number()) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<Block> block_of(const nlohmann::json& json) {
                .data_s = amount("data_s"),
                .ready_change = number("ready_change").value_or(0),
                .queue_depth = amount("queue_depth"),
-               .is_warmup = json.value("warmup", nlohmann::json()) == true};
+               .is_warmup = json.value("warmup", Json()) == true};
 }
 
 double steady_samples(const Block& block) noexcept {

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/tune/row.h"
 
 namespace stoker::tune {
@@ -25,7 +24,7 @@ struct Block {
 
 // What a program reported as {"event": "block", ...}; trial.h has the words. None: something else. What is no number,
 // or below 0 where nothing can be, counts as not said.
-std::optional<Block> block_of(const nlohmann::json& json);
+std::optional<Block> block_of(const Json& json);
 
 // Samples of a block in the long run: without what lay ready before it, with what piled up, and of that no more than
 // the step could take.

@@ -1,7 +1,8 @@
 #include "stoker/tune/blocks.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+
+#include "stoker/base/json.h"
 
 namespace stoker::tune {
 namespace {
@@ -34,7 +35,7 @@ TEST(SteadyRate, IsNeverMoreThanTheStepCanTake) {
 }
 
 TEST(ReportedBlock, IsReadWhereItIsOne) {
-  const auto read = [](const char* text) { return block_of(nlohmann::json::parse(text)); };
+  const auto read = [](const char* text) { return block_of(Json::parse_or_null(text)); };
   const auto block = read(
       R"({"event": "block", "steps": 5, "samples": 160, "seconds": 0.5, "warmup": true, "data_s": 0.1, "ready_change": -2})");
   ASSERT_TRUE(block);

@@ -4,10 +4,10 @@
 #include <functional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 
 namespace stoker::tune {
 namespace {
@@ -48,8 +48,8 @@ std::size_t extent_of(std::string_view text, std::size_t at, std::string_view sc
 }
 
 bool is_bare(std::string_view word) {  // a number, a truth or nothing, in all three kinds
-  const auto value = nlohmann::json::parse(word, nullptr, false);
-  return !value.is_discarded() && (value.is_number() || value.is_boolean() || value.is_null());
+  const std::optional<Json> value = Json::try_parse(word);
+  return value && (value->is_number() || value->is_boolean() || value->is_null());
 }
 
 bool is_plain_yaml(std::string_view word) {
@@ -64,12 +64,7 @@ ConfigFile::ConfigFile(std::string text, std::string name) : text_(std::move(tex
   const std::string extension = dot == std::string::npos ? "" : name_.substr(dot);
   if (extension == ".json") {
     kind_ = Kind::json;
-    try {
-      [[maybe_unused]] const auto checked = nlohmann::json::parse(text_);
-    } catch (const nlohmann::json::parse_error& error) {
-      const auto end = text_.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text_.size()));
-      throw not_readable(name_, 1 + static_cast<std::size_t>(std::count(text_.begin(), end, '\n')), "it is not JSON");
-    }
+    (void)Json::parse(text_, name_);  // yaml-cpp reads more than JSON allows
     read_yaml();
   } else if (extension == ".yaml" || extension == ".yml") {
     kind_ = Kind::yaml;
@@ -243,11 +238,11 @@ std::string ConfigFile::written(const Value& value, const std::string& word) con
     for (const char c : word) out += c == '\'' && kind_ == Kind::yaml ? "''" : std::string(1, c);
     return out + "'";
   }
-  if (before == '"') return nlohmann::json(word).dump();
+  if (before == '"') return Json(word).dump();
   if (is_bare(word) && !(kind_ == Kind::toml && word == "null")) return word;
   const bool is_truth = word == "True" || word == "False";
   if (is_truth) return kind_ == Kind::yaml ? word : word == "True" ? "true" : "false";
-  return kind_ == Kind::yaml && is_plain_yaml(word) ? word : nlohmann::json(word).dump();
+  return kind_ == Kind::yaml && is_plain_yaml(word) ? word : Json(word).dump();
 }
 
 std::string ConfigFile::with(const Point& point, const std::vector<std::string>& keys) const {

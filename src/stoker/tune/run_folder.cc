@@ -8,19 +8,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/os/file.h"
 #include "stoker/os/isolated.h"
 #include "stoker/tune/results_csv.h"
 
 namespace stoker::tune {
 namespace {
-
-using nlohmann::ordered_json;
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -30,20 +28,20 @@ std::string read_text(const std::string& path) {
 }
 
 // What makes two runs the same experiment: not the machine it ran on, nor how long it may take.
-ordered_json experiment_of(const ordered_json& config) {
-  ordered_json same = config;
+Json experiment_of(const Json& config) {
+  Json same = config;
   for (const char* key : {"environment", "stoker_version", "time_limit_s", "started"}) same.erase(key);
   return same;
 }
 
 template <typename T>
-ordered_json or_null(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 }  // namespace
 
-RunFolder::RunFolder(std::string path, const ordered_json& config) : path_(std::move(path)) {
+RunFolder::RunFolder(std::string path, const Json& config) : path_(std::move(path)) {
   for (const auto& [knob, values] : config.at("grid").items()) knobs_.push_back(knob);
 }
 
@@ -58,7 +56,7 @@ void RunFolder::lock() {
   }
 }
 
-RunFolder RunFolder::make(const std::string& path, const ordered_json& config) {
+RunFolder RunFolder::make(const std::string& path, const Json& config) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_empty(path, ignored)) {
     throw Error(ErrorKind::usage, fmt::format("`{}` is not empty", path),
@@ -85,7 +83,7 @@ void RunFolder::discard() noexcept {
   std::filesystem::remove(path_, ignored);
 }
 
-RunFolder RunFolder::resume(const std::string& path, const ordered_json& config) {
+RunFolder RunFolder::resume(const std::string& path, const Json& config) {
   RunFolder folder(path, config);
   std::error_code ignored;
   if (!std::filesystem::exists(path + "/config.json", ignored)) {
@@ -93,9 +91,8 @@ RunFolder RunFolder::resume(const std::string& path, const ordered_json& config)
                 "give the folder that an earlier `stoker tune` named");
   }
   folder.lock();
-  const auto before = ordered_json::parse(read_text(path + "/config.json"), nullptr, false);
-  if (before.is_discarded()) throw Error(ErrorKind::corrupt, fmt::format("`{}/config.json` is no JSON", path));
-  const ordered_json now = experiment_of(config), then = experiment_of(before);
+  const Json before = Json::parse(read_text(path + "/config.json"), path + "/config.json");
+  const Json now = experiment_of(config), then = experiment_of(before);
   if (now != then) {
     std::string key = "its settings";
     for (const auto& [name, value] : now.items()) {
@@ -143,7 +140,7 @@ std::string RunFolder::trial_folder(std::uint64_t trial, const Point& knobs) {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);  // of a trial that did not come to a row
   os::make_folders(path);
-  ordered_json config = ordered_json::object();
+  Json config = Json::object();
   for (const auto& [knob, value] : knobs) config[knob] = value;
   os::write_file(path + "/config.json", config.dump(2) + "\n");
   return path;
@@ -163,15 +160,15 @@ void RunFolder::add(const Row& row) {
   rows_.push_back(row);
 }
 
-void RunFolder::write_results(const Choice& choice, const ordered_json& more) const {
-  ordered_json json = more;
+void RunFolder::write_results(const Choice& choice, const Json& more) const {
+  Json json = more;
   json.update(to_json(choice, rows_));
-  os::write_file(path_ + "/results.json", json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  os::write_file(path_ + "/results.json", json.dump(2) + "\n");
 }
 
-ordered_json to_json(const Row& row) {
-  ordered_json json = {{"trial", row.trial}, {"status", name(row.status)}};
-  ordered_json knobs = ordered_json::object();
+Json to_json(const Row& row) {
+  Json json = {{"trial", row.trial}, {"status", name(row.status)}};
+  Json knobs = Json::object();
   for (const auto& [knob, value] : row.knobs) knobs[knob] = value;
   json["knobs"] = knobs;
   json["images_per_s"] = or_null(row.images_per_s);
@@ -183,28 +180,28 @@ ordered_json to_json(const Row& row) {
   json["data_ms"] = or_null(row.data_ms);
   json["h2d_ms"] = or_null(row.h2d_ms);
   json["compute_ms"] = or_null(row.compute_ms);
-  json["bound"] = row.bound.empty() ? ordered_json(nullptr) : ordered_json(row.bound);
-  json["verdict"] = row.verdict.empty() ? ordered_json(nullptr) : ordered_json(row.verdict);
+  json["bound"] = row.bound.empty() ? Json(nullptr) : Json(row.bound);
+  json["verdict"] = row.verdict.empty() ? Json(nullptr) : Json(row.verdict);
   json["queue_depth"] = or_null(row.queue_depth);
   json["host_peak_bytes"] = or_null(row.host_peak_bytes);
   json["device_allocated_bytes"] = or_null(row.device_allocated_bytes);
   json["device_reserved_bytes"] = or_null(row.device_reserved_bytes);
   json["cpu_seconds"] = or_null(row.cpu_seconds);
-  json["error"] = row.error.empty() ? ordered_json(nullptr) : ordered_json(row.error);
+  json["error"] = row.error.empty() ? Json(nullptr) : Json(row.error);
   json["trial_seconds"] = or_null(row.trial_seconds);
   return json;
 }
 
-ordered_json to_json(const Choice& choice, const std::vector<Row>& rows) {
-  ordered_json json = {{"points", choice.points}, {"ok", choice.ok}};
+Json to_json(const Choice& choice, const std::vector<Row>& rows) {
+  Json json = {{"points", choice.points}, {"ok", choice.ok}};
   json["knee"] = or_null(choice.knee);
-  json["best"] = choice.best ? to_json(rows[*choice.best]) : ordered_json(nullptr);
-  json["chosen"] = choice.chosen ? to_json(rows[*choice.chosen]) : ordered_json(nullptr);
+  json["best"] = choice.best ? to_json(rows[*choice.best]) : Json(nullptr);
+  json["chosen"] = choice.chosen ? to_json(rows[*choice.chosen]) : Json(nullptr);
   json["reason"] = choice.reason;
-  ordered_json failures = ordered_json::object();
+  Json failures = Json::object();
   for (const auto& [status, count] : choice.failures) failures[std::string(name(status))] = count;
   json["failures"] = failures;
-  ordered_json list = ordered_json::array();
+  Json list = Json::array();
   for (const Row& row : rows) list.push_back(to_json(row));
   json["rows"] = list;
   return json;

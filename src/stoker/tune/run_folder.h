@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "stoker/base/json.h"
 #include "stoker/os/fd.h"
 #include "stoker/tune/choose.h"
 #include "stoker/tune/row.h"
@@ -18,10 +17,10 @@ class RunFolder {
  public:
   // A new folder `path`, which must not exist or be empty. `config` is what the search is: a resumed one must have the
   // same. Throws Error.
-  static RunFolder make(const std::string& path, const nlohmann::ordered_json& config);
+  static RunFolder make(const std::string& path, const Json& config);
   // One that was made before. Another experiment's is refused. A row that was cut short by a crash is dropped, and a
   // trial that a killed tuner left running is ended.
-  static RunFolder resume(const std::string& path, const nlohmann::ordered_json& config);
+  static RunFolder resume(const std::string& path, const Json& config);
 
   const std::string& path() const noexcept { return path_; }
   const std::vector<Row>& rows() const noexcept { return rows_; }  // in the order of their trials
@@ -32,10 +31,10 @@ class RunFolder {
   // Removes it again, if no trial has run: what it holds then is ours alone, and says nothing.
   void discard() noexcept;
   // results.json, from all rows and `more`.
-  void write_results(const Choice& choice, const nlohmann::ordered_json& more) const;
+  void write_results(const Choice& choice, const Json& more) const;
 
  private:
-  RunFolder(std::string path, const nlohmann::ordered_json& config);
+  RunFolder(std::string path, const Json& config);
   void lock();
 
   std::string path_;
@@ -45,7 +44,7 @@ class RunFolder {
 };
 
 // A row as JSON, with null for what is not known.
-nlohmann::ordered_json to_json(const Row& row);
-nlohmann::ordered_json to_json(const Choice& choice, const std::vector<Row>& rows);
+Json to_json(const Row& row);
+Json to_json(const Choice& choice, const std::vector<Row>& rows);
 
 }  // namespace stoker::tune

@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/answer.h"
 #include "stoker/measure/counters.h"
@@ -145,14 +145,14 @@ class Watch {
         if (line_.size() < kHead) line_ += c;
         continue;
       }
-      const auto json = nlohmann::json::parse(line_, nullptr, false);
+      const auto json = Json::parse_or_null(line_);
       if (json.is_object()) report(json);
       steps_text_ += line_ + '\n';
       line_.clear();
     }
   }
 
-  void report(const nlohmann::json& json) {
+  void report(const Json& json) {
     last_sign_ = Clock::now();
     const auto text = [&](const char* key) {
       const auto found = json.find(key);
@@ -363,11 +363,11 @@ class Watch {
   // What was seen from outside, in the words of a program that reports.
   void write_blocks() {
     for (const Block& block : blocks_) {
-      nlohmann::ordered_json line = {{"event", "block"},
-                                     {"steps", block.steps},
-                                     {"samples", block.samples},
-                                     {"seconds", block.seconds},
-                                     {"warmup", false}};
+      Json line = {{"event", "block"},
+                   {"steps", block.steps},
+                   {"samples", block.samples},
+                   {"seconds", block.seconds},
+                   {"warmup", false}};
       const auto add = [&](const char* name, const std::optional<double>& value) {
         if (value) line[name] = *value;
       };
