@@ -1,6 +1,7 @@
-"""Makes raw.pack, encoded.pack and seek.pack, which every later version must read: STOKER_BIN=... python3 tests/formats/make_packs.py
+"""Makes raw.pack, encoded.pack and seek-3.pack, which every later version must read: STOKER_BIN=... python3 tests/formats/make_packs.py
 
-Needs Pillow. They are kept as version 1 wrote them; run it again only for a pack of a new version, under a new name.
+Needs Pillow. They are kept as they were written; run it again only for a pack of a new version, under a new name.
+seek.pack has a seek.bin of version 2, which is not used any more; the one of seek-3.pack is of version 3.
 """
 
 import json
@@ -26,7 +27,7 @@ with tempfile.TemporaryDirectory() as made:
     photo.parent.mkdir()
     Image.linear_gradient("L").convert("RGB").save(photo, quality=97, subsampling=0)
     os.utime(photo, (1_700_000_000, 1_700_000_000))
-    for pack, source, words in (("encoded.pack", "pictures", []), ("seek.pack", "photos", []), ("raw.pack", "sounds", ["--dtype", "int16", "--samples", "60"])):
+    for pack, source, words in (("encoded.pack", "pictures", []), ("seek-3.pack", "photos", []), ("raw.pack", "sounds", ["--dtype", "int16", "--samples", "60"])):
         if (FOLDER / pack).exists():
             continue
         subprocess.run([os.environ["STOKER_BIN"], "pack", f"{made}/{source}", FOLDER / pack, *words], check=True)

@@ -180,7 +180,7 @@ std::uint64_t Loader::Engine::choose_seek_step(std::uint64_t room) {
       return seek_options_.limit_bytes;
     }
     if (!why.empty())
-      notes_.push_back(fmt::format("`{}` is not used: {}; `stoker check --repair` makes it anew", path, why));
+      notes_.push_back(fmt::format("`{}` is not used: {}; `stoker check --repair` makes a new one", path, why));
   }
   if (recipe_.seekable_mcus() == 0) return 0;
   const auto need = [&](std::uint32_t step) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
@@ -31,7 +32,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 constexpr std::array<char, 8> kMagic = {'S', 'T', 'K', 'S', 'E', 'E', 'K', '\0'};
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;  // up to 2, a JPEG file was known by its length and some of its bytes
 constexpr std::size_t kMuch = 256 * kMiB;
 
 std::span<const std::byte> bytes_of(const Checkpoint* places, std::size_t count) noexcept {
@@ -45,6 +46,10 @@ std::uint32_t check_of(const SeekRow& row, const Checkpoint* places) noexcept {
 }
 
 }  // namespace
+
+std::uint64_t identity_of(codec::Bytes file) noexcept {
+  return hash_bytes(file);
+}
 
 SeekFile SeekFile::open(const std::string& path, std::string& why) {
   why.clear();
@@ -73,7 +78,8 @@ SeekFile SeekFile::open(const std::string& path, std::string& why) {
     return SeekFile();
   };
   if (header.magic != kMagic) return refuse("it is not a file of seek places");
-  if (header.version != kVersion) return refuse("another version of Stoker wrote it");
+  if (header.version < kVersion) return refuse("an earlier version of Stoker wrote it");
+  if (header.version != kVersion) return refuse("a later version of Stoker wrote it");
   if (header.file_bytes != bytes.size()) return refuse("it was cut short");
   if (header.rows > (bytes.size() - sizeof header) / sizeof(SeekRow)) return refuse("its table is longer than itself");
   const std::span<const std::byte> table = bytes.subspan(sizeof header, header.rows * sizeof(SeekRow));
@@ -81,6 +87,14 @@ SeekFile SeekFile::open(const std::string& path, std::string& why) {
   // The mapping is page-aligned and the header a multiple of 8 bytes.
   file.rows_ = {reinterpret_cast<const SeekRow*>(table.data()), header.rows};
   return file;
+}
+
+bool SeekFile::is_outdated(const std::string& path) noexcept {
+  int error_number = 0;
+  const os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY, error_number);
+  Header header;
+  if (!fd || ::pread(fd.get(), &header, sizeof header, 0) != sizeof header) return false;
+  return header.magic == kMagic && header.version < kVersion;
 }
 
 const SeekRow* SeekFile::find(std::uint64_t identity) const noexcept {

@@ -8,13 +8,18 @@
 #include <span>
 #include <string>
 
-#include "stoker/codec/seek_index.h"
+#include "stoker/codec/codec.h"
 #include "stoker/os/mapping.h"
 
 namespace stoker::loader {
 
+// The XXH3-64 of all bytes of a JPEG file: the checksum that a pack's index has of it too. Nothing less will do: places
+// are used where the identity is the same, and places of another file decode to wrong pixels. 0 stands for no file; a
+// file whose checksum it is has no places.
+std::uint64_t identity_of(codec::Bytes file) noexcept;
+
 struct SeekRow {
-  std::uint64_t identity = 0;  // of the JPEG file: see identity_of
+  std::uint64_t identity = 0;  // of the JPEG file
   std::uint64_t offset = 0;    // of its first place, from the start of this file
   std::uint32_t known = 0;     // places that are there
   std::uint32_t total = 0;     // places that the whole picture has
@@ -30,6 +35,8 @@ class SeekFile {
   // A file that is not there is an empty one. `why` says what is wrong with one that cannot be used, and is empty
   // otherwise.
   static SeekFile open(const std::string& path, std::string& why);
+  // Whether an earlier version of Stoker wrote the file. It is not damaged, but its places are not to be trusted.
+  static bool is_outdated(const std::string& path) noexcept;
 
   std::span<const SeekRow> rows() const noexcept { return rows_; }  // by identity, ascending
   const SeekRow* find(std::uint64_t identity) const noexcept;       // null: it has none

@@ -10,7 +10,6 @@
 #include <sys/file.h>
 
 #include "stoker/base/error.h"
-#include "stoker/base/hash.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/file.h"
@@ -21,29 +20,10 @@ namespace {
 
 using codec::Checkpoint;
 
-constexpr std::size_t kHead = 2048, kPiece = 64, kPieces = 64;
 constexpr std::size_t kChunk = kMiB;
 constexpr std::size_t kFirstSlots = 64;
 
 }  // namespace
-
-std::uint64_t identity_of(codec::Bytes file) noexcept {
-  constexpr std::size_t kSampled = kHead + kPieces * kPiece;
-  std::uint64_t identity = 0;
-  if (file.size() <= kSampled) {
-    identity = hash_bytes(file, file.size());
-  } else {
-    std::array<std::byte, kSampled> sample;
-    std::memcpy(sample.data(), file.data(), kHead);
-    const std::size_t room = file.size() - kHead - kPiece;  // the last piece is the end of the file
-    for (std::size_t i = 0; i < kPieces; ++i) {
-      const std::size_t at = kHead + room * (i + 1) / kPieces;
-      std::memcpy(sample.data() + kHead + i * kPiece, file.data() + at, kPiece);
-    }
-    identity = hash_bytes(sample, file.size());
-  }
-  return identity != 0 ? identity : 1;
-}
 
 SeekStore::SeekStore(SeekOptions options) : options_(std::move(options)), budget_(options_.limit_bytes) {
   if (!options_.path.empty()) load();
@@ -164,7 +144,10 @@ bool SeekStore::check_saved(Entry& entry, std::uint32_t total) noexcept {
 }
 
 void SeekStore::lease(codec::Bytes file, Lease& lease) noexcept {
-  const std::uint64_t identity = identity_of(file);
+  // The header first: it costs far less than the identity, and a file that cannot have places needs none.
+  const std::uint32_t mcus = codec::seekable_mcus(file);
+  const std::uint64_t identity = mcus == 0 ? 0 : identity_of(file);
+  if (identity == 0) return;
   if (options_.packed) {
     const SeekRow* const row = options_.packed->find(identity);
     const std::span<const Checkpoint> places =
@@ -184,8 +167,7 @@ void SeekStore::lease(codec::Bytes file, Lease& lease) noexcept {
     if (const Slot* const slot = find(shard, identity); slot != nullptr && slot->identity != 0) entry = slot->entry;
   }
   if (entry == nullptr) {
-    const std::uint32_t mcus = codec::seekable_mcus(file);
-    const std::uint32_t total = mcus == 0 ? 0 : (mcus - 1) / options_.step;
+    const std::uint32_t total = (mcus - 1) / options_.step;
     if (total == 0) return;
     const std::scoped_lock lock(shard.mutex);
     if (const Slot* const slot = find(shard, identity); slot != nullptr && slot->identity != 0) {

@@ -1,7 +1,7 @@
 // Places inside JPEG files from which decoding can start (codec/jpeg/seek_index.h), for as many files as memory allows.
 // They are noted when a file is decoded for the first time, and from then on a crop costs only what it touches. A file
-// is known by its content, so that copies, subsets and inflated data sets share what was learnt, and a file that was
-// changed is simply another one. Safe from any thread.
+// is known by its whole content (identity_of), so that copies, subsets and inflated data sets share what was learnt,
+// and a file that was changed in any byte is another one. Safe from any thread.
 //
 // On disk: one file per data set, read like hostile input; see seek_file.h. A pack may bring such a file, which is
 // mapped and takes no memory of the store's: its pages are the page cache's.
@@ -22,11 +22,6 @@
 #include "stoker/os/arena.h"
 
 namespace stoker::loader {
-
-// Of its length, its first 2 KiB and 64 pieces of 64 bytes from all over it; files up to 6 KiB as a whole. A file that
-// was encoded anew differs everywhere; one that was damaged on disk may keep its identity, and is then decoded with the
-// damage where it is.
-std::uint64_t identity_of(codec::Bytes file) noexcept;
 
 struct SeekOptions {
   std::uint64_t limit_bytes = 0;  // of memory, hard

@@ -71,25 +71,35 @@ class Checking {
     if (manifest.kind == PackKind::encoded) check_tars(*pack, shards);
     check_other_files(manifest);
     loader::SeekFile seek;
-    std::string seek_problem = open_pack_seek(options_.address, manifest, seek);
+    const bool seek_is_outdated =
+        loader::SeekFile::is_outdated(fmt::format("{}/{}", options_.address, dataset::kPackSeek));
+    std::string seek_problem;
+    if (seek_is_outdated) {
+      report_.notes.push_back(
+          "seek.bin was written by an earlier version of Stoker and is not used; `stoker pack` or "
+          "--repair makes a new one");
+    } else {
+      seek_problem = open_pack_seek(options_.address, manifest, seek);
+    }
     std::unordered_map<std::uint64_t, const loader::SeekRow*> seek_rows;
     for (const loader::SeekRow& row : seek.rows()) seek_rows.emplace(row.sample, &row);
     std::atomic<bool> seek_differs{false};
     forget_cached(manifest);
     read_all(*pack, [&](StreamedSample& sample) {
-      if (hash_bytes(sample.bytes) != pack->row(sample.index).xxh3) {
+      const std::uint64_t checksum = hash_bytes(sample.bytes);
+      if (checksum != pack->row(sample.index).xxh3) {
         sample.problem = "its bytes are not those that were packed (the checksum differs)";
         return;
       }
       if (manifest.kind == PackKind::encoded) sample.problem = problem_of(sample.bytes);
       const auto found = seek_rows.find(sample.index);
-      if (found != seek_rows.end() && !is_noted(sample.bytes, seek, *found->second, options_.decode))
+      if (found != seek_rows.end() && !is_noted(sample.bytes, checksum, seek, *found->second, options_.decode))
         seek_differs.store(true, std::memory_order_relaxed);
     });
     if (seek_problem.empty() && seek_differs.load()) seek_problem = "seek.bin has places of other files than these";
     if (!seek_problem.empty()) report_.broken.push_back(seek_problem);
-    if (!options_.repair || (report_.damaged.empty() && report_.broken.empty())) return;
-    repair(options_, pack, shards, !seek_problem.empty(), report_.damaged);
+    if (!options_.repair || (report_.damaged.empty() && report_.broken.empty() && !seek_is_outdated)) return;
+    repair(options_, pack, shards, !seek_problem.empty() || seek_is_outdated, report_.damaged);
     report_.broken_repaired = true;
   }
 

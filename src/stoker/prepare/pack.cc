@@ -331,8 +331,12 @@ class Packing {
     report_.seconds = progress_.seconds();
   }
 
-  // The pack that is there was made without noting places.
-  bool lacks_seek() const { return seeks_ && base_->manifest().file(dataset::kPackSeek) == nullptr; }
+  // The pack that is there was made without noting places, or by a version whose places are not used any more.
+  bool lacks_seek() const {
+    if (!seeks_) return false;
+    return base_->manifest().file(dataset::kPackSeek) == nullptr ||
+           loader::SeekFile::is_outdated(fmt::format("{}/{}", folder_.destination(), dataset::kPackSeek));
+  }
 
   void add_seek(std::vector<JournalRow>& rows, dataset::PackManifest& pack) {
     sort_rows(rows);

@@ -262,7 +262,7 @@ Payloads::Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Pa
     sample.xxh3 = hash_bytes(sample.bytes);
     describe(sample);
     sample.problem = head_problem(sample.bytes);
-    if (seeks && sample.media == codec::Media::jpeg) note_places(sample.bytes, sample.seek);
+    if (seeks && sample.media == codec::Media::jpeg) note_places(sample.bytes, sample.xxh3, sample.seek);
   };
   if (!from_base.empty()) from_base_.stream = std::make_unique<SampleStream>(*base_, std::move(from_base), streaming);
   if (from_source.empty()) return;

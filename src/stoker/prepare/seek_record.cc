@@ -11,7 +11,6 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/scratch.h"
 #include "stoker/codec/codec.h"
-#include "stoker/loader/seek_store.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
 #include "stoker/prepare/sample_stream.h"
@@ -31,10 +30,10 @@ std::uint32_t step_for(std::uint64_t mcus, std::uint64_t file_bytes) noexcept {
 
 }  // namespace
 
-void note_places(codec::Bytes file, std::vector<std::byte>& part) noexcept {
+void note_places(codec::Bytes file, std::uint64_t identity, std::vector<std::byte>& part) noexcept {
   part.clear();
   const std::uint32_t mcus = codec::seekable_mcus(file);
-  if (mcus == 0) return;
+  if (mcus == 0 || identity == 0) return;
   const std::uint32_t step = step_for(mcus, file.size());
   const std::uint32_t total = (mcus - 1) / step;
   codec::ImageInfo info;
@@ -52,7 +51,7 @@ void note_places(codec::Bytes file, std::vector<std::byte>& part) noexcept {
     if (!codec::decode_image(codec::Media::jpeg, file, {}, last, into, scratch, &index).ok()) return;
     if (index.known != total || index.places.size() != total) return;
     SeekRow row;
-    row.identity = loader::identity_of(file);
+    row.identity = identity;
     row.known = row.total = total;
     row.step = step;
     part.resize(sizeof row + total * sizeof(Checkpoint));
@@ -100,7 +99,8 @@ bool KeptPlaces::complete(SeekSpill& spill, const std::function<bool(std::uint64
   const std::uint64_t total = samples.size();
   StreamOptions streaming;
   streaming.work = [this](StreamedSample& sample) {
-    if (hash_bytes(sample.bytes) == base_->row(sample.index).xxh3) note_places(sample.bytes, sample.seek);
+    const std::uint64_t identity = loader::identity_of(sample.bytes);
+    if (identity == base_->row(sample.index).xxh3) note_places(sample.bytes, identity, sample.seek);
   };
   SampleStream stream(*base_, std::move(samples), streaming);
   const auto go_on = [&] { return keep_going(done, total); };
@@ -147,11 +147,12 @@ std::uint64_t write_pack_seek(const std::string& folder, std::span<const Journal
   return records.size();
 }
 
-bool is_noted(codec::Bytes file, const loader::SeekFile& seek, const SeekRow& row, bool deep) noexcept {
-  if (row.identity != loader::identity_of(file)) return false;
+bool is_noted(codec::Bytes file, std::uint64_t identity, const loader::SeekFile& seek, const SeekRow& row,
+              bool deep) noexcept {
+  if (row.identity != identity) return false;
   if (!deep || !codec::can_seek()) return true;
   thread_local std::vector<std::byte> part;
-  note_places(file, part);
+  note_places(file, identity, part);
   const std::span<const std::byte> there = std::as_bytes(seek.places(row));
   return part.size() == sizeof(SeekRow) + there.size() &&
          std::memcmp(part.data() + sizeof(SeekRow), there.data(), there.size()) == 0;

@@ -20,10 +20,10 @@ namespace stoker::prepare {
 
 inline constexpr std::uint64_t kSeekShare = 26;  // places take at most 1/26 of their file
 
-// Looks through a whole JPEG file. `part` is a SeekRow without offset, check and sample, and the places behind it;
-// empty for what is no baseline JPEG file, is damaged, or is too small to gain. The same bytes give the same part. From
-// any thread.
-void note_places(codec::Bytes file, std::vector<std::byte>& part) noexcept;
+// Looks through a whole JPEG file, whose identity (loader::identity_of) is the checksum that the index has of it.
+// `part` is a SeekRow without offset, check and sample, and the places behind it; empty for what is no baseline JPEG
+// file, is damaged, or is too small to gain. The same bytes give the same part. From any thread.
+void note_places(codec::Bytes file, std::uint64_t identity, std::vector<std::byte>& part) noexcept;
 
 // Whether any sample of the pack is a JPEG file by its name.
 bool has_jpeg(const dataset::Dataset& data) noexcept;
@@ -53,7 +53,8 @@ std::uint64_t write_pack_seek(const std::string& folder, std::span<const Journal
                               dataset::PackManifest& pack);
 
 // Whether a row speaks of this file; `deep`: and has the very places that are noted of it now.
-bool is_noted(codec::Bytes file, const loader::SeekFile& seek, const loader::SeekRow& row, bool deep) noexcept;
+bool is_noted(codec::Bytes file, std::uint64_t identity, const loader::SeekFile& seek, const loader::SeekRow& row,
+              bool deep) noexcept;
 
 // What is wrong with a pack's seek.bin; empty: nothing, or it has none. `file` is the sound one then.
 std::string open_pack_seek(const std::string& address, const dataset::PackManifest& pack, loader::SeekFile& file);

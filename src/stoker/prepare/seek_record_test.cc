@@ -39,7 +39,8 @@ std::string picture(std::uint32_t number, bool progressive = false) {
 
 std::vector<std::byte> part_of(const std::string& file) {
   std::vector<std::byte> part;
-  note_places(std::as_bytes(std::span(file)), part);
+  const codec::Bytes bytes = std::as_bytes(std::span(file));
+  note_places(bytes, loader::identity_of(bytes), part);
   return part;
 }
 
@@ -88,13 +89,14 @@ class PackSeek : public testing::Test {
   }
   // Two epochs of crops in a new loader that has no other index; `stats` gets its figures.
   std::vector<loader::Taken> crops(const std::string& name, loader::Stats* stats = nullptr,
-                                   std::vector<std::string>* notes = nullptr) const {
+                                   std::vector<std::string>* notes = nullptr,
+                                   loader::UseSeekIndex use = loader::UseSeekIndex::memory) const {
     dataset::OpenOptions opening;
     opening.cache_dir = folder_.path("cache");
     loader::LoaderOptions loading = loader::batches_of(8);
     loading.shuffle = true;
     loading.transform = transform::parse_ops("rrc:32,flip");
-    loading.seek_index = loader::UseSeekIndex::memory;
+    loading.seek_index = use;
     loader::Loader loader(dataset::open(folder_.path(name), opening), loading);
     std::vector<loader::Taken> all;
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
@@ -158,6 +160,19 @@ TEST_F(PackSeek, CanBeLeftOutAndIsAddedLaterWithoutTouchingTheShards) {
   EXPECT_TRUE(make_pack(options()).idle);
   make_pack(options("fresh.pack"));
   EXPECT_EQ(contents(), contents("fresh.pack"));
+}
+
+TEST_F(PackSeek, OfAnEarlierVersionIsReplacedByTheNextPacking) {
+  make_pack(options());
+  const auto whole = contents();
+  std::string bytes = read(seek_path());
+  bytes[8] = 2;
+  folder_.write("x.pack/seek.bin", bytes);
+
+  EXPECT_FALSE(make_pack(options()).idle);
+
+  EXPECT_EQ(contents(), whole);
+  EXPECT_TRUE(make_pack(options()).idle);
 }
 
 TEST_F(PackSeek, FollowsItsSamplesThroughRepacks) {
@@ -234,10 +249,63 @@ TEST_F(PackSeek, IsKeptWhenADamagedSampleIsMadeAnew) {
   EXPECT_EQ(read(seek_path()), seek);
 }
 
+// The bytes of one payload are other ones, valid or not, while the index and seek.bin still speak of the old ones.
+TEST_F(PackSeek, AShardThatIsChangedUnderThePackGivesItsNewPixelsAndCheckNamesTheSample) {
+  make_pack(options());
+  const auto pack = dataset::open_packed(folder_.path("x.pack"));
+  const std::string shard = folder_.path("x.pack/data-00000.tar");
+  for (const std::uint64_t sample : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{12}}) {
+    const dataset::PackRow row = pack->row(sample);
+    for (const std::uint64_t tenth : {3, 6, 9}) flip(shard, row.offset + row.bytes * tenth / 10);
+  }
+
+  EXPECT_EQ(crops("x.pack"), crops("x.pack", nullptr, nullptr, loader::UseSeekIndex::off));
+  const CheckReport found = checked();
+  ASSERT_EQ(found.damaged.size(), 3u);
+  EXPECT_EQ(found.damaged[1].name, pack->name(7));
+  EXPECT_EQ(found.damaged[1].cause, "its bytes are not those that were packed (the checksum differs)");
+  EXPECT_TRUE(found.broken.empty()) << found.broken[0];
+  EXPECT_TRUE(checked(false, true).is_sound());
+  EXPECT_EQ(crops("x.pack"), crops("data"));
+}
+
+// A pack of the version that knew JPEG files by some of their bytes only.
+TEST(EarlierSeekPack, IsReadWithoutItsPlacesUntilItIsPackedOrRepaired) {
+  if (!codec::can_seek()) GTEST_SKIP() << "this CPU has no AVX2: libjpeg-turbo decodes everything";
+  const Folder folder;
+  const std::string path = folder.path("seek.pack");
+  fs::copy(std::string(STOKER_FORMATS_FOLDER) + "/seek.pack", path);
+  loader::LoaderOptions loading = loader::batches_of(1);
+  loading.transform = transform::parse_ops("rrc:32");
+  const auto notes_of = [&] {
+    loader::Loader loader(loader::open_uncached(path), loading);
+    loader.start_epoch(0);
+    EXPECT_EQ(drain(loader).size(), 1u);
+    return fmt::format("{}", fmt::join(loader.notes(), "\n"));
+  };
+  EXPECT_NE(notes_of().find("seek.bin` is not used: an earlier version of Stoker wrote it"), std::string::npos);
+  CheckOptions options;
+  options.address = path;
+  const CheckReport found = check(options);
+  EXPECT_TRUE(found.is_sound());
+  ASSERT_EQ(found.notes.size(), 1u);
+  EXPECT_NE(found.notes[0].find("earlier version"), std::string::npos);
+
+  options.repair = true;
+  EXPECT_TRUE(check(options).is_sound());
+
+  EXPECT_EQ(notes_of().find("earlier version"), std::string::npos);
+  EXPECT_FALSE(SeekFile::is_outdated(path + "/seek.bin"));
+  options.repair = false, options.decode = true;
+  const CheckReport after = check(options);
+  EXPECT_TRUE(after.is_sound());
+  EXPECT_TRUE(after.notes.empty());
+}
+
 TEST(KeptSeekPack, IsReadAsItWas) {
   if (!codec::can_seek()) GTEST_SKIP() << "this CPU has no AVX2: libjpeg-turbo decodes everything";
   CheckOptions options;
-  options.address = std::string(STOKER_FORMATS_FOLDER) + "/seek.pack";
+  options.address = std::string(STOKER_FORMATS_FOLDER) + "/seek-3.pack";
   options.decode = true;
   EXPECT_TRUE(check(options).is_sound()) << "the places are those that are noted today";
   std::string why;
