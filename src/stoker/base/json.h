@@ -1,5 +1,5 @@
-// A JSON value: what configs, reports and `--json` answers are made of. Objects keep the order in which keys were added.
-// Values are copied like std::string; one value must not be changed by two threads at once.
+// A JSON value: what configs, reports and `--json` answers are made of. Objects keep the order in which keys were
+// added. Values are copied like std::string; one value must not be changed by two threads at once.
 //
 // Text that is not UTF-8 (file names) survives: dump() writes each such byte as \udc80 to \udcff, and parse() reads it
 // back. Python's json module does the same for names from os.fsdecode().
@@ -31,10 +31,8 @@ class Json {
     number_.integer = value;
   }
   template <std::unsigned_integral T>
-    requires(!std::same_as<T, bool>)
-  Json(T value) noexcept : kind_(Kind::natural) {
-    number_.natural = value;
-  }
+  requires(!std::same_as<T, bool>) Json(T value)
+  noexcept : kind_(Kind::natural) { number_.natural = value; }
   template <std::floating_point T>
   Json(T value) noexcept : kind_(Kind::real) {
     number_.real = static_cast<double>(value);
@@ -82,8 +80,8 @@ class Json {
   T get() const;
   // The same of a number, without throwing: none where get() throws.
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  std::optional<T> as() const noexcept;
+  requires std::is_arithmetic_v<T> std::optional<T> as()
+  const noexcept;
   const std::string& text() const;  // as get<std::string>(), without a copy
 
   // Items of an array, or values of an object. Of anything else there are none.
@@ -194,8 +192,8 @@ struct IsVector<std::vector<T>> : std::true_type {};
 }  // namespace json_detail
 
 template <typename T>
-  requires std::is_arithmetic_v<T>
-std::optional<T> Json::as() const noexcept {
+requires std::is_arithmetic_v<T> std::optional<T> Json::as()
+const noexcept {
   if constexpr (std::same_as<T, bool>) {
     return is_boolean() ? std::optional(number_.boolean) : std::nullopt;
   } else if constexpr (std::integral<T>) {

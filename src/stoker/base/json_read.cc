@@ -224,14 +224,16 @@ class JsonReader {
     ++at_;
     while (true) {
       const std::size_t plain = at_;
-      while (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x20 && text_[at_] != '"' && text_[at_] != '\\') {
+      while (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x20 && text_[at_] != '"' &&
+             text_[at_] != '\\') {
         const std::size_t bytes = character_bytes(text_, at_);
         if (bytes == 0) return fail("text in UTF-8");
         at_ += bytes;
       }
       out += text_.substr(plain, at_ - plain);
       if (take('"')) return true;
-      if (!take('\\')) return fail(at_ < text_.size() ? "an escape such as \\n for a control character" : "a closing `\"`");
+      if (!take('\\'))
+        return fail(at_ < text_.size() ? "an escape such as \\n for a control character" : "a closing `\"`");
       constexpr std::string_view kLetters = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
       const char letter = next();
       ++at_;

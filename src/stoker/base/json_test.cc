@@ -24,16 +24,19 @@ std::string again(std::string_view text) {
 }
 
 TEST(Json, KeepsTheOrderOfKeysAndTheKindOfNumbers) {
-  const Json json = {{"z", 1}, {"a", {{"deep", true}}}, {"list", {1, 2.5, "three", nullptr}}, {"pair", Json::array({"k", 1})}};
+  const Json json = {
+      {"z", 1}, {"a", {{"deep", true}}}, {"list", {1, 2.5, "three", nullptr}}, {"pair", Json::array({"k", 1})}};
   EXPECT_EQ(json.dump(), R"({"z":1,"a":{"deep":true},"list":[1,2.5,"three",null],"pair":["k",1]})");
-  EXPECT_EQ(json.dump(2), "{\n  \"z\": 1,\n  \"a\": {\n    \"deep\": true\n  },\n  \"list\": [\n    1,\n    2.5,\n    "
-                          "\"three\",\n    null\n  ],\n  \"pair\": [\n    \"k\",\n    1\n  ]\n}");
+  EXPECT_EQ(json.dump(2),
+            "{\n  \"z\": 1,\n  \"a\": {\n    \"deep\": true\n  },\n  \"list\": [\n    1,\n    2.5,\n    "
+            "\"three\",\n    null\n  ],\n  \"pair\": [\n    \"k\",\n    1\n  ]\n}");
   EXPECT_EQ(Json::object().dump(2), "{}");
   EXPECT_EQ(Json::array().dump(2), "[]");
 }
 
 TEST(Json, WritesNumbersThatReadBackTheSame) {
-  for (const double value : {0.0, -0.0, 1.0, 0.1, 1.5e-4, 1e-5, 123456789.125, 1e15, 1e14, 5e-324, 1.7976931348623157e308})
+  for (const double value :
+       {0.0, -0.0, 1.0, 0.1, 1.5e-4, 1e-5, 123456789.125, 1e15, 1e14, 5e-324, 1.7976931348623157e308})
     EXPECT_EQ(Json::parse(Json(value).dump(), "x").get<double>(), value) << Json(value).dump();
   EXPECT_EQ(Json(1.0).dump(), "1.0");
   EXPECT_EQ(Json(100000.0).dump(), "100000.0");
@@ -59,8 +62,10 @@ TEST(Json, ReadsWhatTheStandardAllows) {
 
 TEST(Json, NamesLineAndColumnOfWhatItCannotRead) {
   EXPECT_EQ(refusal_of("{\n\"a\": }\n"), "cannot read `x.json`, line 2, column 6: expected a value");
-  for (const char* text : {"", "[1,]", "{\"a\":1,}", "{a:1}", "[1 2]", "01", "1.", ".5", "+1", "1e", "nul", "\"\\x\"", "\"\\ud800\"",
-                           "\"\\udc7f\"", "\"a", "\"\n\"", "\"\x80\"", "[", "{\"a\"", "1 2", "NaN", "1e999", "'a'", "//\n1", "\"\\u12g4\""}) {
+  for (const char* text :
+       {"",       "[1,]", "{\"a\":1,}", "{a:1}",       "[1 2]",       "01",    "1.",         ".5",       "+1",
+        "1e",     "nul",  "\"\\x\"",    "\"\\ud800\"", "\"\\udc7f\"", "\"a",   "\"\n\"",     "\"\x80\"", "[",
+        "{\"a\"", "1 2",  "NaN",        "1e999",       "'a'",         "//\n1", "\"\\u12g4\""}) {
     EXPECT_FALSE(Json::try_parse(text)) << text;
     EXPECT_TRUE(refusal_of(text).starts_with("cannot read `x.json`, line ")) << refusal_of(text);
   }
@@ -85,7 +90,8 @@ TEST(Json, BringsBytesThatAreNotTextBackUnchanged) {
 }
 
 TEST(Json, GivesValuesOfTheRightKindOnly) {
-  const Json json = Json::parse(R"({"n": 300, "r": 2.0, "f": 2.5, "t": "x", "l": [1, 2], "neg": -1, "big": 1e300})", "x");
+  const Json json =
+      Json::parse(R"({"n": 300, "r": 2.0, "f": 2.5, "t": "x", "l": [1, 2], "neg": -1, "big": 1e300})", "x");
   EXPECT_EQ(json.at("n").get<int>(), 300);
   EXPECT_EQ(json.at("r").get<int>(), 2);
   EXPECT_EQ(json.at("l").get<std::vector<int>>(), (std::vector<int>{1, 2}));

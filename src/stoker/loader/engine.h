@@ -28,6 +28,7 @@
 #include "stoker/loader/loader.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/recipe.h"
+#include "stoker/loader/sample_read.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/slabs.h"
 #include "stoker/loader/sweep.h"
@@ -167,7 +168,7 @@ class Loader::Engine {
   void row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self);
   BadRow describe(std::uint64_t index, const ReadFault& fault) const;
   BadRow describe(const Verdict& verdict) const;
-  bool read_bytes(const Unit& unit, std::uint32_t i, Scratch& scratch, codec::Bytes& bytes) const;
+  SampleBytes bytes_of(const Unit& unit, std::uint32_t i, Scratch& scratch) const;
   using TakeSample = std::function<Verdict(std::uint64_t index, codec::Bytes bytes)>;
   bool try_replacements(std::uint64_t epoch, std::uint64_t position, Worker& self, const TakeSample& take);
   bool replace_row(Pending& pending, std::uint64_t row, Worker& self);

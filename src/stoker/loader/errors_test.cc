@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <limits>
 
 #include <gtest/gtest.h>
 
+#include "stoker/codec/made_jpeg.h"
 #include "stoker/loader/made_data.h"
 #include "stoker/os/fault.h"
 
@@ -215,6 +217,37 @@ TEST(LoaderErrors, AFileThatVanishedOrChangedSizeIsNamed) {
       EXPECT_NE(error.message().find("244 bytes long when the folder was scanned and is 284 now"), std::string::npos)
           << error.message();
     }
+  }
+}
+
+// The listing in the cache has the old size: the file is read again when that shows, and decoded from what was read.
+TEST(LoaderErrors, AFileThatGrewSinceItWasListedIsReadAsItIsAndSaysIfItDoesNotFit) {
+  using codec::made::Scene;
+  const auto picture = [](std::uint32_t width, std::uint32_t height, int quality = 90) {
+    const codec::File file = codec::made::encode(width, height, Scene::smooth, {.quality = quality});
+    const codec::Bytes bytes = file;
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  Folder folder;
+  for (int i = 0; i < 8; ++i) folder.write(fmt::format("data/{}.jpg", i), picture(64, 48));
+  dataset::OpenOptions listed;
+  listed.cache_dir = folder.path("cache");
+  listed.now_ns = [] { return std::numeric_limits<std::int64_t>::max(); };  // the folder counts as settled
+  (void)dataset::open(folder.path("data"), listed);
+  LoaderOptions options = batches_of(4);
+  options.transform = transform::parse_ops("rrc:32");
+  options.memory_limit = 8 << 20;
+
+  folder.write("data/5.jpg", picture(100, 80));
+  EXPECT_TRUE(dataset::open(folder.path("data"), listed)->facts().sizes_may_be_stale);
+  EXPECT_EQ(epoch_of(dataset::open(folder.path("data"), listed), options),
+            epoch_of(open_uncached(folder.path("data")), options));
+
+  for (const int quality : {90, 1}) {  // what does not fit is the file, or the picture in it
+    folder.write("data/5.jpg", picture(3000, 2000, quality));
+    const Error error = error_of([&] { epoch_of(dataset::open(folder.path("data"), listed), options); });
+    EXPECT_NE(error.message().find("5.jpg"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("memory_limit"), std::string::npos) << error.message();
   }
 }
 

@@ -111,8 +111,8 @@ void Loader::Engine::measure_rows(Unit& unit, Worker& self) {
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
     self.scratch.reset();
     std::uint64_t length = 0;
-    codec::Bytes bytes;
-    const bool good = read_bytes(unit, i, self.scratch, bytes) && recipe_.measure(bytes, length).result.ok();
+    const SampleBytes sample = bytes_of(unit, i, self.scratch);
+    const bool good = sample.error_number == 0 && recipe_.measure(sample.bytes, length).result.ok();
     if (!good) length = 0;  // it fails again, with its name, when it is made
     if (!good && options_.on_error == OnError::replace) {
       // The batch has room for the stand-in, so that the same one fits whatever else is in the batch.
@@ -157,18 +157,17 @@ Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std:
   return recipe_.make(bytes, key, slot_of(pending, row), length, self.scratch, seek_.get());
 }
 
-// The bytes of a unit's row. False: they could not be read, and its fault says why.
-bool Loader::Engine::read_bytes(const Unit& unit, std::uint32_t i, Scratch& scratch, codec::Bytes& bytes) const {
+// The bytes of a unit's row. If it has an error number, they could not be read and its fault says why; ENOMEM: only
+// because `scratch` has no room for them.
+SampleBytes Loader::Engine::bytes_of(const Unit& unit, std::uint32_t i, Scratch& scratch) const {
   const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
   const ReadFault& fault = unit.faults[i];
-  bytes = unit.bytes[i];
   if (fault.size_changed && dataset_->facts().sizes_may_be_stale && dataset_->extent(index).source == nullptr) {
     // The listing was an older one: the file as it is now is what counts.
-    const SampleBytes again = read_sample(*dataset_, index, scratch);
-    bytes = again.bytes;
-    return again.error_number == 0;
+    return read_sample(*dataset_, index, scratch);
   }
-  return fault.error_number == 0 && !fault.size_changed && !fault.too_large;
+  if (fault.error_number != 0 || fault.size_changed || fault.too_large) return {{}, EIO};
+  return {unit.bytes[i], 0};
 }
 
 void Loader::Engine::make_rows(Unit& unit, Worker& self) {
@@ -176,23 +175,22 @@ void Loader::Engine::make_rows(Unit& unit, Worker& self) {
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
     const std::uint64_t row = unit.first_row + i;
     Row& place = pending.rows[row];
-    codec::Bytes bytes;
-    self.scratch.reset();
-    if (!read_bytes(unit, i, self.scratch, bytes)) {
+    bool readable = true;
+    const auto make = [&]() -> Verdict {
+      self.scratch.reset();  // the bytes may lie in it, so each attempt asks for them
+      const SampleBytes sample = bytes_of(unit, i, self.scratch);
+      if (sample.error_number == ENOMEM)
+        return {failed(Code::no_memory, "the file does not fit what memory_limit leaves"), "read"};
+      readable = sample.error_number == 0;
+      if (!readable || unit.in_place) return {};  // in place: already there
+      return make_row(pending, row, place.index, sample.bytes, place.length, self);
+    };
+    Verdict verdict = make();
+    if (verdict.result.code == Code::no_memory) verdict = retry_with_more_memory(make, self);
+    if (!readable) {
       row_failed(pending, row, describe(place.index, unit.faults[i]), self);
-    } else if (unit.in_place) {
-      // Already there.
-    } else {
-      Verdict verdict = make_row(pending, row, place.index, bytes, place.length, self);
-      if (verdict.result.code == Code::no_memory) {
-        verdict = retry_with_more_memory(
-            [&] {
-              self.scratch.reset();
-              return make_row(pending, row, place.index, bytes, place.length, self);
-            },
-            self);
-      }
-      if (!verdict.result.ok()) row_failed(pending, row, describe(verdict), self);
+    } else if (!verdict.result.ok()) {
+      row_failed(pending, row, describe(verdict), self);
     }
     std::atomic_ref(pending.times[row].done_ns).store(measure::now_ns(), std::memory_order_relaxed);
     progress_.fetch_add(1, std::memory_order_relaxed);
