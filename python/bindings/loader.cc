@@ -211,8 +211,8 @@ nb::dict error_dict(const loader::SampleError& error) {
   return out;
 }
 
-// Steps of a whole epoch, wherever the loader stands now.
-std::uint64_t epoch_steps(const loader::Loader& loader) {
+// Steps of an epoch from `position` on, wherever the loader stands now.
+std::uint64_t steps_from(const loader::Loader& loader, std::uint64_t position) {
   const LoaderOptions& options = loader.options();
   dataset::OrderOptions order;
   order.size = loader.dataset().size();
@@ -222,7 +222,7 @@ std::uint64_t epoch_steps(const loader::Loader& loader) {
   order.rank = options.rank;
   order.world_size = options.world_size;
   order.last_batch = options.last_batch;
-  return dataset::Order(order, 0).steps();
+  return dataset::Order(order, 0, position).steps();
 }
 
 // `provider` (a Python callable, or None) gives the consumer's current stream as a number. Asked when a pinned slab is
@@ -287,7 +287,10 @@ void bind_loader(nb::module_& module) {
            nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"), nb::arg("prefetch_factor"),
            nb::arg("memory_limit"), nb::arg("storage"), nb::arg("io_depth"), nb::arg("io_batch"), nb::arg("read_ahead"),
            nb::arg("io_threads"), nb::arg("on_error"), nb::arg("max_errors"), nb::arg("timeout"), nb::arg("pin_memory"))
-      .def_prop_ro("epoch_steps", [](const LoaderHandle& self) { return epoch_steps(self.get()); })
+      .def(
+          "steps_from",
+          [](const LoaderHandle& self, std::uint64_t position) { return steps_from(self.get(), position); },
+          nb::arg("position") = 0, "Steps of an epoch that is entered at a global position.")
       .def_prop_ro("steps", [](const LoaderHandle& self) { return self.get().steps(); })
       .def_prop_ro("epoch", [](const LoaderHandle& self) { return self.get().epoch(); })
       .def_prop_ro("is_forked", &LoaderHandle::is_forked)
@@ -318,13 +321,10 @@ void bind_loader(nb::module_& module) {
           "The next batch, or None at the end of the epoch.")
       .def("state", [](const LoaderHandle& self) { return state_dict(self.get().state()); })
       .def(
-          "load_state",
-          [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
+          "check_state",
+          [](const LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
              const std::string& shuffle, std::uint64_t size, std::uint64_t fingerprint) {
-            self.consume([&](loader::Loader& loader, const loader::Interrupted& interrupted) {
-              loader.load_state({epoch, position, seed, dataset::parse_shuffle(shuffle), size, fingerprint},
-                                interrupted);
-            });
+            self.get().check_state({epoch, position, seed, dataset::parse_shuffle(shuffle), size, fingerprint});
           },
           nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),
           nb::arg("fingerprint"))

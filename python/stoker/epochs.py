@@ -16,7 +16,7 @@ class Epochs:
     """The places of one loader. Used by the thread that iterates."""
 
     def __init__(self, engine: _engine.Loader) -> None:
-        self._engine = engine
+        self.engine = engine                 # another one once the rank is known
         self.start: Place = (0, 0)           # where the next epoch to begin begins
         self.steps_left = 0                  # of the epoch that the engine entered last
         self._stands: Place | None = (0, 0)  # None: after the last batch that the engine handed out
@@ -31,7 +31,7 @@ class Epochs:
             return self._stands
         if self.steps_left == 0:
             return self.start
-        state = self._engine.state()
+        state = self.engine.state()
         return state["epoch"], state["position"]
 
     def new_iterator(self) -> None:
@@ -65,15 +65,14 @@ class Epochs:
 
     def load(self, place: Place) -> None:
         self.start = self._stands = place
-        self._entered = None
 
     def _enter(self) -> None:
         if self._entered == self.start:
             return
         self._entered = None
-        self._engine.start_epoch(*self.start)
+        self.engine.start_epoch(*self.start)
         self._entered, self._asked = self.start, False
-        self.steps_left = self._engine.steps
+        self.steps_left = self.engine.steps
 
     def _begin(self) -> None:
         self._stands = None

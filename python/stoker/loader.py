@@ -22,6 +22,7 @@ from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, cho
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UnknownOptionError, UsageError, shortened
+from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
 from .source import open_source
 from .transforms import compile_transform
@@ -50,7 +51,8 @@ class Loader:
     Which order:
       shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that like to read in order; "blocks:32:4096" keeps 32 together and mixes 4096).
       batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
-      rank, world_size: default from torch.distributed where it is initialised.
+      rank, world_size: if not given, the first ``iter()`` or ``len()`` takes them from torch.distributed if it is
+        initialised, else from torchrun's variables, else from those of a Slurm step. rank=0, world_size=1: all samples.
     What comes out:
       transform: a list of operations (a Python callable ``f(data) -> data`` may be the last), a short text, or a torchvision Compose.
       batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
@@ -152,7 +154,8 @@ class Loader:
         self._copier = _copier(device, self._framework)
         if pin_memory is None:
             pin_memory = self._copier is not None
-        rank, world_size = self._place(rank, world_size)
+        self._rank = given_rank(rank, world_size)  # None until it is needed
+        self._rank_is_given = self._rank is not None
 
         self._copy = bool(copy)
         self._dataset, self._classes = open_source(
@@ -160,10 +163,9 @@ class Loader:
             narrowing=dict(class_subset=whole_count("class_subset", class_subset, none=0), class_subset_seed=seed_number("class_subset_seed", class_subset_seed),
                            subset=whole_count("subset", subset, none=0), subset_seed=seed_number("subset_seed", subset_seed),
                            inflate=whole_count("inflate", inflate)))
-        self._engine = _engine.Loader(
-            self._dataset,
+        self._engine_options: dict[str, Any] = dict(
             batch_size=whole_count("batch_size", batch_size), shuffle=shuffle_word(shuffle), seed=seed_number("seed", seed),
-            last_batch=last_batch, rank=rank, world_size=world_size, transform=transform_text, color=color,
+            last_batch=last_batch, transform=transform_text, color=color,
             decode="none" if self._decode else decode, seek_index=choice("seek_index", seek_index, ("auto", "memory", "off")),
             exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout,
             num_workers=worker_count("num_workers", num_workers),
@@ -173,6 +175,7 @@ class Loader:
             read_ahead=0 if read_ahead == "auto" else byte_count("read_ahead", read_ahead),
             io_threads=worker_count("io_threads", io_threads), on_error=self._on_error,
             max_errors=error_limit(max_errors), timeout=timeout_seconds(timeout), pin_memory=bool(pin_memory))
+        self._engine = self._make_engine(self._rank or find_rank())
 
         if self._framework.NAME == "torch" and _is_pinned(self._engine):
             _engine.set_stream_provider(self._framework.current_stream)
@@ -190,12 +193,12 @@ class Loader:
     # ---- iteration
 
     def __iter__(self) -> Iterator[Batch]:
-        """Starts the next epoch (or continues a loaded one); an older iterator of this loader ends with an error.
+        """Starts the next epoch (or continues a loaded one); an older iterator of this loader raises from now on.
 
         The epoch begins with its first batch. Until then the loader stands where it stood, and another ``iter()``
         starts the same epoch.
         """
-        self._usable()
+        self._settle_rank()
         self._iteration += 1
         self._epochs.new_iterator()
         iteration = _Iteration(self, self._iteration)
@@ -203,7 +206,8 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank."""
-        return self._usable().epoch_steps
+        self._settle_rank()
+        return self._usable().steps_from()
 
     @property
     def epoch(self) -> int:
@@ -244,7 +248,7 @@ class Loader:
             values["shuffle"] = shuffle_word(state["shuffle"])
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
-        engine.load_state(**values)
+        engine.check_state(**values)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
 
@@ -267,9 +271,10 @@ class Loader:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options in force, with every "auto" resolved."""
+        """The options in force, with every "auto" resolved. ``rank`` and ``world_size`` are None until they are needed."""
         engine = self._usable(closed=True)
-        return {**engine.options(), "pin_memory": _is_pinned(engine), "output": self._framework.NAME}
+        rank, world_size = self._rank[:2] if self._rank else (None, None)
+        return {**engine.options(), "rank": rank, "world_size": world_size, "pin_memory": _is_pinned(engine), "output": self._framework.NAME}
 
     @property
     def errors(self) -> ErrorList:
@@ -321,7 +326,9 @@ class Loader:
 
     def set_num_workers(self, workers: int | str) -> None:
         """Changes the number of worker threads at once; never what the batches hold."""
-        self._usable().set_num_workers(worker_count("num_workers", workers))
+        workers = worker_count("num_workers", workers)
+        self._usable().set_num_workers(workers)
+        self._engine_options["num_workers"] = workers
 
     # ---- the end
 
@@ -351,7 +358,7 @@ class Loader:
             return "<stoker.Loader>"
         options = self._engine.options()
         words = ", ".join(f"{word}={options[word]!r}" for word in ("batch_size", "shuffle", "seed", "num_workers"))
-        ranks = f", rank={options['rank']} of {options['world_size']}" if options["world_size"] > 1 else ""
+        ranks = f", rank={self._rank.rank} of {self._rank.world_size}" if self._rank and self._rank.world_size > 1 else ""
         return f"<stoker.Loader {self._dataset.address!r} ({self._dataset.kind}): {len(self._dataset):,} samples, {words}{ranks}, output={self._framework.NAME!r}{', closed' if self._closed else ''}>"
 
     # ---- inside
@@ -450,25 +457,23 @@ class Loader:
             raise Error("cannot use this loader: it is closed", "make a new one", "usage")
         return engine
 
-    def _place(self, rank: int | None, world_size: int | None) -> tuple[int, int]:
-        if (rank is None) != (world_size is None):
-            raise UsageError("rank and world_size go together", "give both, or neither")
-        if rank is not None and world_size is not None:
-            rank, world_size = whole_count("rank", rank, least=0), whole_count("world_size", world_size)
-            if rank >= world_size:
-                raise UsageError(f"rank is from 0 to world_size - 1 ({world_size - 1}), not {rank}")
-            return rank, world_size
-        if "torch" in sys.modules:
-            from . import torch as torch_framework
+    def _make_engine(self, rank: Rank) -> _engine.Loader:
+        return _engine.Loader(self._dataset, rank=rank.rank, world_size=rank.world_size, **self._engine_options)
 
-            place = torch_framework.distributed_rank()
-            if place is not None:
-                self._say(f"rank={place[0]}, world_size={place[1]} were taken from torch.distributed")
-                return place
-        if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
-            self._say(f"WORLD_SIZE={os.environ['WORLD_SIZE']} is set but torch.distributed is not initialised: this loader gives "
-                      "every sample to this process; give rank= and world_size=, or initialise first")
-        return 0, 1
+    def _settle_rank(self) -> None:
+        """Takes the rank when it is first needed, and says from where. Afterwards a process group must agree with it."""
+        engine = self._usable()
+        if self._rank_is_given:
+            return
+        if self._rank is not None:
+            return check_against_process_group(self._rank)
+        rank, options = find_rank(), engine.options()
+        if (options["rank"], options["world_size"]) != rank[:2]:  # no thread of it has started
+            self._engine = self._epochs.engine = self._make_engine(rank)
+        self._rank = rank
+        if rank.note:
+            self._say(rank.note)
+            warnings.warn(rank.note, Note, stacklevel=3)
 
     def _say(self, text: str) -> None:
         self._notes.append(text)

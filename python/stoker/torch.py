@@ -35,14 +35,6 @@ def copied(array: torch.Tensor) -> torch.Tensor:
     return array.clone()
 
 
-def distributed_rank() -> tuple[int, int] | None:
-    """(rank, world_size) of torch.distributed, or None when it is not initialised."""
-    distributed = torch.distributed
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return None
-    return distributed.get_rank(), distributed.get_world_size()
-
-
 def current_stream() -> int:
     """The handle of the stream that this thread queues its work on; 0 is the default stream."""
     return torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0

@@ -103,12 +103,6 @@ def test_an_empty_folder_is_refused(tmp_path):
         stoker.Loader(tmp_path)
 
 
-def test_the_world_around_is_mentioned_when_it_looks_distributed(photos, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.warns(stoker.Note, match="WORLD_SIZE=4"):
-        stoker.Loader(photos)
-
-
 def test_a_memory_limit_that_cannot_work_names_the_least_that_does(photos):
     with pytest.raises(stoker.Error, match="(?i)memory_limit|least|MiB|KiB"):
         stoker.Loader(photos, batch_size=24, memory_limit=1000, transform=[stoker.Resize((224, 224)), stoker.ToFloat()])

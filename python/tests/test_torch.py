@@ -100,22 +100,6 @@ def test_a_training_loop_learns_from_the_batches(array, tmp_path):
     assert losses[-1] < losses[0] / 2
 
 
-def test_ranks_come_from_torch_distributed(run_python, array):
-    done = run_python("""
-        import sys, warnings, torch, stoker
-        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            loader = stoker.Loader(sys.argv[1], batch_size=4)
-        assert [str(w.message) for w in caught] == ["rank=0, world_size=1 were taken from torch.distributed"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert stoker.Loader(sys.argv[1], rank=1, world_size=3).options["rank"] == 1
-        torch.distributed.destroy_process_group()
-    """, array(10))
-    assert done.stderr == "" or "Traceback" not in done.stderr
-
-
 # ---- the way to a device, with a stand-in for the runtime
 
 

@@ -367,7 +367,7 @@ State Loader::Engine::state() const {
   return state;
 }
 
-void Loader::Engine::load_state(const State& state, const Interrupted& interrupted) {
+void Loader::Engine::check_state(const State& state) const {
   if (state.size != dataset_->size() || state.fingerprint != dataset_->facts().fingerprint) {
     throw Error(ErrorKind::usage,
                 fmt::format("the saved state belongs to another data set ({} samples; this one has {})", state.size,
@@ -380,6 +380,11 @@ void Loader::Engine::load_state(const State& state, const Interrupted& interrupt
                             state.seed, text(state.shuffle), options_.seed, text(options_.shuffle)),
                 "make the loader with the same seed and shuffle");
   }
+  static_cast<void>(make_order(state.epoch, state.position));  // throws if the position lies beyond the data set
+}
+
+void Loader::Engine::load_state(const State& state, const Interrupted& interrupted) {
+  check_state(state);
   start_epoch(state.epoch, state.position, interrupted);
 }
 

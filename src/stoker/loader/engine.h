@@ -49,6 +49,7 @@ class Loader::Engine {
   void start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted);
   BatchPtr next(const Interrupted& interrupted);
   State state() const;
+  void check_state(const State& state) const;
   void load_state(const State& state, const Interrupted& interrupted);
   void set_num_workers(int workers);
   Stats stats() const;

@@ -58,6 +58,9 @@ BatchPtr Loader::next(const Interrupted& interrupted) {
 State Loader::state() const {
   return engine_->state();
 }
+void Loader::check_state(const State& state) const {
+  engine_->check_state(state);
+}
 void Loader::load_state(const State& state, const Interrupted& interrupted) {
   engine_->load_state(state, interrupted);
 }

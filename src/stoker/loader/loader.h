@@ -85,8 +85,9 @@ class Loader {
   BatchPtr next(const Interrupted& interrupted = {});
 
   State state() const;
-  // Checks that the state belongs to this data set and seed (throws Error(usage)), then start_epoch.
-  void load_state(const State& state, const Interrupted& interrupted = {});
+  // Throws Error(usage) unless the state belongs to this data set, seed and shuffle. Starts nothing.
+  void check_state(const State& state) const;
+  void load_state(const State& state, const Interrupted& interrupted = {});  // check_state, then start_epoch
 
   void set_num_workers(int workers);  // takes effect at once; never changes what the batches hold
   Stats stats() const;

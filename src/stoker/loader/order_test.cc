@@ -227,6 +227,20 @@ TEST(LoaderOrder, AStateOfAnotherDataSetIsRefused) {
   Loader x(open_uncached(folder.path("x.npy")), batches_of(2));
   Loader y(open_uncached(folder.path("y.npy")), batches_of(2));
   EXPECT_THROW(y.load_state(x.state()), Error);
+  EXPECT_THROW(y.check_state(x.state()), Error);
+}
+
+TEST(LoaderOrder, CheckingAStateStartsNothing) {
+  Folder folder;
+  folder.write("x.npy", npy(10, 8));
+  Loader loader(open_uncached(folder.path("x.npy")), batches_of(2));
+  State state = loader.state();
+  state.position = 10;
+  loader.check_state(state);
+  state.position = 11;
+  EXPECT_THROW(loader.check_state(state), Error);
+  EXPECT_EQ(loader.state().position, 0u);
+  EXPECT_EQ(loader.stats().slabs, 0u);
 }
 
 TEST(LoaderOrder, InflatedCopiesHaveIdsOfTheirOwn) {
