@@ -125,6 +125,15 @@ TEST(LoaderErrors, AStandInOfAnyLengthIsTheSameWhateverElseIsInItsBatch) {
   }
 }
 
+TEST(LoaderErrors, ASelectionOfNoFilesIsNamedAsSuch) {
+  Folder folder;
+  folder.write("a.wav", wav(100, 1));
+  const auto none = dataset::take_indices(open_uncached(folder.path()), {});
+  const Error error = error_of([&] { Loader(none, sound(OnError::raise)); });
+  EXPECT_EQ(error.kind(), ErrorKind::usage);
+  EXPECT_NE(error.message().find("no sample of it is selected"), std::string::npos) << error.message();
+}
+
 TEST(LoaderErrors, RunningOutOfDescriptorsEndsTheRunWhateverThePolicy) {
   Folder folder;
   for (int i = 0; i < 40; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));

@@ -1,16 +1,23 @@
-// A data set in memory whose reads, or whose decoding, wait until a test lets them go.
+// A data set of sounds in memory whose reads, or whose decoding, wait until a test lets them go.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "stoker/base/random.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/made_data.h"
 
@@ -47,24 +54,27 @@ class Gate {
   mutable std::uint64_t waiting_ = 0;
 };
 
-// Sounds of 100 frames; every frame of sample i is i. Both gates are open at first.
+// The gates are open at first.
 class HeldData final : public dataset::Dataset, public storage::Source {
  public:
-  explicit HeldData(std::uint64_t size) : size_(size) {
-    for (std::uint64_t i = 0; i < size; ++i) bytes_ += wav(100, static_cast<std::int16_t>(i));
-    each_ = bytes_.size() / size;
+  // `dawdles`: not 0: reads are late now and then, as this seed says.
+  explicit HeldData(const std::vector<std::string>& samples, std::uint64_t dawdles = 0) : dawdles_(dawdles) {
+    for (const std::string& sample : samples) {
+      extents_.push_back({this, bytes_.size(), sample.size()});
+      bytes_ += sample;
+      facts_.largest_bytes = std::max<std::uint64_t>(facts_.largest_bytes, sample.size());
+    }
     facts_.kind = "held";
     facts_.total_bytes = bytes_.size();
-    facts_.largest_bytes = each_;
     facts_.columns = {"hu_offset"};  // a worker asks for it, and waits there
   }
 
   Gate reads, decodes;
 
   const dataset::Facts& facts() const noexcept override { return facts_; }
-  std::uint64_t size() const noexcept override { return size_; }
+  std::uint64_t size() const noexcept override { return extents_.size(); }
   std::uint64_t id(std::uint64_t index) const noexcept override { return index; }
-  dataset::Extent extent(std::uint64_t index) const noexcept override { return {this, index * each_, each_}; }
+  dataset::Extent extent(std::uint64_t index) const noexcept override { return extents_[index]; }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
   codec::Media media(std::uint64_t) const noexcept override { return codec::Media::wav; }
   std::string name(std::uint64_t index) const override { return fmt::format("held[{}]", index); }
@@ -79,15 +89,33 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   std::uint64_t size_bytes() const noexcept override { return bytes_.size(); }
   void read(std::span<const storage::Read> wanted) const override {
     for (const storage::Read& read : wanted) {
-      reads.pass(read.offset / each_);
+      const auto after = [](std::uint64_t offset, const dataset::Extent& extent) { return offset < extent.offset; };
+      const auto next = std::upper_bound(extents_.begin(), extents_.end(), read.offset, after);
+      reads.pass(static_cast<std::uint64_t>(next - extents_.begin()) - 1);
+      if (dawdles_ != 0) dawdle();
       std::memcpy(read.into.data(), bytes_.data() + read.offset, read.into.size());
     }
   }
 
  private:
-  std::uint64_t size_, each_ = 0;
+  void dawdle() const {
+    Random random(dawdles_, 0, count_.fetch_add(1));
+    if (random.below(3) == 0) std::this_thread::yield();
+    if (random.below(12) == 0) std::this_thread::sleep_for(std::chrono::microseconds(random.below(2000)));
+  }
+
+  std::uint64_t dawdles_;
+  mutable std::atomic<std::uint64_t> count_{0};
   std::string bytes_;
+  std::vector<dataset::Extent> extents_;
   dataset::Facts facts_;
 };
+
+// Sounds of 100 frames; every frame of sample i is i.
+inline std::shared_ptr<HeldData> held_sounds(std::uint64_t size) {
+  std::vector<std::string> samples;
+  for (std::uint64_t i = 0; i < size; ++i) samples.push_back(wav(100, static_cast<std::int16_t>(i)));
+  return std::make_shared<HeldData>(samples);
+}
 
 }  // namespace stoker::loader

@@ -147,6 +147,11 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
     if (result.ok()) return;
     if (first_problem.empty()) first_problem = fmt::format("`{}`: {}", dataset.name(i), result.cause);
   }
+  if (dataset.size() == 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot tell what `{}` holds: no sample of it is selected", dataset.facts().address),
+                "select at least one sample");
+  }
   throw Error(ErrorKind::corrupt,
               fmt::format("cannot tell what `{}` holds: none of its first samples can be read; {}",
                           dataset.facts().address, first_problem),

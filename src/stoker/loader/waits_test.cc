@@ -34,7 +34,7 @@ std::string message_of(const std::function<void()>& call) {
 
 class LoaderWaits : public testing::TestWithParam<int> {
  protected:
-  std::shared_ptr<HeldData> data_ = std::make_shared<HeldData>(20);
+  std::shared_ptr<HeldData> data_ = held_sounds(20);
   LoaderOptions options_ = held_options(GetParam());
 };
 
