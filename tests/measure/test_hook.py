@@ -285,3 +285,32 @@ def test_a_job_that_sets_precision_by_the_new_names_is_described_too(environment
                   "for batch in DataLoader(list(range(100)), batch_size=10): pass", environment, records=tmp_path)
     assert done.returncode == 0 and done.stderr == ""
     assert [line["bytes"] for line in lines(tmp_path) if line["k"] == "described"] == [80]
+
+
+PACKAGES = {
+    "torch/__init__.py": "",
+    "torch/utils/data/dataloader.py": "import sys\nsys.path.append({hook!r})\nfrom stoker_hook import places\n\n\ndef make():\n    return places.caller()\n",
+    "lightning/__init__.py": "",
+    "lightning/trainer.py": "from torch.utils.data import dataloader\n\n\ndef fit():\n    return dataloader.make()\n",
+}
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["plain", "linked"])
+@pytest.mark.parametrize("through", ["torch.utils.data.dataloader.make()", "lightning.trainer.fit()"])
+def test_a_loader_is_placed_in_the_users_file_wherever_torch_lies(through, linked, environment, tmp_path):
+    """torch and what is built on it come from a folder that no interpreter knows, through PYTHONPATH."""
+    for name, text in PACKAGES.items():
+        path = tmp_path / "elsewhere" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.format(hook=str(HOOK)))
+    packages = tmp_path / "elsewhere"
+    if linked:
+        packages = tmp_path / "link"
+        packages.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "train.py").write_text("import json\nimport torch.utils.data.dataloader\nimport lightning.trainer\n"
+                                       f"train_loader = {through}\nprint(json.dumps(train_loader))\n")
+    done = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path,
+                          env={**environment, "PYTHONPATH": str(packages)})
+    assert done.returncode == 0, done.stderr
+    place = json.loads(done.stdout)
+    assert (pathlib.Path(place["file"]).name, place["line"], place["name"]) == ("train.py", 4, "train_loader")
