@@ -477,10 +477,10 @@ int run(const Arguments& arguments) {
   report.tuner_cpu_seconds =
       cpu_seconds_before + std::chrono::duration<double>(os::process_cpu_time() - cpu_before).count();
   report.choice = tune::choose(report.rows);
-  if (const double noise = tune::noise_of(tune::measured(report.rows)); noise > 0) {
-    report.notes.push_back(fmt::format(
-        "runs of one and the same point differ by up to {:.0f} %: longer trials would tell more (--bench-time {})",
-        100 * noise, config.contains("bench_time") ? "longer than now" : "2s"));
+  if (report.choice.noise > 0) {
+    report.notes.push_back(
+        fmt::format("longer trials would tell more: runs of one point differ by up to {:.0f} % (--bench-time {})",
+                    100 * report.choice.noise, config.contains("bench_time") ? "longer than now" : "2s"));
   }
   if (std::string note = others.note(); !note.empty()) report.notes.push_back(std::move(note));
   if (std::string note = note_of_unsteady(report.rows); !note.empty()) report.notes.push_back(std::move(note));

@@ -174,8 +174,8 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
                             choice.failures.empty() ? "" : "; ", failures_text(choice)));
   if (choice.best && choice.best != choice.chosen) {
     const Row best = mean_of(report.rows, report.rows[*choice.best]);
-    row("best", fmt::format("{}: {}, not told apart from the choice, or not worth its cost", tune::text(best.knobs),
-                            rate_text(best)));
+    row("best", fmt::format("{}: {}, not measurably faster than the choice, or not enough to justify its cost",
+                            tune::text(best.knobs), rate_text(best)));
   }
   if (choice.knee && choice.chosen) {
     const double workers = tune::number_of(report.rows[*choice.chosen].knobs, "num_workers").value_or(0);

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/tune/left_out.h"
 #include "stoker/tune/measured.h"
 #include "stoker/tune/race.h"
 #include "stoker/tune/search.h"
@@ -81,7 +82,7 @@ class AutoSearch final : public Search {
       if (std::optional<Row> row = space_.excluded(point)) {
         rows.push_back(std::move(*row));
       } else if (is_done_ && space_.rows_of(point).empty()) {
-        rows.push_back({.status = Status::pruned, .knobs = point, .error = "no gain was to be expected"});
+        rows.push_back({.status = Status::pruned, .knobs = point, .error = why_left_out(space_, point)});
       }
     }
     return rows;

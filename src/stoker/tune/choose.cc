@@ -62,14 +62,24 @@ std::optional<double> knee_at(const Point& chosen, const std::vector<Measured>& 
   return at ? std::optional(x[*at]) : std::nullopt;
 }
 
-std::string reason_of(const Measured& chosen, const Measured& best, double tolerance) {
-  if (&chosen == &best) {
-    return fmt::format("the fastest that ran, {} samples/s, and nothing cheaper that always ran comes within {:g} %",
-                       format_rate(best.rate), 100 * tolerance);
+std::string reason_of(const Measured& chosen, const Measured& best, double tolerance, double noise) {
+  const std::string within = fmt::format("{:g} %", 100 * tolerance);
+  const std::string rates = fmt::format("{} against {} samples/s", format_rate(chosen.rate), format_rate(best.rate));
+  const bool is_best = &chosen == &best;
+  if (noise > 0) {
+    return fmt::format(
+        "{}; but runs of one point differ by up to {:.0f} %, so which points lie within {} of each other cannot be "
+        "told",
+        is_best ? fmt::format("the fastest that ran, {} samples/s", format_rate(best.rate))
+                : fmt::format("the cheapest that came near the fastest: {}", rates),
+        100 * noise, within);
+  }
+  if (is_best) {
+    return fmt::format("the fastest that ran, {} samples/s, and nothing cheaper that always ran comes within {}",
+                       format_rate(best.rate), within);
   }
   const bool told_apart = chosen.rate + chosen.half_width < best.rate - best.half_width;
-  return fmt::format("the cheapest within {:g} % of the fastest: {} against {} samples/s, {}", 100 * tolerance,
-                     format_rate(chosen.rate), format_rate(best.rate),
+  return fmt::format("the cheapest within {} of the fastest: {}, {}", within, rates,
                      told_apart ? "a small but sure difference" : "a difference that these runs cannot tell from none");
 }
 
@@ -129,7 +139,8 @@ Choice choose(std::span<const Row> rows, double tolerance, double noise) {
   const Measured* const chosen = cheapest(good);
   choice.best = best->row;
   choice.chosen = chosen->row;
-  choice.reason = reason_of(*chosen, *best, tolerance);
+  choice.noise = noise_of(all);
+  choice.reason = reason_of(*chosen, *best, tolerance, choice.noise);
   choice.knee = knee_at(*chosen->point, all);
   return choice;
 }

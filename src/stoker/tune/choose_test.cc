@@ -84,6 +84,14 @@ TEST(Choose, TakesTheFastestWhereNothingCheaperComesNear) {
   EXPECT_EQ(choice.reason, "the fastest that ran, 400 samples/s, and nothing cheaper that always ran comes within 2 %");
 }
 
+TEST(Choose, SaysThatANoisyMachineCannotTellAChoiceWithinTwoPercent) {
+  const std::vector<Row> rows = {at(32, 1, 100), at(32, 4, 400), at(32, 4, 190), at(32, 4, 380)};
+  EXPECT_EQ(choose(rows).reason,
+            "the fastest that ran, 390 samples/s; but runs of one point differ by up to 111 %, so which points lie "
+            "within 2 % of each other cannot be told");
+  EXPECT_NEAR(choose(rows).noise, 1.105, 0.001);
+}
+
 TEST(Choose, PrefersFewerWorkersThenASmallerBatchThenLessPrefetch) {
   std::vector<Row> rows = {at(64, 8, 100), at(32, 8, 99), at(32, 16, 100.5)};
   EXPECT_EQ(choose(rows).chosen, 1u);

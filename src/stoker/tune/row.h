@@ -28,8 +28,6 @@ enum class Status : std::uint8_t {
 std::string_view name(Status status) noexcept;
 std::optional<Status> parse_status(std::string_view text) noexcept;  // none: not one of ours
 
-inline constexpr std::string_view kUnseen = "stopped at its deadline, and until then ";
-
 struct Row {
   std::uint64_t trial = 0;  // from 1
   Status status = Status::ok;
@@ -45,8 +43,8 @@ struct Row {
   std::string error = {};                    // one line; empty when ok
   std::optional<double> trial_seconds = {};  // all of the trial, with its start
 
-  // Of a hang: nothing was seen of what trials are measured by. The job may be slow to start, or never show it.
-  bool is_unseen() const noexcept { return status == Status::hang && error.starts_with(kUnseen); }
+  // The trial hung before it reported any progress: 0 steps were seen. It may be slow to start, or never report any.
+  bool is_unseen() const noexcept { return status == Status::hang && steps == 0u; }
   bool ok() const noexcept { return status == Status::ok && images_per_s.has_value(); }
 };
 

@@ -145,7 +145,7 @@ TEST(GridSearch, StopsAfterThreeOfWhichNothingWasSeen) {
   const auto search = grid_search(over({"batch_size=1,2,3,4,5,6,7"}));
   const auto unseen = [](const Point&, Row& row) {
     fail(row, Status::hang);
-    row.error = std::string(kUnseen) + "it printed no rate";
+    row.steps = 0;
   };
   EXPECT_EQ(run(*search, unseen).rows.size(), 3u);
   const auto hanging = grid_search(over({"batch_size=1,2,3,4,5,6,7"}));
@@ -256,6 +256,28 @@ TEST(AutoSearch, DoesNotRaiseTheBatchWhileDataIsTheLimit) {
   });
   for (const Point& point : story.points) EXPECT_EQ(of(point, "batch_size"), 1);
   EXPECT_EQ(best_of(story), "batch_size=1 num_workers=4");
+}
+
+TEST(AutoSearch, SaysFromWhichTrialItConcludedThatAPointIsNotWorthIt) {
+  const auto search = auto_search(over({"batch_size=1,2,4,8", "num_workers=1,2,4,8"}));
+  const Story story = run(*search, [](const Point& point, Row& row) {  // two workers feed the step
+    const double batch = of(point, "batch_size"), step_ms = 100 * batch;
+    const double build_ms = 199 * batch / of(point, "num_workers");
+    row.step_ms = std::max(step_ms, build_ms);
+    row.compute_ms = step_ms;
+    row.data_ms = *row.step_ms - step_ms;
+    row.images_per_s = 1000 * batch / *row.step_ms;
+  });
+  const std::vector<Row> left_out = search->left_out();
+  ASSERT_FALSE(left_out.empty());
+  for (const Row& row : left_out) {
+    const bool names_a_trial = row.error.find("trial ") != std::string::npos;
+    EXPECT_TRUE(names_a_trial && row.error.find(" samples/s)") != std::string::npos) << text(row.knobs) << row.error;
+    const std::size_t at = row.error.find("trial ") + 6;
+    const std::size_t number = std::stoul(row.error.substr(at));
+    ASSERT_TRUE(number >= 1 && number <= story.rows.size()) << row.error;
+    EXPECT_NE(row.error.find(text(story.rows[number - 1].knobs)), std::string::npos) << row.error;
+  }
 }
 
 TEST(AutoSearch, RepeatsAFaultOnceAndLooksBeyondIt) {

@@ -301,7 +301,8 @@ class Watch {
     }
     if (result.failure && evidence_.our_kill == OurKill::deadline && is_blind()) {
       const Failure missing = without_steps(false);
-      result.failure->cause = std::string(kUnseen) + missing.cause;
+      result.failure->cause = "stopped at its deadline, and until then " + missing.cause;
+      row_.steps = 0;
       result.failure->remedy = "a longer --deadline if it starts slowly; else " + missing.remedy;
     } else if (result.failure && evidence_.our_kill == OurKill::deadline && has_a_sign()) {
       result.failure->cause = "stopped at its deadline, while it was still being measured";
