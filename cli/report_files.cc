@@ -216,8 +216,9 @@ report::Report read_report(const ReportOptions& options) {
     for (const std::string& side : sides) all.push_back(side_at(side, options.columns));
     report.comparison = report::compare(all);
     if (!report.comparison->sentence.empty()) {
-      report.findings.insert(report.findings.begin(), fmt::format("Before and after, `{}` and `{}`: {}", sides.front(),
-                                                                  sides.back(), report.comparison->sentence));
+      report.findings.insert(report.findings.begin(), fmt::format("`{}` is compared with `{}`; of the former: {}",
+                                                                  sides.back(), sides.front(), report.headline));
+      report.headline = report.comparison->sentence;
     }
     std::string again = "stoker report";
     for (const std::string& place : options.places) again += " " + report::shell_word(place);

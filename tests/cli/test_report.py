@@ -139,7 +139,7 @@ def test_two_measured_jobs_stand_side_by_side(stoker, tmp_path):
         done = stoker("report", *words, "--json")
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
-        assert "From 320 to 640 samples/s: 2.0x" in found["change"]
+        assert found["headline"] == found["change"] == "2.0x faster: from 320 to 640 samples/s."
         assert [one["file"] for one in found["written"]] == ["tuesday/report.html", "tuesday/report.md"]
         assert "Before and after" in titles(page_of(tmp_path / "tuesday" / "report.html"))
 

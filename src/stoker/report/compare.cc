@@ -12,7 +12,8 @@
 namespace stoker::report {
 namespace {
 
-constexpr double kWorth = 0.02, kOneRun = 0.1;  // of the rate
+constexpr double kWorth = 0.02;  // of the rate
+constexpr double kOneRun = 0.1;  // of the rate: what one short run may differ from the next by
 
 // "3.2x (95 %: 3.0x to 3.4x)": the widest that both intervals allow; where one is not known, so is this.
 std::string change_text(const Figure& before, const Figure& after) {
@@ -23,6 +24,28 @@ std::string change_text(const Figure& before, const Figure& after) {
   if (before.low && before.high && after.low && after.high)
     text += fmt::format(" (95 %: {} to {})", ratio(low), ratio(high));
   return text;
+}
+
+// "1.81x faster: from 275 to 498 samples/s (95 %: 1.70x to 1.93x).", or that nothing changed that can be told.
+std::string gain_text(const Figure& before, const Figure& after) {
+  const double times = after.value / before.value;
+  const bool have_intervals = before.low && before.high && after.low && after.high;
+  const bool overlap = have_intervals && *before.low <= *after.high && *after.low <= *before.high;
+  const auto is_within = [&](double share) { return times < 1 + share && times > 1 - share; };
+  std::string interval;
+  if (have_intervals)
+    interval = fmt::format(" (95 %: {} to {})", ratio(*after.low / *before.high),
+                           ratio(*after.high / std::max(1e-300, *before.low)));
+  const std::string rates = fmt::format("from {} to {} samples/s", per_second(before.value), per_second(after.value));
+  if (overlap || (!have_intervals && is_within(kOneRun))) {
+    return fmt::format(
+        "No measurable change: {}, {}{}{}.", rates, ratio(times), interval,
+        have_intervals ? "" : fmt::format("; two runs may differ by {} without any change", percent(kOneRun)));
+  }
+  if (is_within(kWorth))
+    return fmt::format("A change below {:g} %: {}, {}{}.", 100 * kWorth, rates, ratio(times), interval);
+  return fmt::format("{} {}: {}{}.", ratio(times > 1 ? times : 1 / times), times > 1 ? "faster" : "slower", rates,
+                     interval);
 }
 
 double wait_share(const SplitBar& bar) {
@@ -97,21 +120,7 @@ Comparison compare(const std::vector<Side>& sides) {
     comparison.bars.push_back(*side.bar);
     if (!side.settings.empty()) comparison.bars.back().label += fmt::format(" ({})", side.settings);
   }
-  if (first.rate.value > 0 && last.rate.value > 0) {
-    const double times = last.rate.value / first.rate.value;
-    const bool overlap =
-        first.rate.low && last.rate.low && *first.rate.low <= *last.rate.high && *last.rate.low <= *first.rate.high;
-    // Where a rate came without its interval, one short run may differ from the next by so much.
-    const double least = first.rate.low && last.rate.low ? kWorth : kOneRun;
-    const bool is_small = times < 1 + kWorth && times > 1 - kWorth;
-    comparison.sentence =
-        fmt::format("From {} to {} samples/s: {}{}.", per_second(first.rate.value), per_second(last.rate.value),
-                    change_text(first.rate, last.rate),
-                    overlap                                  ? ", a difference that these runs cannot tell from none"
-                    : is_small                               ? ", no difference worth a change"
-                    : times < 1 + least && times > 1 - least ? ", which one run of each cannot tell from chance"
-                                                             : (times > 1 ? ", faster" : ", slower"));
-  }
+  if (first.rate.value > 0 && last.rate.value > 0) comparison.sentence = gain_text(first.rate, last.rate);
   table.note =
       "The runs were made one after the other: whether the page cache was as warm in both is not recorded. The change "
       "compares the last with the first.";

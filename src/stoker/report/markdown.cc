@@ -259,7 +259,6 @@ std::string to_text(const Report& report, int width) {
   if (!report.outcome.empty()) row("outcome", report.outcome);
   for (const std::string& reason : report.reasons) row("why", reason);
   for (const std::string& finding : report.findings) row("finding", finding);
-  if (report.comparison) row("change", report.comparison->sentence);
   for (const std::string& text : report.plan_sentences) row("plan", text);
   for (const Option& option : report.options)
     row("option", fmt::format("{}{}{}{}", option.title, option.gain.empty() ? "" : ", " + option.gain,
