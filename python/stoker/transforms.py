@@ -229,8 +229,8 @@ def from_torchvision(operation: Any) -> list[Transform]:
                          "use ToDtype(torch.float32, scale=True), or the dtype= of the loader")
     known = "RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, ToDtype"
     raise UsageError(f"transform: torchvision's {name} has no counterpart in Stoker",
-                     f"known: {known}; a callable on the whole batch may be the last item of a list: "
-                     f"transform=[..., {name.lower()}_of_batch]")
+                     f"known: {known}; for anything else, end the list with a function of your own that takes the whole batch: "
+                     "transform=[..., lambda images: ...]")
 
 
 def _is_torchvision(item: Any) -> bool:

@@ -83,6 +83,7 @@ def test_an_unknown_torchvision_operation_is_refused_by_name():
     with pytest.raises(stoker.UsageError, match="ColorJitter") as caught:
         compile_transform(fake("Compose", transforms=[fake("Resize", size=9), fake("ColorJitter", brightness=1)]))
     assert "RandomResizedCrop" in caught.value.hint
+    assert "colorjitter" not in caught.value.hint, "a hint names no function that nobody has written"
     with pytest.raises(stoker.UsageError, match="max_size"):
         compile_transform(fake("Resize", size=9, max_size=20))
 

@@ -155,3 +155,31 @@ def test_the_documents_name_every_option_of_the_loader():
 def test_the_first_screen_of_the_readme_is_short():
     python = blocks(ROOT / "README.md", "python")
     assert len(python) == 1 and len(python[0].text.splitlines()) <= 8
+
+
+NAMED = re.compile(r"\bstoker\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?!\w|/|\.\w)")  # not `stoker.measure/1`, the schema of a file
+NO_PYTHON = {"h", "pth"}  # files
+
+
+def test_whatever_a_message_a_hint_or_a_page_names_of_the_package_exists():
+    import importlib
+
+    import stoker
+
+    def exists(name):
+        at = stoker
+        for depth, word in enumerate(name.split(".")):
+            if not hasattr(at, word):
+                try:
+                    importlib.import_module(".".join(["stoker", *name.split(".")[:depth + 1]]))
+                except ImportError:
+                    return False
+            at = getattr(at, word)
+        return True
+
+    sources = [*PAGES, *(ROOT / "python/stoker").rglob("*.py"), *(ROOT / "examples").rglob("*.py"),
+               *(path for folder in ("src", "cli", "python/bindings") for path in (ROOT / folder).rglob("*.cc") if not path.stem.endswith("_test"))]
+    named = {name: path for path in sources for name in NAMED.findall(path.read_text()) if name not in NO_PYTHON}
+    assert {"Loader", "measure"} <= named.keys()
+    missing = sorted(f"{name_of(path)} names stoker.{name}" for name, path in named.items() if not exists(name))
+    assert not missing, missing
