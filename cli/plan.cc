@@ -183,7 +183,7 @@ void take_machine(const Arguments& arguments, PlanInput& input) {
       read_ledger(Json::parse_or_null(read_text(file)), file, run);
     }
     if (arguments.has("--cores")) run.cores = arguments.number("--cores", 1);
-    if (run.stages && run.cores > 0) run.stages->cores = run.cores;
+    if (run.stages && run.cores > 0) run.stages->cores = run.cores, run.stages->free_cores = 0;
     if (run.setting.memory_bytes <= 0) run.setting.memory_bytes = run.limits.memory_bytes;
     // Data that the page cache holds comes from the disk in the first epoch only.
     const plan::Setting& setting = run.setting;

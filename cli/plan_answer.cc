@@ -8,8 +8,9 @@
 
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
-#include "stoker/report/words.h"
 #include "stoker/tune/classify.h"
+
+#include "plan_command.h"
 
 namespace stoker::cli {
 namespace {
@@ -156,60 +157,6 @@ std::string label_of(const PlannedRun& run) {
   return chosen ? plan::text(chosen->measured.knobs) : "";
 }
 
-std::string command_for(const PlanRun& run, const std::string& what, const std::string& value,
-                        const std::vector<std::string>& flags) {
-  if (!run.address.empty()) {
-    std::string base = fmt::format("stoker load {}", run.address);
-    if (what == "pack raw" || what == "pack encoded") {
-      return fmt::format("stoker pack {} train.pack --kind {}", run.address, what == "pack raw" ? "raw" : "encoded");
-    }
-    const auto is_given = [](const std::vector<std::string>& words, const std::string& flag) {
-      return std::find(words.begin(), words.end(), flag) != words.end();
-    };
-    for (const auto& [knob, setting] : run.current) {  // all else as it is, or the figures cannot be compared
-      std::string flag = "--" + knob;
-      std::replace(flag.begin(), flag.end(), '_', '-');
-      if (knob == what || knob == "shuffle" || is_given(flags, flag) || is_given(run.flags, flag)) continue;
-      base += fmt::format(" {} {}", flag, setting);
-    }
-    if (run.shuffle) base += " --shuffle";
-    for (const std::string& flag : run.flags) base += " " + flag;
-    for (const std::string& flag : flags) base += " " + flag;
-    if (flags.empty() && !value.empty()) {
-      std::string name = what;
-      std::replace(name.begin(), name.end(), '_', '-');
-      base += fmt::format(" --{} {}", name, value);
-    }
-    if (what == "faster decode") base += " --decode fast";
-    return base + " --bench-steps 50";
-  }
-  if (what == "storage" || what == "faster decode") {  // of our loader: a torch one has no such knob
-    return fmt::format("stoker load DATA{}{} --bench-steps 50", what == "storage" ? " --storage " : "", value);
-  }
-  if (what == "stage locally") return "cp -r REMOTE/train LOCAL/train   # then measure again";
-  if (what == "pack raw" || what == "pack encoded") {
-    return fmt::format("stoker pack DATA train.pack --kind {}", what == "pack raw" ? "raw" : "encoded");
-  }
-  if (!run.function.empty() && !value.empty()) {
-    return fmt::format("stoker tune {}{}{} --grid {}={}", run.function, run.data.empty() ? "" : " ", run.data, what,
-                       value);
-  }
-  std::string job = "python train.py";
-  if (!run.command.empty()) {
-    job.clear();
-    for (const std::string& word : run.command) {
-      const bool has_knob = word.find('{') != std::string::npos;
-      job += (job.empty() ? "" : " ") + (has_knob ? word : report::shell_word(word));
-    }
-    const std::string hole = "{" + what + "}";
-    if (const std::size_t at = job.find(hole); at != std::string::npos) {
-      return fmt::format("stoker tune --grid {}={} -- {}", what, value, job);
-    }
-  }
-  if (value.empty()) return fmt::format("stoker measure --steps 100 --stop -- {}   # with {}", job, what);
-  return fmt::format("stoker measure --steps 100 --stop -- {}   # with {}={}", job, what, value);
-}
-
 void add_options(PlannedRun& run, const PlanAnswer& answer) {
   const PlanRun& input = run.input;
   const PlannedConfiguration* now = run.picked();
@@ -224,7 +171,7 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
     what_ifs.push_back(one.what);
     if (one.measured_per_s && now->rate->p50 > 0 && input.stages) {
       what_ifs.back().gain = *one.measured_per_s / now->rate->p50;  // as the days are: of what the run measured
-      what_ifs.back().evidence = "measured";
+      what_ifs.back().evidence = plan::Evidence::measured;
     }
   }
   plan::Situation situation;
@@ -241,8 +188,8 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
   situation.vit = input.vit;
   situation.measured = measured;
   situation.what_ifs = what_ifs;
-  situation.command = [&](const std::string& what, const std::string& value, const std::vector<std::string>& flags) {
-    return command_for(input, what, value, flags);
+  situation.command = [&](const plan::Option& option, const std::vector<std::string>& flags) {
+    return command_for(input, option, flags);
   };
   run.options = plan::options(situation);
 }
@@ -304,7 +251,8 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
     note_epochs(run);
   }
   note_confounded(run);
-  if (run.input.stages && run.input.stages->cores <= 0 && plan::predict(*run.input.stages).limit != "compute") {
+  if (run.input.stages && run.input.stages->cores <= 0 &&
+      plan::predict(*run.input.stages).limit != plan::Limit::compute) {
     run.notes.emplace_back(
         "the cores of the machine are not known, so what more workers give is not predicted: --cores N");
   }
@@ -321,7 +269,7 @@ const plan::Option* way_out(const PlannedRun& run, double times) {
   for (const bool is_risky : {false, true}) {
     const plan::Option* nearest = nullptr;
     for (const plan::Option& option : run.options) {
-      if (!option.worth || (option.risk == "high") != is_risky) continue;
+      if (!option.worth || (option.risk == plan::Risk::high) != is_risky) continue;
       if (option.gain.p50 >= times) return &option;
       if (!nearest || option.gain.p50 > nearest->gain.p50) nearest = &option;
     }
@@ -348,8 +296,8 @@ std::string shortfall_of(const PlanAnswer& answer, const PlannedRun& run) {
   std::string text = fmt::format("{} too long; {} images/s are needed, {:.2f} times what it has",
                                  time_text(duration.over_days), format_rate(*answer.needed_per_s), times);
   if (const plan::Option* const option = way_out(run, times)) {
-    const std::string what = fmt::format("{} ({:.2f}x, {}{})", option->name, option->gain.p50, option->evidence,
-                                         option->risk == "high" ? ", a high risk" : "");
+    const std::string what = fmt::format("{} ({:.2f}x, {}{})", option->name, option->gain.p50, name(option->evidence),
+                                         option->risk == plan::Risk::high ? ", a high risk" : "");
     text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {}", what)
                                       : fmt::format("; nothing here closes it, {} comes nearest", what);
   } else {

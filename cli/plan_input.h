@@ -35,6 +35,7 @@ struct PlanRun {
   plan::Training training;
   std::map<std::string, std::string> current;  // as it runs now; empty: as chosen
   std::optional<plan::Stages> stages;
+  double seen_per_s = 0;  // the rate that the ledger was measured at; 0: not known
   plan::Setting setting;
   plan::HostUse host;
   plan::HostLimits limits;
@@ -47,6 +48,7 @@ struct PlanRun {
   std::string function, data;                             // module:function that was tuned, and its data
   std::vector<std::string> flags;                         // of `stoker load`
   std::vector<std::string> command;                       // that was tuned, with {knob}, or measured
+  std::string place;                                      // where it makes its loader, "train.py:41"; empty: not known
   std::vector<std::string> notes;
 };
 

@@ -98,10 +98,10 @@ Json to_json(const VerifiedWhatIf& one) {
   Json json = {{"name", what.name},
                {"change", what.change},
                {"predicted_images_per_s", what.predicted.per_s},
-               {"limit", what.predicted.limit},
+               {"limit", name(what.predicted.limit)},
                {"gain", what.gain},
                {"more_host_bytes", what.most_bytes},
-               {"evidence", what.evidence},
+               {"evidence", name(what.evidence)},
                {"why", what.why},
                {"feasible", what.feasible},
                {"closes_gap", one.closes}};
@@ -124,8 +124,8 @@ Json to_json(const plan::Option& option, const PlanRun& run) {
           {"host_limit_bytes", known(run.limits.memory_bytes)},
           {"device_peak_bytes", or_null(option.device_bytes)},
           {"device_limit_bytes", known(run.device_limit_bytes)},
-          {"evidence", option.evidence},
-          {"risk", option.risk},
+          {"evidence", name(option.evidence)},
+          {"risk", name(option.risk)},
           {"reason", option.reason},
           {"changes_training", option.changes_training},
           {"training", or_null(option.training)},
@@ -138,6 +138,7 @@ Json to_json(const plan::Stages& stages) {
           {"num_workers", stages.workers},
           {"io_threads", stages.io_threads},
           {"cores", known(stages.cores)},
+          {"free_cores", known(stages.free_cores)},
           {"rivals", stages.rivals},
           {"fetch_in_workers", stages.fetch_in_workers},
           {"fetch_s", stages.fetch_s},
@@ -147,7 +148,7 @@ Json to_json(const plan::Stages& stages) {
           {"cpu_s", stages.cpu_s},
           {"storage_per_s", known(stages.storage_per_s)},
           {"predicted_images_per_s", predicted.per_s},
-          {"limit", predicted.limit}};
+          {"limit", name(predicted.limit)}};
 }
 
 Json to_json(const PlannedRun& run) {

@@ -21,14 +21,14 @@ double number_or(const Json& json, const char* key, double fallback) {
   return json.contains(key) && json.at(key).is_number() ? json.at(key).get<double>() : fallback;  // else "unknown"
 }
 
-// What other programs took while it was measured is not there for a change either.
+// The what-ifs count on no core that other programs had while it was measured.
 void note_rivals(const Json& ledger, double per_s, plan::Stages& stages, PlanRun& run) {
   const double usable = number_or(ledger, "usable_cores", 0);
   if (usable <= 0 || usable >= kCrowded * stages.cores) return;
   plan::take_out_rivals(stages, per_s * stages.cpu_s);
   run.notes.push_back(
-      fmt::format("other programs took {:.1f} of {:g} cores while the ledger was measured: what-ifs count on "
-                  "as much of them again",
+      fmt::format("other programs took {:.1f} of {:g} cores while the ledger was measured: the what-ifs assume that "
+                  "they still do",
                   stages.cores - usable, stages.cores));
 }
 
@@ -63,6 +63,7 @@ void read_steps(const Json& json, PlanRun& run) {
     setting.disk_bytes_per_s = stages.storage_per_s * setting.sample_bytes;
   }
   run.stages = stages;
+  run.seen_per_s = json.at("samples_per_s").get<double>();
 }
 
 // What the job's processes take, as they were seen last.
@@ -87,27 +88,38 @@ void read_measured(const Json& json, PlanRun& run) {
   if (json.at("main_loader").is_null()) throw Error(ErrorKind::usage, "no loader was measured");
   const Json& loader = json.at("loaders").at(json.at("main_loader").get<std::size_t>());
   const Json &workers = loader.at("workers"), &settings = loader.at("settings");
-  plan::Stages stages;
-  stages.batch_size = std::max(1.0, number_or(settings, "batch_size", 1));
-  const auto per_sample = [&](const Json& part, const char* key) {
-    return part.at(key).get<double>() * 1e-3 / stages.batch_size;
-  };
-  stages.workers = settings.at("num_workers").get<double>();
-  stages.fetch_in_workers = true;
-  stages.fetch_s = per_sample(workers, "fetch_ms_per_batch");
-  stages.prep_s = per_sample(workers, "prep_ms_per_batch") + per_sample(workers, "collate_ms_per_batch");
-  stages.compute_s = per_sample(loader.at("total").at("compute"), "ms_per_step");
-  run.stages = stages;
+  measure::LoaderFigures figures;
+  figures.batch_size = number_or(settings, "batch_size", 1);
+  figures.num_workers = settings.at("num_workers").get<double>();
+  figures.fetch_ms = workers.at("fetch_ms_per_batch").get<double>();
+  figures.prep_ms = workers.at("prep_ms_per_batch").get<double>();
+  figures.delay_ms = number_or(workers, "delay_ms_per_batch", 0);
+  figures.collate_ms = workers.at("collate_ms_per_batch").get<double>();
+  const Json& compute = loader.at("total").at("compute");
+  figures.compute_ms = compute.at("ms_per_step").get<double>();
+  figures.compute_cpu_ms = number_or(compute, "cpu_ms_per_step", 0);
+  if (json.contains("host") && json["host"].is_object() && json["host"].contains("cores")) {
+    const Json& cores = json["host"]["cores"];
+    figures.cores = number_or(cores, "available", 0);
+    figures.cores_of_others =
+        measure::cores_taken(figures.cores, number_or(cores, "used", 0), number_or(cores, "used_by_others", 0));
+  }
+  run.stages = measure::stages_of(figures);
+  run.seen_per_s = number_or(loader, "samples_per_s", 0);
   run.host = {};
   if (loader.at("batch").is_object()) run.host.batch_bytes = number_or(loader["batch"], "bytes", 0);
   run.host.prefetch_factor = number_or(settings, "prefetch_factor", 2);
   run.host.pin_memory = settings.value("pin_memory", false);
   if (run.command.empty() && json.contains("command") && json["command"].is_array())
     run.command = json["command"].get<std::vector<std::string>>();
-  if (json.contains("host") && json["host"].is_object()) {
-    if (json["host"].contains("cores")) run.stages->cores = number_or(json["host"]["cores"], "available", 0);
-    read_host(json["host"], run);
-  }
+  if (loader.contains("file") && loader["file"].is_string())
+    run.place = fmt::format("{}:{:g}", std::filesystem::path(loader["file"].get<std::string>()).filename().string(),
+                            number_or(loader, "line", 0));
+  if (figures.cores_of_others > 0)
+    run.notes.push_back(fmt::format(
+        "other programs kept {:.1f} of {:g} cores busy while it was measured: the what-ifs assume that they still do",
+        figures.cores_of_others, figures.cores));
+  if (json.contains("host") && json["host"].is_object()) read_host(json["host"], run);
 }
 
 }  // namespace
@@ -141,8 +153,7 @@ PlanRun run_of_ledger(const std::string& file) {
   tune::Row row{.trial = 1};
   row.knobs = {{"batch_size", fmt::format("{:g}", run.stages->batch_size)},
                {"num_workers", fmt::format("{:g}", run.stages->workers)}};
-  const double seen = number_or(json, "samples_per_s", 0);
-  row.images_per_s = seen > 0 ? seen : plan::predict(*run.stages).per_s;
+  row.images_per_s = run.seen_per_s > 0 ? run.seen_per_s : plan::predict(*run.stages).per_s;
   run.rows = {row};
   return run;
 }

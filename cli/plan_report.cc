@@ -224,7 +224,7 @@ class Text {
     for (const VerifiedWhatIf& one : run.what_ifs) {
       std::vector<std::string> cells = {one.what.name, format_rate(one.what.predicted.per_s),
                                         fmt::format("{:.2f}x", one.what.gain),
-                                        one.what.feasible ? one.what.predicted.limit : "-"};
+                                        std::string(one.what.feasible ? name(one.what.predicted.limit) : "-")};
       if (measured) {
         cells.push_back(one.measured_per_s ? format_rate(*one.measured_per_s) : one.not_run.empty() ? "" : "not run");
         cells.push_back(one.error ? fmt::format("{:.0f} %", 100 * *one.error) : "");
@@ -260,9 +260,9 @@ class Text {
             fmt::format("  {}\n", terminal_.paint(Paint::bold, "options, to be tested one at a time in this order"));
       any = true;
       std::string text = fmt::format("{}: {:.2f}x ({:.2f} to {:.2f}), {}", option.name, option.gain.p50,
-                                     option.gain.p10, option.gain.p90, option.evidence);
+                                     option.gain.p10, option.gain.p90, name(option.evidence));
       if (option.days) text += ", " + time_text(*option.days);
-      text += fmt::format("; risk {}: {}", option.risk, option.reason);
+      text += fmt::format("; risk {}: {}", name(option.risk), option.reason);
       if (option.changes_training) text += fmt::format("; changes the training: {}", option.training);
       row(fmt::format("{}", option.order), text);
       if (!option.command.empty()) row("", "$ " + option.command);

@@ -40,16 +40,21 @@ bool is_taken(const std::vector<std::string>& words, const std::string& flag) {
   return std::find(words.begin(), words.end(), flag) != words.end();
 }
 
+bool is_ram(const plan::WhatIf& what) {
+  return what.kind == plan::Change::knob && what.knob == "storage" && what.value == name(plan::Access::ram);
+}
+
 std::string why_not(const plan::WhatIf& what, const PlanRun& input) {
   if (!what.feasible) return what.why;
-  if (what.name == "pack raw") return "it holds what the transforms make of a sample: pack that, and measure it";
+  if (what.kind == plan::Change::pack_raw)
+    return "it holds what the transforms make of a sample: pack that, and measure it";
   if (what.needs_pack && input.setting.dataset_bytes > kMostPackBytes)
     return "the data is too large to be packed for a try";
-  if (what.name == "storage=ram" && input.stages &&
+  if (is_ram(what) && input.stages &&
       input.setting.dataset_samples > kLongestFill * plan::predict(*input.stages).per_s) {
     return "filling the memory takes too long for a try";
   }
-  if (what.needs_pack || !what.flags.empty() || what.name == "faster decode") return "";
+  if (what.needs_pack || !what.flags.empty() || what.kind == plan::Change::faster_decode) return "";
   return "it cannot be run on one machine by flags alone";
 }
 
@@ -120,15 +125,15 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
       if (options.begun) options.begun(one.what.name);
       std::string address = planned.input.address;
       std::vector<std::string> flags = one.what.flags;
-      if (one.what.name == "storage=ram") {  // the first epoch fills the memory
+      if (is_ram(one.what)) {  // the first epoch fills the memory
         const double epoch = planned.input.setting.dataset_samples / planned.input.stages->batch_size;
         flags.insert(flags.end(), {"--warmup-steps", fmt::format("{:.0f}", std::ceil(epoch) + 2)});
       }
-      if (one.what.name == "faster decode") flags = {"--decode", "fast"};
+      if (one.what.kind == plan::Change::faster_decode) flags = {"--decode", "fast"};
       if (one.what.needs_pack) {
         if (!packs.contains(one.what.name)) {
           const std::string path = fmt::format("{}/{}.pack", scratch.path(), i);
-          const std::string kind = one.what.name == "pack raw" ? "raw" : "encoded";
+          const std::string kind = one.what.kind == plan::Change::pack_raw ? "raw" : "encoded";
           const tune::TrialResult made =
               run({own_program(), "pack", address, path, "--kind", kind, "--quiet"}, inside(scratch, "pack"), options);
           packs[one.what.name] = exists(path + "/pack.json") ? path : "";

@@ -183,6 +183,7 @@ class Loader:
         self._epochs = Epochs(self._engine)
         self._iteration = 0         # number of the live iterator
         self._recorded: Any = None  # under `stoker measure`: what tells it about this loader
+        self._made_at = measuring.place()  # and where the program made it
         self._closed = False
         self._python_s = 0.0
         self._python_errors: list[SampleError] = []

@@ -94,6 +94,17 @@ def in_measured_job() -> bool:
     return bool(os.environ.get("STOKER_MEASURE_DIR"))
 
 
+def place() -> dict[str, Any] | None:
+    """Where the user's program is, for a loader that is made there; None outside of a measured job."""
+    if not in_measured_job():
+        return None
+    from importlib import import_module
+
+    _hook()
+    found = import_module("stoker_hook.places").caller()
+    return found and {word: found[word] for word in ("file", "line", "function", "name")}
+
+
 def recorded(loader: Any, iterator: Iterator[Any]) -> Iterator[Any]:
     """A pass over a stoker.Loader that ``stoker measure`` sees."""
     if loader._recorded is None:
@@ -161,10 +172,10 @@ class _TimedSource:
         self._recorder = _hook().recorder.Recorder(folder)
         self._base = 100_000 * next(_serial)  # the hook numbers its own loaders from 0
         self._numbers = itertools.count(self._base)
-        self._write(k="loader", i=self._base, type=type(loader).__name__, dataset=type(loader).__name__, num_workers=0, **self._settings())
+        self._write(k="loader", i=self._base, type=type(loader).__name__, dataset=type(loader).__name__, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
-        return {}
+        return {"kind": "other", "num_workers": 0}
 
     def _write(self, **line: Any) -> None:
         self._recorder.write(json.dumps(line))
@@ -209,7 +220,8 @@ class _AnySource(_TimedSource):
 class _OwnSource(_TimedSource):
     def _settings(self) -> dict[str, Any]:
         options = self._loader.options
-        return {"batch_size": options["batch_size"], "prefetch_factor": options["prefetch_factor"], "samples": self._loader.num_samples}
+        return {"kind": "stoker", "place": self._loader._made_at, "samples": self._loader.num_samples,
+                **{word: options[word] for word in ("batch_size", "num_workers", "prefetch_factor")}}
 
     def _before(self) -> dict[str, float]:
         return self._loader.stats()["wait"]

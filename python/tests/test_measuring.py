@@ -9,41 +9,66 @@ import numpy
 import pytest
 
 import stoker
+from stoker import measuring
 from stoker.measuring import samples_of
 
 
-def burn(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        pass
+class FakeTime:
+    """The clocks of the hook, moved by hand."""
+
+    def __init__(self, monkeypatch):
+        self.wall = self.cpu = 1_000_000_000
+        clocks = measuring._hook_clocks()
+        monkeypatch.setattr(clocks, "wall", lambda: self.wall)
+        monkeypatch.setattr(clocks, "cpu", lambda: self.cpu)
+        monkeypatch.setattr(clocks, "delay", lambda: 0)
+
+    def wait(self, ms):
+        self.wall += int(ms * 1_000_000)
+
+    def compute(self, ms):
+        self.wait(ms)
+        self.cpu += int(ms * 1_000_000)
+
+    def batches(self, count, wait=0, cpu=0):
+        for index in range(count):
+            self.wait(wait)
+            self.compute(cpu)
+            yield [index] * 4
 
 
-def batches(count, wait=0.0, cpu=0.0):
-    for index in range(count):
-        time.sleep(wait)
-        burn(cpu)
-        yield [index] * 4
+@pytest.fixture
+def fake_time(monkeypatch):
+    measuring._hook()
+    return FakeTime(monkeypatch)
 
 
-def test_any_iterable_is_measured():
-    with stoker.measure(batches(30, cpu=0.01)) as m:
+def batches(count):
+    return ([index] * 4 for index in range(count))
+
+
+def test_any_iterable_is_measured(fake_time):
+    with stoker.measure(fake_time.batches(30, cpu=10)) as m:
         for _ in m:
             pass
     assert m.report()["verdict"]["bound"] == "prep_bound"
     assert m.verdict.startswith("prep_bound (io_bound)")
-    for _ in range(3):  # where the machine stands still for a moment, that is measured too
-        with stoker.measure(batches(30, wait=0.01)) as m:
-            for index, _ in enumerate(m):
-                time.sleep(0.01)
-                if index == 20:
-                    so_far = m.verdict  # inside the loop
-        if m.report()["total"]["compute"]["share"] == pytest.approx(0.5, abs=0.1) and so_far.startswith("fetch_bound"):
-            break
+    with stoker.measure(fake_time.batches(30, wait=9, cpu=1)) as m:
+        for index, _ in enumerate(m):
+            fake_time.wait(10)
+            if index == 20:
+                so_far = m.verdict  # inside the loop
     assert so_far.startswith("fetch_bound")
-    wait = m.report()["total"]["wait"]
-    assert m.report()["total"]["compute"]["share"] == pytest.approx(0.5, abs=0.1)
-    assert wait["fetch"]["share"] > 4 * wait["prep"]["share"]
+    total = m.report()["total"]
+    assert [total["compute"]["share"], total["wait"]["fetch"]["share"], total["wait"]["prep"]["share"]] == pytest.approx([0.5, 0.45, 0.05])
     assert "try: read ahead in other threads" in m.summary()
+
+
+def test_the_sentence_names_the_part_and_not_the_whole_wait(fake_time):
+    with stoker.measure(fake_time.batches(30, wait=9, cpu=3)) as m:
+        for _ in m:
+            fake_time.wait(10)
+    assert "the loop waits 9 ms per step inside the loader without computing" in m.summary()
 
 
 def test_a_stoker_loader_is_measured_by_its_own_stages(photos):

@@ -167,6 +167,33 @@ def test_a_measured_torch_job_gives_what_ifs_and_its_memory(stoker, tmp_path):
     assert "-- python 'my train.py' --n 80 " in run["options"][0]["command"]
 
 
+def measured_without_workers(folder, *command):
+    """A job of 20 ms of prep and 40 of compute per batch, in one thread, on two cores."""
+    loader = {"file": "/home/me/main.py", "line": 233, "settings": {"batch_size": 32, "num_workers": 0}, "batch": None, "samples_per_s": 530,
+              "workers": {"fetch_ms_per_batch": 0, "prep_ms_per_batch": 20, "collate_ms_per_batch": 0, "delay_ms_per_batch": 0},
+              "total": {"compute": {"ms_per_step": 40, "cpu_ms_per_step": 60}}}
+    host = {"cores": {"available": 2, "used": 1, "used_by_others": 0.1}, "memory": {"limit_bytes": 16e9}, "processes": [{"role": "other", "pss_bytes": 2e9}]}
+    (folder / "measure.json").write_text(json.dumps({"schema": "stoker.measure/1", "command": ["python", "main.py", *command], "main_loader": 0,
+                                                     "loaders": [loader], "host": host}))
+
+
+def test_the_command_of_an_option_has_the_jobs_own_flag_changed(stoker, tmp_path):
+    measured_without_workers(tmp_path, "-j", "0", "--epochs", "1")
+    run = plan(stoker("plan", "--ledger", "measure.json", "--json"))["runs"][0]
+    first = run["options"][0]
+    assert first["name"] == "num_workers=1" and first["order"] == 1, "two would be no faster"
+    assert first["command"] == "stoker measure --steps 100 --stop -- python main.py -j 1 --epochs 1"
+    assert first["host_peak_bytes"] is None, "no worker was there whose memory could be measured"
+    assert run["configurations"][0]["images_per_s"]["p50"] == pytest.approx(530)
+
+
+def test_a_command_without_a_known_flag_says_what_to_change_first(stoker, tmp_path):
+    measured_without_workers(tmp_path, "--epochs", "1")
+    run = plan(stoker("plan", "--ledger", "measure.json", "--json"))["runs"][0]
+    assert run["options"][0]["command"].endswith(
+        "-- python main.py --epochs 1   # first set num_workers=1 at main.py:233: stoker knows no flag of this command for it")
+
+
 def test_nodes_that_share_a_storage_fill_it(stoker, tmp_path):
     case = {"schema": "stoker.case/1", "job": {"images": 1e9}, "machine": {"cores": 8}, "data": {"decodes": False, "cache": "cold"},
             "runs": [{"name": "node", "rows": [{"knobs": {"batch_size": 64}, "images_per_s": 1000}],

@@ -314,3 +314,39 @@ def test_a_loader_is_placed_in_the_users_file_wherever_torch_lies(through, linke
     assert done.returncode == 0, done.stderr
     place = json.loads(done.stdout)
     assert (pathlib.Path(place["file"]).name, place["line"], place["name"]) == ("train.py", 4, "train_loader")
+
+
+NATIVE = """
+import _thread, ctypes, sys, threading, time
+sys.path.insert(0, %r)
+from stoker_hook import clocks
+
+def burn(name, done):
+    if name: ctypes.CDLL(None).prctl(15, name, 0, 0, 0)  # PR_SET_NAME
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end: pass
+    done.set()
+    threading.Event().wait()  # such threads live as long as their process
+
+def start(name=None, how=_thread.start_new_thread):
+    done = threading.Event()
+    how(burn, (name, done))
+    done.wait()
+
+start(how=lambda call, words: threading.Thread(target=call, args=words, daemon=True).start())
+of_python = clocks.nameless_threads()
+start(b"av:h264:df0")
+named = clocks.nameless_threads()
+start()
+print(of_python < 10_000_000, named < 10_000_000, clocks.nameless_threads() >= 50_000_000)
+import os; os._exit(0)
+"""
+
+
+def test_threads_that_may_spin_are_told_from_those_that_work(environment):
+    """Those of Python and named ones work for the data set; a nameless native one may be of OpenMP."""
+    done = python("import os; print(os.path.exists('/proc/self/task/self/schedstat') or os.path.exists('/proc/self/schedstat'))", environment)
+    if done.stdout != "True\n":
+        pytest.skip("this kernel does not tell the CPU time of a thread")
+    done = python(NATIVE % str(HOOK), environment, timeout=60)
+    assert done.stdout == "True True True\n", done.stdout + done.stderr

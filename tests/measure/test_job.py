@@ -252,14 +252,15 @@ def test_a_stoker_loader_of_the_job_is_seen_beside_others(script, tmp_path):
     numpy.save(tmp_path / "rows.npy", numpy.zeros((64, 8), numpy.float32))
     answer = script(LOOP + """
 import stoker
-loader = stoker.Loader("rows.npy", batch_size=4)
+loader = stoker.Loader("rows.npy", batch_size=4, num_workers=2)
 for epoch in range(2):
     for batch in loader: time.sleep(0.01)
 with torch.no_grad():
     for batch in DataLoader(Samples(), batch_size=20): pass
 """, env={"PYTHONPATH": str(pathlib.Path(stoker.__file__).parents[1])})
     ours, torchs = answer["loaders"]
-    assert (ours["settings"]["type"], ours["all_steps"], ours["settings"]["batch_size"]) == ("Loader", 32, 4)
+    assert (ours["settings"]["type"], ours["all_steps"], ours["settings"]["batch_size"], ours["settings"]["num_workers"]) == ("Loader", 32, 4, 2)
+    assert (ours["name"], pathlib.Path(ours["file"]).name, ours["line"]) == ("loader", "train.py", 12)
     assert (torchs["settings"]["type"], torchs["all_steps"], torchs["role"]) == ("DataLoader", 4, "val")
     assert answer["verdict"] is not None, answer["stderr"]
 

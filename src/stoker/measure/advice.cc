@@ -14,6 +14,7 @@ constexpr double kCrowded = 0.2;                 // of the time to make a batch 
 constexpr double kStartMatters = 0.1;            // of the running time
 constexpr double kOthersMatter = 0.25;           // of the cores, kept busy by other programs
 constexpr double kCopyMatters = 0.05;            // of the running time
+constexpr double kSpinnersMatter = 0.2;          // of the time to make a batch
 constexpr double kGrowthMatters = 100e6 / 3600;  // bytes per second and worker: 100 MB an hour
 
 double mean_ns(std::int64_t sum, std::uint64_t count) {
@@ -44,14 +45,23 @@ bool is_loader_bound(const Verdict& verdict) {
   return verdict.bound != Bound::compute;
 }
 
+bool others_matter(const Offer& offer) {
+  return offer.cores > 0 && offer.cores_of_others >= kOthersMatter * offer.cores;
+}
+
+std::string others(const Offer& offer) {
+  return fmt::format("other programs keep {:.1f} of {:.3g} cores busy", offer.cores_of_others, offer.cores);
+}
+
 // "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
 std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
-  const double cores = std::max(1.0, offer.cores - offer.cores_of_others);
-  const int workers = suggested_workers(loader, cores);
-  const double gain = predicted_gain(loader, workers, cores);
-  if (workers <= loader.facts.num_workers || gain < 1.05) return "";
-  std::string text = fmt::format("num_workers={}{} (now {} on {}): about {:.1f}x", workers, at_place(loader),
-                                 loader.facts.num_workers, cores_text(offer), gain);
+  const Stages now = stages_of(loader, offer);
+  const int workers = suggested_workers(now);
+  if (workers == 0) return "";
+  std::string text = fmt::format(
+      "num_workers={}{} (now {} on {}{}): about {:.1f}x", workers, at_place(loader), loader.facts.num_workers,
+      cores_text(offer), others_matter(offer) ? fmt::format(", other programs hold {:.1f}", offer.cores_of_others) : "",
+      gain_of_workers(now, workers));
   if (offer.worker_bytes > 0 && offer.memory_bytes > 0) {
     const std::uint64_t more = static_cast<std::uint64_t>(workers) * offer.worker_bytes;
     text += fmt::format("; {} workers hold about {} of the {} that are free", workers, format_bytes(more),
@@ -59,14 +69,6 @@ std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
     if (more > offer.memory_bytes) text += ": too much, so take fewer";
   }
   return text;
-}
-
-bool others_matter(const Offer& offer) {
-  return offer.cores > 0 && offer.cores_of_others >= kOthersMatter * offer.cores;
-}
-
-std::string others(const Offer& offer) {
-  return fmt::format("other programs keep {:.1f} of {:.3g} cores busy", offer.cores_of_others, offer.cores);
 }
 
 void advise_fetch(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
@@ -94,15 +96,14 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
         : others_matter(offer) ? others(offer)
                                : "other programs, or the training itself, take the cores"));
   }
-  const std::string more = worker_advice(loader, offer);
+  const std::string more = too_many ? "" : worker_advice(loader, offer);
+  if (!more.empty()) answer.advice.push_back(more);
   if (crowded > kCrowded && !too_many) {
-    answer.advice.push_back(
+    answer.advice.emplace_back(
         "a quieter machine, or fewer compute threads in the training process (torch.set_num_threads)");
-  } else if (!more.empty() && !too_many) {
-    answer.advice.push_back(more);
   }
   if (more.empty() || crowded > kCrowded) {
-    answer.advice.push_back(
+    answer.advice.emplace_back(
         "a cheaper transform, smaller files, or stoker.Loader, which decodes in threads of one process");
   }
 }
@@ -127,14 +128,18 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
   } else if (worst == wait.unknown_ns) {
     answer.why.push_back("the workers did not say what they did meanwhile");
   } else {
-    std::string what = fmt::format("batches were ready but took {} to reach the training loop",
-                                   ms(mean_ns(wait.deliver_ns + wait.task_ns, loader.steps.steps)));
-    if (loader.sent_bytes > 100'000)
+    const bool is_task = worst == wait.task_ns;
+    std::string what = is_task
+                           ? fmt::format("{} per step pass before a worker starts on the batch that the loop waits for",
+                                         ms(mean_ns(wait.task_ns, loader.steps.steps)))
+                           : fmt::format("batches were ready but took {} to reach the training loop",
+                                         ms(mean_ns(wait.deliver_ns, loader.steps.steps)));
+    if (!is_task && loader.sent_bytes > 100'000)
       what += fmt::format(": {} each are pickled ({}), sent through a pipe and unpickled",
                           format_bytes(loader.sent_bytes), ms(static_cast<double>(loader.pickle_ns)));
     answer.why.push_back(what);
     if (others_matter(offer)) {
-      answer.why.push_back(others(offer) + ": what is ready waits for one");
+      answer.why.push_back(others(offer) + ": batches that are ready wait for a core");
       answer.advice.push_back("a quieter machine, or fewer programs beside the job; then measure again");
     }
     answer.advice.push_back(
@@ -148,30 +153,50 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
   }
 }
 
+void advise_compute(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
+  if (others_matter(offer)) {
+    answer.why.push_back(others(offer) + ": the training step waits for a core");
+    answer.advice.emplace_back("a quieter machine, or fewer programs beside the job; then measure again");
+  }
+  answer.why.emplace_back("the loader keeps up: nearly all the time is the training step itself");
+  if (others_matter(offer)) return;
+  answer.advice.emplace_back(
+      loader.facts.num_workers > 2 && loader.ready_mean > 0.5 * static_cast<double>(loader.facts.num_workers)
+          ? fmt::format("nothing in the loader; fewer workers would feed it too (num_workers={}{})",
+                        fewest_workers(stages_of(loader, offer)), at_place(loader))
+          : "nothing in the loader; the step is what to make faster");
+}
+
 // A loader that tells where its time goes, but has no workers that could be watched: stoker.Loader, or any iterable.
-void advise_unseen(Answer& answer, const LoaderAnswer& loader) {
+void advise_unseen(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
   const WaitSplit wait = loader.steps.wait.split();
-  const bool is_ours = loader.facts.type == "Loader";
-  const std::string each = ms(mean_ns(wait.total_ns(), loader.steps.steps));
+  const bool is_ours = loader.facts.kind == LoaderKind::stoker;
+  const auto each = [&](std::int64_t ns) { return ms(mean_ns(ns, loader.steps.steps)); };
   switch (answer.verdict->bound) {
     case Bound::prep:
-      answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for decoding and transforming", each)
-                                   : fmt::format("the loop's own thread computes {} per step inside the loader", each));
-      answer.advice.push_back(
+      answer.why.push_back(
+          is_ours ? fmt::format("the loop waits {} per step for decoding and transforming", each(wait.prep_ns))
+                  : fmt::format("the loop's own thread computes {} per step inside the loader", each(wait.prep_ns)));
+      answer.advice.emplace_back(
           is_ours ? "more num_workers, decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
                   : "move that work to other threads or processes: a DataLoader with num_workers, or stoker.Loader");
       break;
     case Bound::fetch:
-      answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for bytes", each)
+      answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for bytes", each(wait.fetch_ns))
                                    : fmt::format("the loop waits {} per step inside the loader without computing: for "
                                                  "bytes, or for workers of its own",
-                                                 each));
-      answer.advice.push_back(is_ours ? "more io_depth or read_ahead, storage=\"direct\", or data nearer"
-                                      : "read ahead in other threads, or stoker.Loader");
+                                                 each(wait.fetch_ns)));
+      answer.advice.emplace_back(is_ours ? "more io_depth or read_ahead, storage=\"direct\", or data nearer"
+                                         : "read ahead in other threads, or stoker.Loader");
       break;
     default:
-      answer.why.push_back(fmt::format("batches were ready but took {} to reach the loop", each));
-      answer.advice.push_back("more prefetch_factor, or larger batches");
+      answer.why.push_back(
+          fmt::format("batches were ready but took {} per step to reach the loop", each(wait.handoff_ns)));
+      answer.advice.emplace_back("more prefetch_factor, or larger batches");
+  }
+  if (others_matter(offer)) {
+    answer.why.push_back(others(offer) + ": the loader waits for a core");
+    answer.advice.emplace_back("a quieter machine, or fewer programs beside the job; then measure again");
   }
 }
 
@@ -201,7 +226,7 @@ void note_epochs(Answer& answer, const LoaderAnswer& loader) {
 
 void note_window(Answer& answer, const LoaderAnswer& loader) {
   if (!loader.short_window) return;
-  const std::int64_t queued = loader.facts.num_workers * std::max<std::int64_t>(1, loader.facts.prefetch_factor);
+  const std::int64_t queued = loader.facts.queued();
   if (!loader.verdict) {
     answer.notes.push_back(fmt::format(
         "{} steps are too few for a verdict: up to {} batches were queued before the first one; run at least {} steps",
@@ -253,31 +278,33 @@ void note_slow_samples(Answer& answer, const LoaderAnswer& loader) {
                   ms(static_cast<double>(worst.took_ns)), ms(static_cast<double>(worst.mean_ns))));
 }
 
-}  // namespace
-
-double predicted_gain(const LoaderAnswer& loader, double workers, double cores) {
-  const double n = static_cast<double>(std::max<std::uint64_t>(1, loader.steps.steps));
-  const double made = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches));
-  const double now = loader.steady ? loader.steady->step_ns : static_cast<double>(loader.steps.running_ns()) / n;
-  const double compute = static_cast<double>(loader.steps.work_ns()) / n;
-  const double cpu = static_cast<double>(loader.made.prep_ns - loader.made.delay_ns + loader.made.collate_ns) / made;
-  const double build = cpu + static_cast<double>(loader.made.fetch_ns) / made;
-  const double then = std::max({compute, build / std::max(1.0, workers), cpu / std::max(1.0, cores), 1.0});
-  // Twice the workers make at most twice as much: what now holds up each of them holds up the others too.
-  const double most =
-      loader.facts.num_workers > 0 ? workers / static_cast<double>(loader.facts.num_workers) : now / then;
-  return std::min(now / then, std::max(1.0, most));
+void note_spinners(Answer& answer, const LoaderAnswer& loader) {
+  const double each = mean_ns(loader.made.spinners_ns, loader.made.samples);
+  if (loader.made.spinners_ns <= 0 || share_of(loader.made.spinners_ns, loader.made.build_ns()) < kSpinnersMatter)
+    return;
+  answer.notes.push_back(fmt::format(
+      "other threads of each worker used {} of CPU per sample, which is not counted as prep: OpenMP and BLAS threads "
+      "spin while they wait; OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 free the cores",
+      ms(each)));
 }
 
-int suggested_workers(const LoaderAnswer& loader, double cores) {
-  const bool waits = 2 * loader.made.fetch_ns > loader.made.build_ns();
-  const int most = std::clamp(static_cast<int>(waits ? 4 * cores : cores), 1, 64);
-  double best = 0;
-  for (int workers = 1; workers <= most; ++workers) best = std::max(best, predicted_gain(loader, workers, cores));
-  for (int workers = 1; workers <= most; ++workers) {
-    if (predicted_gain(loader, workers, cores) >= 0.98 * best) return workers;
-  }
-  return most;
+}  // namespace
+
+Stages stages_of(const LoaderAnswer& loader, const Offer& offer) {
+  const double steps = static_cast<double>(std::max<std::uint64_t>(1, loader.steps.steps)) * 1e6;
+  const double batches = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches)) * 1e6;
+  LoaderFigures figures;
+  if (loader.facts.batch_size > 0) figures.batch_size = static_cast<double>(loader.facts.batch_size);
+  figures.num_workers = static_cast<double>(loader.facts.num_workers);
+  figures.fetch_ms = static_cast<double>(loader.made.fetch_ns) / batches;
+  figures.prep_ms = static_cast<double>(loader.made.prep_ns) / batches;
+  figures.delay_ms = static_cast<double>(loader.made.delay_ns) / batches;
+  figures.collate_ms = static_cast<double>(loader.made.collate_ns) / batches;
+  figures.compute_ms = static_cast<double>(loader.steps.compute_ns) / steps;
+  figures.compute_cpu_ms = mean_ns(loader.steps.compute_cpu_ns, loader.steps.compute_cpu_steps) * 1e-6;
+  figures.cores = offer.cores;
+  figures.cores_of_others = offer.cores_of_others;
+  return stages_of(figures);
 }
 
 void advise(Answer& answer, const Offer& offer) {
@@ -296,18 +323,13 @@ void advise(Answer& answer, const Offer& offer) {
     return;
   }
   if (loader.made.batches == 0 && is_loader_bound(*answer.verdict)) {
-    advise_unseen(answer, loader);
+    advise_unseen(answer, loader, offer);
     note_epochs(answer, loader);
     return;
   }
   switch (answer.verdict->bound) {
     case Bound::compute:
-      answer.why.push_back("the loader keeps up: nearly all the time is the training step itself");
-      answer.advice.push_back(
-          loader.facts.num_workers > 2 && loader.ready_mean > 0.5 * static_cast<double>(loader.facts.num_workers)
-              ? fmt::format("nothing in the loader; fewer workers would feed it too (num_workers={}{})",
-                            suggested_workers(loader, std::max(1.0, offer.cores)), at_place(loader))
-              : "nothing in the loader; the step is what to make faster");
+      advise_compute(answer, loader, offer);
       break;
     case Bound::fetch:
       advise_fetch(answer, loader, offer);
@@ -324,17 +346,18 @@ void advise(Answer& answer, const Offer& offer) {
         "a larger batch_size would not help: the loader makes as many samples per second as before, and activations "
         "grow with it");
   if (loader.start_share > kStartMatters && answer.verdict->bound != Bound::handoff &&
-      !loader.facts.persistent_workers && loader.facts.num_workers > 0)
+      !loader.facts.persistent_workers && loader.facts.num_workers > 0 && loader.facts.kind == LoaderKind::torch)
     answer.advice.push_back(fmt::format("persistent_workers=True{}: starting workers each epoch takes {} of the time",
                                         at_place(loader), percent(loader.start_share)));
   advise_device(answer, loader);
   note_epochs(answer, loader);
   note_slow_samples(answer, loader);
+  note_spinners(answer, loader);
   if (offer.worker_bytes_per_s > kGrowthMatters)
-    answer.notes.push_back(
-        fmt::format("each worker's own memory grows by {} an hour: objects of the data set are copied as they are "
-                    "touched (keep arrays, not lists), or a leak",
-                    format_bytes(static_cast<std::uint64_t>(offer.worker_bytes_per_s * 3600))));
+    answer.notes.push_back(fmt::format(
+        "each worker's own memory grows steadily, by {} an hour: a leak, or objects of the data set that are "
+        "copied as they are touched (keep arrays, not lists)",
+        format_bytes(static_cast<std::uint64_t>(offer.worker_bytes_per_s * 3600))));
   if (answer.slowest_rank >= 0)
     answer.notes.push_back(fmt::format(
         "rank {} waits most for its own loader; the others wait for it inside their step", answer.slowest_rank));

@@ -27,11 +27,6 @@ std::int64_t part_of(const WaitSplit& wait, Bound bound) {
   return 0;
 }
 
-std::size_t queued(const LoaderFacts& facts) {
-  return static_cast<std::size_t>(std::max<std::int64_t>(0, facts.num_workers) *
-                                  std::max<std::int64_t>(1, facts.prefetch_factor));
-}
-
 // The device's own clock, where it was read for nearly every step: what the host waited for may have been hidden by
 // work that was still queued on the device.
 bool use_device_clock(std::vector<Step>& steps) {
@@ -81,8 +76,8 @@ void charge_busy_workers(std::vector<Step>& steps, const LoaderRun& run) {
 }
 
 std::optional<double> interval(const std::vector<Step>& steps, const LoaderFacts& facts, Bound bound) {
-  const std::size_t block =
-      block_steps(steps.size(), queued(facts), static_cast<std::size_t>(std::max<std::int64_t>(0, facts.num_workers)));
+  const std::size_t block = block_steps(steps.size(), static_cast<std::size_t>(facts.queued()),
+                                        static_cast<std::size_t>(std::max<std::int64_t>(0, facts.num_workers)));
   std::vector<double> shares;
   for (std::size_t at = 0; at + block <= steps.size(); at += block) {
     Steps sum;
@@ -159,7 +154,9 @@ LoaderAnswer answer_for(const LoaderRun& run) {
     if (steps.front().epoch == steps.back().epoch)
       answer.corrected_samples_per_s *= std::max(0.0, n + static_cast<double>(answer.queue_change)) / n;
   }
-  answer.short_window = answer.steps.steps < 2 * queued(run.facts);
+  // Only of a torch DataLoader is known what its workers made beforehand.
+  answer.short_window =
+      run.facts.kind == LoaderKind::torch && answer.steps.steps < 2 * static_cast<std::uint64_t>(run.facts.queued());
   if (answer.steps.steps < kFewestSteps) return answer;
   answer.verdict = judge(answer.steps.work_ns(), answer.steps.wait.split());
   answer.half_width = interval(steps, run.facts, answer.verdict->bound);

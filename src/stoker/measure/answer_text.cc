@@ -37,6 +37,9 @@ Json to_json(const Steps& steps) {
   handoff["collate"] = part(steps.wait.collate_ns);
   handoff["deliver"] = part(steps.wait.deliver_ns);
   handoff["unknown"] = part(steps.wait.unknown_ns);
+  Json compute = part(steps.compute_ns);
+  compute["cpu_ms_per_step"] =
+      steps.compute_cpu_steps > 0 ? Json(per_step_ms(steps.compute_cpu_ns, steps.compute_cpu_steps)) : Json(nullptr);
   Json wait = part(split.total_ns());
   wait["fetch"] = part(split.fetch_ns);
   wait["prep"] = part(split.prep_ns);
@@ -45,7 +48,7 @@ Json to_json(const Steps& steps) {
           {"samples", steps.samples},
           {"running_s", static_cast<double>(steps.running_ns()) * 1e-9},
           {"step_ms", per_step_ms(steps.running_ns(), steps.steps)},
-          {"compute", part(steps.compute_ns)},
+          {"compute", compute},
           {"h2d", steps.h2d_steps > 0 ? part(steps.h2d_ns) : Json(nullptr)},
           {"wait", wait}};
 }
@@ -117,6 +120,7 @@ Json to_json(const LoaderAnswer& loader) {
                      {"prep_ms_per_batch", static_cast<double>(loader.made.prep_ns) / made},
                      {"delay_ms_per_batch", static_cast<double>(loader.made.delay_ns) / made},
                      {"collate_ms_per_batch", static_cast<double>(loader.made.collate_ns) / made},
+                     {"spinners_ms_per_batch", static_cast<double>(loader.made.spinners_ns) / made},
                      {"sent_bytes_per_batch", loader.sent_bytes}};
   json["epochs"] = Json::array();
   for (const EpochAnswer& epoch : loader.epochs) {
@@ -185,7 +189,8 @@ std::string settings_line(const LoaderAnswer& loader) {
   text += fmt::format(": num_workers={}", facts.num_workers);
   if (facts.batch_size >= 0) text += fmt::format(", batch_size={}", facts.batch_size);
   if (facts.num_workers > 0) {
-    text += fmt::format(", prefetch_factor={}, {}", facts.prefetch_factor, facts.start_method);
+    text += fmt::format(", prefetch_factor={}", facts.prefetch_factor);
+    if (!facts.start_method.empty()) text += ", " + facts.start_method;
     if (facts.persistent_workers) text += ", persistent_workers";
   }
   if (facts.pin_memory) text += ", pin_memory";

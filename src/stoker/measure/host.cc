@@ -1,6 +1,7 @@
 #include "stoker/measure/host.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -16,9 +17,11 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::size_t kBusyKept = 6000;  // 10 minutes at 10 Hz
-constexpr std::size_t kGrowthPoints = 512;
-constexpr int kEarlyReadings = 4;        // of memory: 0.5, 1, 2 and 4 s apart
-constexpr std::size_t kFilesAtOnce = 4;  // processes whose open files are looked at in one sample
+constexpr std::size_t kGrowthPoints = 512, kGrowthIntervals = 6;
+constexpr double kWarmUpSeconds = 60;
+constexpr double kNotLevelling = 1 / 3.0;  // of the growth, in the later half of what is judged
+constexpr int kEarlyReadings = 4;          // of memory: 0.5, 1, 2 and 4 s apart
+constexpr std::size_t kFilesAtOnce = 4;    // processes whose open files are looked at in one sample
 
 // Programs, libraries and our own records are no data.
 bool is_data(const std::string& path) {
@@ -36,21 +39,42 @@ bool is_data(const std::string& path) {
 }  // namespace
 
 void Growth::add(double seconds, double bytes) {
+  // The last point is always the latest reading; the others lie at least `apart_` from each other.
+  if (points_.size() > 1 && seconds - points_[points_.size() - 2].first < apart_) points_.pop_back();
   points_.emplace_back(seconds, bytes);
   if (points_.size() < kGrowthPoints) return;
-  for (std::size_t i = 0; i < points_.size() / 2; ++i) points_[i] = points_[2 * i];
-  points_.resize(points_.size() / 2);
+  apart_ = 2 * (seconds - points_.front().first) / static_cast<double>(kGrowthPoints);
+  std::vector<std::pair<double, double>> kept = {points_.front()};
+  for (std::size_t i = 1; i + 1 < points_.size(); ++i) {
+    if (points_[i].first - kept.back().first >= apart_) kept.push_back(points_[i]);
+  }
+  kept.push_back(points_.back());
+  points_ = std::move(kept);
 }
 
 std::optional<double> Growth::per_second() const noexcept {
-  if (points_.size() < 3 || points_.back().first - points_.front().first < 16) return std::nullopt;
-  const double middle = (points_.front().first + points_.back().first) / 2;
-  std::size_t first = points_.size() - 2;
-  while (first > 0 && points_[first - 1].first >= middle) --first;
+  std::size_t count = points_.size();
   // The last reading may be of a process that is already giving its memory back.
-  const double increase = std::max(points_.back().second, points_[points_.size() - 2].second) - points_[first].second;
-  if (increase < static_cast<double>(8 * kMiB)) return 0;
-  return increase / (points_.back().first - points_[first].first);
+  if (count > 1 && points_[count - 1].second < points_[count - 2].second) --count;
+  if (count < kGrowthIntervals + 1) return std::nullopt;
+  const double end = points_[count - 1].first;
+  const double warm = std::max(points_.front().first + kWarmUpSeconds, (points_.front().first + end) / 2);
+  if (end - warm < kWarmUpSeconds) return std::nullopt;
+  // The last reading at or before each border between the intervals.
+  std::array<std::pair<double, double>, kGrowthIntervals + 1> at;
+  std::size_t point = 0;
+  for (std::size_t i = 0; i <= kGrowthIntervals; ++i) {
+    const double border = warm + (end - warm) * static_cast<double>(i) / static_cast<double>(kGrowthIntervals);
+    while (point + 1 < count && points_[point + 1].first <= border + 1e-9) ++point;
+    at[i] = points_[point];
+  }
+  std::size_t growing = 0;
+  for (std::size_t i = 1; i < at.size(); ++i) growing += at[i].second > at[i - 1].second ? 1 : 0;
+  const double increase = at.back().second - at.front().second;
+  const double later = at.back().second - at[kGrowthIntervals / 2].second;
+  const bool is_steady = growing * 3 >= kGrowthIntervals * 2 && later >= increase * kNotLevelling;
+  if (!is_steady || increase < static_cast<double>(8 * kMiB)) return 0;
+  return increase / (at.back().first - at.front().first);
 }
 
 HostSampler::HostSampler(bool attached, std::string root, const std::string& nvml)

@@ -17,15 +17,17 @@
 
 namespace stoker::measure {
 
-// Whether an amount of memory grows: the slope of the later half, so that filling up at the start is no growth.
+// Whether an amount of memory grows steadily. Filling up at the start is no growth, nor is a step or two later on.
 class Growth {
  public:
   void add(double seconds, double bytes);
-  // None before 3 points over 16 s. 0 where the later half brought less than 8 MiB.
+  // None before two minutes: the first minute, and the first half of the time, count as warm-up. 0 where what follows
+  // brought less than 8 MiB, where most of its intervals did not grow, or where it is levelling off.
   std::optional<double> per_second() const noexcept;
 
  private:
-  std::vector<std::pair<double, double>> points_;  // thinned out when there are many
+  std::vector<std::pair<double, double>> points_;  // evenly thinned out when there are many
+  double apart_ = 0;                               // seconds
 };
 
 struct ProcessFacts {

@@ -1,5 +1,7 @@
 #include "stoker/measure/host.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "stoker/os/temp_folder_test.h"
@@ -43,17 +45,37 @@ TEST(Accelerators, SeeTheSwingFromFullToIdle) {
 
 TEST(Growth, IsThatOfTheLaterHalf) {
   Growth growing, filled;
-  for (int second = 0; second <= 100; ++second) {
+  for (int second = 0; second <= 150; ++second) {
     growing.add(second, 1e9 + 3e6 * second);
     filled.add(second, second < 20 ? 1e7 * second : 2e8);
   }
-  growing.add(100.5, 1e6);  // it ends
+  growing.add(150.5, 1e6);  // it ends
   EXPECT_NEAR(*growing.per_second(), 3e6, 1e5);
   EXPECT_EQ(filled.per_second(), 0);
   EXPECT_FALSE(Growth().per_second());
   Growth days;
   for (int second = 0; second < 100'000; ++second) days.add(second, 1e9 + 1e4 * second);
   EXPECT_NEAR(*days.per_second(), 1e4, 100);
+}
+
+TEST(Growth, IsNotJudgedWithinTwoMinutes) {
+  Growth warming;  // 62 MB in a minute of warm-up: 3.7 GB an hour, if it were to go on
+  for (int second = 0; second <= 60; second += 5) warming.add(second, 1e9 + 1.03e6 * second);
+  EXPECT_FALSE(warming.per_second());
+  for (int second = 65; second <= 300; second += 5) warming.add(second, 1.062e9);
+  EXPECT_EQ(warming.per_second(), 0);
+}
+
+TEST(Growth, IsSteadyOrNone) {
+  Growth stepping, levelling, saw;
+  for (int second = 0; second <= 600; second += 5) {
+    stepping.add(second, second < 400 ? 1e9 : 1.1e9);                       // a second loader, say
+    levelling.add(second, 1e9 * (2 - std::exp(-second / 100.0)));           // a cache that fills up
+    saw.add(second, 1e9 + 2e5 * second + (second / 5 % 2 == 0 ? 0 : 2e6));  // noise on top of a leak
+  }
+  EXPECT_EQ(stepping.per_second(), 0);
+  EXPECT_EQ(levelling.per_second(), 0);
+  EXPECT_NEAR(*saw.per_second(), 2e5, 2e4);
 }
 
 // A job (pid 10) with one worker (pid 11) in a made-up /proc.
@@ -88,7 +110,7 @@ struct Machine {
 TEST(HostSampler, SumsTheJobsProcesses) {
   Machine machine;
   HostSampler sampler(false, machine.root.path(), kNoLibrary);
-  for (int second = 0; second <= 20; ++second) {
+  for (int second = 0; second <= 130; ++second) {
     machine.at(second);
     sampler.sample(10, {11}, kSecond * (100 + second));
   }

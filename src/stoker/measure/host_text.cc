@@ -6,11 +6,12 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/host.h"
+#include "stoker/measure/stages.h"
 
 namespace stoker::measure {
 namespace {
 
-constexpr double kOthersShown = 0.1, kFull = 0.8;  // of the cores
+constexpr double kOthersShown = 0.1;  // of the cores
 
 // What is not known is "unknown", never 0 and never left out.
 template <class Value>
@@ -106,8 +107,7 @@ Offer offer_of(const HostFacts& facts) {
   Offer offer;
   offer.cores = facts.cores;
   offer.cores_limited_by = facts.cores_limited_by;
-  if (facts.cores_of_others && facts.cores_used + *facts.cores_of_others >= kFull * facts.cores)
-    offer.cores_of_others = *facts.cores_of_others;
+  offer.cores_of_others = cores_taken(facts.cores, facts.cores_used, facts.cores_of_others.value_or(0));
   offer.memory_bytes = facts.memory_available_bytes.value_or(0);
   std::uint64_t workers = 0, bytes = 0;
   std::vector<double> growth;

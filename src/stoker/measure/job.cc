@@ -32,6 +32,8 @@ LoaderFacts loader_facts(const Json& line) {
     facts.line = static_cast<int>(whole(*place, "line"));
   }
   facts.type = text(line, "type");
+  const std::string kind = text(line, "kind");
+  facts.kind = kind == "stoker" ? LoaderKind::stoker : kind == "other" ? LoaderKind::other : LoaderKind::torch;
   facts.dataset = text(line, "dataset");
   facts.start_method = text(line, "start_method");
   facts.collate = text(line, "collate");
@@ -56,6 +58,7 @@ BatchTimes batch_times(const Json& line) {
   times.cpu_ns = whole(line, "cpu");
   times.delay_ns = whole(line, "delay");
   times.helpers_ns = whole(line, "helpers");
+  times.spinners_ns = whole(line, "spinners");
   times.samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")));
   return times;
 }
@@ -77,6 +80,11 @@ BatchFacts batch_facts(const Json& line) {
 }
 
 }  // namespace
+
+std::int64_t LoaderFacts::queued() const noexcept {
+  if (kind == LoaderKind::stoker) return std::max<std::int64_t>(0, prefetch_factor);
+  return std::max<std::int64_t>(0, num_workers) * std::max<std::int64_t>(1, prefetch_factor);
+}
 
 std::int64_t Waited::total_ns() const noexcept {
   return start_ns + task_ns + fetch_ns + prep_ns + collate_ns + deliver_ns + unknown_ns;
@@ -128,6 +136,7 @@ void Steps::add(const Step& step) noexcept {
   samples += step.samples;
   compute_ns += step.compute_ns;
   if (step.h2d_ns) h2d_ns += *step.h2d_ns, ++h2d_steps;
+  if (step.compute_cpu_ns) compute_cpu_ns += *step.compute_cpu_ns, ++compute_cpu_steps;
   wait += step.wait;
 }
 
@@ -137,6 +146,8 @@ void Steps::add(const Steps& other) noexcept {
   compute_ns += other.compute_ns;
   h2d_ns += other.h2d_ns;
   h2d_steps += other.h2d_steps;
+  compute_cpu_ns += other.compute_cpu_ns;
+  compute_cpu_steps += other.compute_cpu_steps;
   wait += other.wait;
 }
 
@@ -181,11 +192,14 @@ std::optional<std::pair<int, int>> Job::iteration_of_worker(int pid, int thread,
 }
 
 // What the training thread did since its last batch was computing on it.
-void Job::close_gap(int pid, std::int64_t at_ns) {
+void Job::close_gap(int pid, std::int64_t at_ns, std::optional<std::int64_t> cpu_ns) {
   Consumer& consumer = consumers_[pid];
   const std::int64_t gap = std::max<std::int64_t>(0, at_ns - consumer.since_ns);
   if (consumer.last) {
-    if (Step* step = find_step(pid, consumer.last->first, consumer.last->second)) step->compute_ns = gap;
+    if (Step* step = find_step(pid, consumer.last->first, consumer.last->second)) {
+      step->compute_ns = gap;
+      if (cpu_ns && consumer.cpu_ns) step->compute_cpu_ns = std::max<std::int64_t>(0, *cpu_ns - *consumer.cpu_ns);
+    }
   } else if (consumer.ended) {
     loaders_[{pid, *consumer.ended}].between_ns += gap;
   }
@@ -209,6 +223,7 @@ void Job::keep_batch(std::pair<int, int> key, std::int64_t batch, const BatchTim
     made->prep_ns += times.prep_ns();
     made->delay_ns += times.delay_ns;
     made->fetch_ns += std::max<std::int64_t>(0, times.collating_ns - times.started_ns - times.prep_ns());
+    made->spinners_ns += times.spinners_ns;
     made->collate_ns += std::max<std::int64_t>(0, times.ended_ns - times.collating_ns);
   }
 }
@@ -241,7 +256,10 @@ void Job::add(int pid, std::string_view line_text) {
     step.asked_ns = whole(line, "t0");
     step.got_ns = whole(line, "t1");
     step.first = run.steps.empty() || run.steps.back().epoch != step.epoch;
-    close_gap(pid, step.asked_ns);
+    const auto cpu_at = [&](const char* key) {
+      return line.contains(key) ? std::optional(whole(line, key)) : std::nullopt;
+    };
+    close_gap(pid, step.asked_ns, cpu_at("p0"));
     if (whole(line, "g", 1) == 0) ++run.without_grad;
     const std::size_t place = run.folded_steps + run.steps.size();
     const bool is_split = line.contains("fetch");  // by a loader that knows its own stages
@@ -259,7 +277,8 @@ void Job::add(int pid, std::string_view line_text) {
     if (line.contains("s"))
       keep_batch({pid, number}, whole(line, "b"), batch_times(line));  // made by the asking thread
     if (!is_split) waiting_.push_back({pid, number, whole(line, "b"), age_, place});
-    consumers_[pid] = {.last = std::pair(iteration->loader, place), .ended = {}, .since_ns = step.got_ns};
+    consumers_[pid] = {
+        .last = std::pair(iteration->loader, place), .ended = {}, .since_ns = step.got_ns, .cpu_ns = cpu_at("p1")};
   } else if (kind == "iter") {
     const int loader = static_cast<int>(whole(line, "i")), number = static_cast<int>(whole(line, "n"));
     LoaderRun& run = loaders_[{pid, loader}];

@@ -31,10 +31,11 @@ struct Waited {
 // When a worker made one batch (monotonic nanoseconds) and what it took.
 struct BatchTimes {
   std::int64_t received_ns = 0, started_ns = 0, collating_ns = 0, ended_ns = 0, put_ns = 0;
-  std::int64_t cpu_ns = 0, delay_ns = 0,
-               helpers_ns = 0;  // of the samples; helpers: its other threads, and programs it ran
-  std::int64_t born_ns = 0;     // when the worker began; 0: the training thread itself
-  int worker = 0;               // its thread's number; 0: the training thread itself
+  std::int64_t cpu_ns = 0, delay_ns = 0;  // of the thread that made the samples
+  std::int64_t helpers_ns = 0;            // CPU of threads that the data set started, and of programs that it ran
+  std::int64_t spinners_ns = 0;           // CPU of nameless native threads (OpenMP, BLAS): work, or spinning
+  std::int64_t born_ns = 0;               // when the worker began; 0: the training thread itself
+  int worker = 0;                         // its thread's number; 0: the training thread itself
   std::uint64_t samples = 0;
 
   std::int64_t prep_ns() const noexcept;  // of the samples: CPU and run-queue delay, at most what they took
@@ -46,7 +47,8 @@ struct Step {
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
   std::int64_t asked_ns = 0, got_ns = 0;
-  std::int64_t compute_ns = 0;  // from this batch until a loader was asked again
+  std::int64_t compute_ns = 0;                 // from this batch until a loader was asked again
+  std::optional<std::int64_t> compute_cpu_ns;  // CPU time of the process meanwhile
   std::uint64_t samples = 0;
   std::uint64_t ready = 0;  // finished batches that lay waiting when this one was asked for
   bool first = false;       // of its epoch
@@ -60,7 +62,7 @@ struct Step {
 // Sums over what the workers made.
 struct Made {
   std::uint64_t batches = 0, samples = 0;
-  std::int64_t fetch_ns = 0, prep_ns = 0, delay_ns = 0, collate_ns = 0;
+  std::int64_t fetch_ns = 0, prep_ns = 0, delay_ns = 0, collate_ns = 0, spinners_ns = 0;
   std::int64_t build_ns() const noexcept { return fetch_ns + prep_ns + collate_ns; }
 };
 
@@ -69,12 +71,19 @@ struct SlowSample {
   std::int64_t took_ns = 0, cpu_ns = 0, mean_ns = 0;
 };
 
-// The settings of a DataLoader, read from the live object.
+enum class LoaderKind : std::uint8_t { torch, stoker, other };
+
+// The settings of a loader, read from the live object.
 struct LoaderFacts {
+  LoaderKind kind = LoaderKind::torch;
   std::string file, name, type, dataset, start_method, collate;
   int line = 0;
   std::int64_t batch_size = -1, num_workers = 0, prefetch_factor = 0, samples = -1;  // -1: not known
   bool persistent_workers = false, pin_memory = false, in_order = true, iterable = false;
+
+  // Batches that may lie ready before they are asked for. torch counts prefetch_factor per worker, stoker.Loader in
+  // all.
+  std::int64_t queued() const noexcept;
 };
 
 struct BatchFacts {
@@ -98,6 +107,8 @@ struct Steps {
   std::int64_t compute_ns = 0;
   std::int64_t h2d_ns = 0;      // copies to the device that nothing hid
   std::uint64_t h2d_steps = 0;  // of how many steps they are known
+  std::int64_t compute_cpu_ns = 0;
+  std::uint64_t compute_cpu_steps = 0;  // of how many steps it is known
   Waited wait;
 
   void add(const Step& step) noexcept;
@@ -166,11 +177,12 @@ class Job {
     std::optional<std::pair<int, std::size_t>> last;  // loader and step whose compute goes on
     std::optional<int> ended;                         // or the loader whose epoch ended last
     std::int64_t since_ns = 0;
+    std::optional<std::int64_t> cpu_ns = {};  // CPU time of the process by then
   };
 
   Iteration* find_iteration(int pid, int number);
   std::optional<std::pair<int, int>> iteration_of_worker(int pid, int thread, std::int64_t at_ns) const;
-  void close_gap(int pid, std::int64_t at_ns);
+  void close_gap(int pid, std::int64_t at_ns, std::optional<std::int64_t> cpu_ns = std::nullopt);
   bool place_batch(int pid, int thread, std::int64_t batch, const BatchTimes& times);
   void keep_batch(std::pair<int, int> key, std::int64_t batch, const BatchTimes& times);
   bool settle_one(const Waiting& waiting, bool all);

@@ -62,8 +62,7 @@ void Live::update(const Job& job, std::int64_t now_ns) {
       if (role.evaluation && trains) continue;
       training_.add(step);
       ready_ += step.ready;
-      queue_ = static_cast<std::uint64_t>(std::max<std::int64_t>(0, run.facts.num_workers) *
-                                          std::max<std::int64_t>(1, run.facts.prefetch_factor));
+      queue_ = run.facts.kind == LoaderKind::torch ? static_cast<std::uint64_t>(run.facts.queued()) : 0;
     }
   }
   if (moments_.empty() || now_ns - moments_.back().at_ns >= kBetweenMoments)

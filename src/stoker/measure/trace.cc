@@ -72,7 +72,7 @@ std::string trace_json(const Job& job, std::size_t most_steps) {
       trace.span(pid, 0, run.is_evaluation() ? "wait (val)" : "wait", step.asked_ns, step.got_ns, step.batch);
       trace.span(pid, 0, run.is_evaluation() ? "compute (val)" : "compute", step.got_ns, step.got_ns + step.compute_ns,
                  step.batch);
-      if (run.facts.num_workers > 0)
+      if (run.facts.num_workers > 0 && run.facts.kind == LoaderKind::torch)
         trace.counter(pid, fmt::format("ready batches of loader {}", run.number), step.asked_ns, step.ready);
       const BatchTimes& made = step.made;
       if (made.started_ns == 0 || made.worker == 0) continue;

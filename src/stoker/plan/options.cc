@@ -14,12 +14,8 @@ namespace {
 
 constexpr double kModelError = 0.15, kRatioError = 0.25;  // of a predicted gain
 constexpr double kWorth = 1.03;
+constexpr double kMoreThan = 1.02;            // times the gain of a cheaper change, to be worth more
 constexpr double kFull = 0.92, kTight = 0.8;  // of a limit
-
-bool loader_is_limit(const Predicted& predicted) {
-  return predicted.limit == "fetch" || predicted.limit == "prep" || predicted.limit == "cores" ||
-         predicted.limit == "storage";
-}
 
 std::string size(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
@@ -30,12 +26,10 @@ Spread around(double gain, double error) {
 }
 
 // The larger risk wins; its reason with it.
-void raise(Option& option, std::string_view risk, const std::string& reason) {
-  const auto rank = [](std::string_view word) { return word == "high" ? 2 : word == "medium" ? 1 : 0; };
-  if (option.risk.empty() || rank(risk) > rank(option.risk)) {
-    option.risk = risk;
-    option.reason = reason;
-  }
+void raise(Option& option, Risk risk, const std::string& reason) {
+  if (risk <= option.risk) return;
+  option.risk = risk;
+  option.reason = reason;
 }
 
 void weigh_memory(Option& option, const Situation& situation) {
@@ -44,18 +38,18 @@ void weigh_memory(Option& option, const Situation& situation) {
     const double share = *bytes / limit;
     const std::string text = fmt::format("{} {} of {}", what, size(*bytes), size(limit));
     if (share > 1) {
-      raise(option, "high", text + ": it will run out");
+      raise(option, Risk::high, text + ": it will run out");
     } else if (share > kFull) {
-      raise(option, "high", text + ": no margin");
+      raise(option, Risk::high, text + ": no margin");
     } else if (share > kTight) {
-      raise(option, "medium", text + ": little margin");
+      raise(option, Risk::medium, text + ": little margin");
     } else {
-      raise(option, "low", text);
+      raise(option, Risk::low, text);
     }
   };
   against("host memory", option.host_bytes, situation.limits.memory_bytes);
   against("device memory", option.device_bytes, situation.device_limit_bytes);
-  if (option.risk.empty()) raise(option, "medium", "its memory is not known: watch it");
+  if (option.risk == Risk::unknown) raise(option, Risk::medium, "its memory is not known: watch it");
 }
 
 void finish(Option& option, const Situation& situation) {
@@ -64,42 +58,57 @@ void finish(Option& option, const Situation& situation) {
   }
   if (option.gain.p50 < kWorth && option.worth) {
     option.worth = false;
-    option.reason = option.evidence == "measured" ? "it was no faster when it was measured" : "no gain to be expected";
+    option.reason =
+        option.evidence == Evidence::measured ? "it was no faster when it was measured" : "the model predicts no gain";
   }
 }
 
-double host_total(const Situation& situation, double workers, double more = 0) {
+// None where the memory of a worker is not known, and there are to be some.
+std::optional<double> host_total(const Situation& situation, double workers, double more = 0) {
   HostUse use = situation.host;
+  if (use.main_bytes <= 0 && use.worker_bytes <= 0) return std::nullopt;
+  const double before = situation.stages ? situation.stages->workers : use.workers;
+  if (use.worker_bytes <= 0 && workers > before) return std::nullopt;
   if (use.worker_bytes > 0) use.workers = workers;
   use.cache_bytes += more;
   return host_budget(use, situation.limits).total_bytes;
 }
 
-std::string command_of(const Situation& situation, const std::string& knob, const std::string& value,
-                       const std::vector<std::string>& flags) {
-  return situation.command ? situation.command(knob, value, flags) : std::string();
+std::string command_of(const Situation& situation, const Option& option, const std::vector<std::string>& flags) {
+  return situation.command ? situation.command(option, flags) : std::string();
+}
+
+Option option_of(const WhatIf& what) {
+  Option option{.name = what.name, .kind = what.kind, .knob = what.knob, .value = what.value, .change = what.change};
+  option.evidence = what.evidence;
+  option.gain = around(what.gain, what.evidence == Evidence::ratio ? kRatioError : kModelError);
+  return option;
 }
 
 void add_workers(const Situation& situation, std::vector<Option>& all) {
   const Stages& now = *situation.stages;
-  if (now.cores <= 0 || now.workers >= now.cores) return;
+  const double most = measure::most_workers(now);
+  if (now.cores <= 0 || now.workers >= most) return;
+  const double top = std::min(most, std::max<double>(now.workers + 1, measure::fewest_workers(now)));
   std::set<double> counts;
-  for (const double share : {1 / 3.0, 1 / 2.0, 1.0}) {
-    const double workers = std::max(now.workers + 1, std::round(now.cores * share));
-    if (workers <= now.cores) counts.insert(workers);
-  }
+  for (const double share : {1 / 3.0, 1 / 2.0, 1.0}) counts.insert(std::max(now.workers + 1, std::round(top * share)));
+  const WhatIf* cheaper = nullptr;
+  std::vector<WhatIf> tried;
+  tried.reserve(counts.size());
   for (const double workers : counts) {
-    const WhatIf what = with_workers(now, workers);
-    Option option{
-        .name = what.name, .change = what.change, .gain = around(what.gain, kModelError), .evidence = "model"};
-    if (situation.host.worker_bytes > 0 || situation.host.main_bytes > 0) {
-      option.host_bytes = host_total(situation, workers);
-    }
-    option.command = command_of(situation, "num_workers", fmt::format("{:g}", workers), what.flags);
+    const WhatIf& what = tried.emplace_back(with_workers(now, workers));
+    Option option = option_of(what);
+    option.host_bytes = host_total(situation, workers);
+    option.command = command_of(situation, option, what.flags);
     weigh_memory(option, situation);
-    if (what.gain < kWorth && !loader_is_limit(predict(now))) {
+    if (what.gain < kWorth && !predict(now).is_loader_bound()) {
       option.worth = false;
       option.reason = "the loader keeps up: more workers only take memory";
+    } else if (cheaper != nullptr && what.gain < kMoreThan * cheaper->gain) {
+      option.worth = false;
+      option.reason = fmt::format("{} is as fast and cheaper", cheaper->name);
+    } else {
+      cheaper = &what;
     }
     all.push_back(std::move(option));
   }
@@ -109,7 +118,7 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
   const Stages& now = *situation.stages;
   const double batch = 2 * now.batch_size;
   const WhatIf what = with_batch(now, batch);
-  Option option{.name = what.name, .change = what.change, .gain = around(what.gain, kModelError), .evidence = "model"};
+  Option option = option_of(what);
   option.changes_training = true;
   option.training = "a larger batch wants another learning rate";
   if (situation.device_line) {
@@ -118,9 +127,9 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
     // Activations grow with the batch; weights and optimizer do not. Only the sum is known, so this is the worst case.
     option.device_bytes = 2 * situation.device_now_bytes;
   }
-  option.command = command_of(situation, "batch_size", fmt::format("{:g}", batch), what.flags);
+  option.command = command_of(situation, option, what.flags);
   weigh_memory(option, situation);
-  if (loader_is_limit(predict(now)) && what.gain < kWorth) {
+  if (predict(now).is_loader_bound() && what.gain < kWorth) {
     option.worth = false;
     std::string memory;
     if (option.device_bytes && situation.device_limit_bytes > 0) {
@@ -135,10 +144,11 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
 void add_prefetch(const Situation& situation, std::vector<Option>& all) {
   const auto now = situation.knobs.find("prefetch_factor");
   if (now == situation.knobs.end() || std::atof(now->second.c_str()) >= 2) return;
-  Option option{.name = "prefetch_factor=2", .change = "two batches ahead per worker", .evidence = "model"};
-  const bool limited = loader_is_limit(predict(*situation.stages));
+  Option option{.name = "prefetch_factor=2", .change = "two batches ahead per worker"};
+  option.knob = "prefetch_factor", option.value = "2";
+  const bool limited = predict(*situation.stages).is_loader_bound();
   option.gain = limited ? Spread{1, 1, 1.1, 0, true} : Spread{1, 1.05, 1.2, 0, true};
-  option.command = command_of(situation, "prefetch_factor", "2", {"--prefetch-factor", "2"});
+  option.command = command_of(situation, option, {"--prefetch-factor", "2"});
   HostUse use = situation.host;
   use.prefetch_factor = 2;
   if (use.main_bytes > 0) option.host_bytes = host_budget(use, situation.limits).total_bytes;
@@ -152,17 +162,16 @@ void add_prefetch(const Situation& situation, std::vector<Option>& all) {
 
 void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
   for (const WhatIf& what : situation.what_ifs) {
-    const bool is_measured = what.evidence == "measured";
-    if ((what.name.starts_with("num_workers=") && !is_measured) || what.name.starts_with("ranks=")) continue;
-    Option option{.name = what.name, .change = what.change, .evidence = what.evidence};
-    option.gain = around(what.gain, what.evidence == "ratio" ? kRatioError : kModelError);
+    const bool is_listed =
+        what.kind == Change::knob && what.knob == "num_workers" && what.evidence != Evidence::measured;
+    if (is_listed || what.kind == Change::ranks) continue;
+    Option option = option_of(what);
     if (situation.host.main_bytes > 0) {
-      option.host_bytes = host_total(situation, situation.host.workers, what.most_bytes);
+      const bool are_workers = what.kind == Change::knob && what.knob == "num_workers";
+      option.host_bytes =
+          host_total(situation, are_workers ? what.stages.workers : situation.host.workers, what.most_bytes);
     }
-    const std::size_t equals = what.name.find('=');
-    option.command = equals == std::string::npos
-                         ? command_of(situation, what.name, "", what.flags)
-                         : command_of(situation, what.name.substr(0, equals), what.name.substr(equals + 1), what.flags);
+    option.command = command_of(situation, option, what.flags);
     weigh_memory(option, situation);
     if (!what.feasible) {
       option.worth = false;
@@ -192,21 +201,23 @@ void add_measured(const Situation& situation, std::vector<Option>& all) {
     const Spread then = spread_of(one.rates);
     const double width = std::hypot(std::log(then.p90 / then.p50), std::log(situation.rate.p90 / situation.rate.p50));
     const double gain = then.p50 / situation.rate.p50;
-    Option option{.name = name, .change = "as measured", .evidence = "measured"};
+    Option option{.name = name, .change = "as measured"};
+    option.evidence = Evidence::measured;
     option.gain = {gain * std::exp(-width), gain, gain * std::exp(width), one.rates.size(), false};
     if (one.host_peak_bytes) option.host_bytes = static_cast<double>(*one.host_peak_bytes);
     if (one.device_allocated_bytes) option.device_bytes = static_cast<double>(*one.device_allocated_bytes);
     option.changes_training = batch;
     if (batch) option.training = "another batch or image size is another training";
     weigh_memory(option, situation);
-    if (!option.host_bytes && !option.device_bytes) option.risk = "low", option.reason = "it ran";
+    if (!option.host_bytes && !option.device_bytes) option.risk = Risk::low, option.reason = "it ran";
     if (changes > 1) {
-      raise(option, "medium", fmt::format("{} knobs at once: which of them helped is not known", changes));
+      raise(option, Risk::medium, fmt::format("{} knobs at once: which of them helped is not known", changes));
     } else {
-      option.command = command_of(situation, knob, value, {});
+      option.knob = knob, option.value = value;
+      option.command = command_of(situation, option, {});
     }
     if (option.gain.p50 >= kWorth && option.gain.p10 < 1) {
-      raise(option, "medium", "the difference may be chance: measure it again");
+      raise(option, Risk::medium, "the difference may be chance: measure it again");
     }
     found.push_back(std::move(option));
   }
@@ -237,37 +248,52 @@ std::set<std::string> single_changes(const Situation& situation) {
 
 // A model that a run contradicts, even one in which more was changed, is not to be trusted.
 void weigh_rows(Option& option, const Situation& situation) {
-  const std::size_t equals = option.name.find('=');
-  if (option.evidence == "measured" || equals == std::string::npos || situation.rate.p50 <= 0) return;
-  const std::string knob = option.name.substr(0, equals), value = option.name.substr(equals + 1);
+  if (option.evidence == Evidence::measured || option.knob.empty() || situation.rate.p50 <= 0) return;
   for (const Configuration& one : situation.measured) {
-    const auto found = one.knobs.find(knob);
-    if (!one.ok() || found == one.knobs.end() || found->second != value || one.knobs == situation.knobs) continue;
+    const auto found = one.knobs.find(option.knob);
+    if (!one.ok() || found == one.knobs.end() || found->second != option.value || one.knobs == situation.knobs)
+      continue;
     const double gain = spread_of(one.rates).p50 / situation.rate.p50;
     if (gain >= 0.9 || option.gain.p50 < kWorth) continue;
-    raise(option, "high",
+    raise(option, Risk::high,
           fmt::format("a run with {} was slower ({:.2f}x), though other knobs differed too", option.name, gain));
   }
 }
 
 void add_smaller_images(const Situation& situation, std::vector<Option>& all) {
-  if (!situation.vit || !situation.stages || predict(*situation.stages).limit != "compute") return;
+  if (!situation.vit || !situation.stages || predict(*situation.stages).limit != Limit::compute) return;
   Vit smaller = *situation.vit;
   smaller.img = std::floor(smaller.img * 160 / 224 / smaller.patch) * smaller.patch;
   if (smaller.img < smaller.patch) return;
   const double gain = situation.vit->forward_flops() / smaller.forward_flops();
   Option option{.name = fmt::format("img_size={:g}", smaller.img),
+                .knob = "img_size",
+                .value = fmt::format("{:g}", smaller.img),
                 .change = "smaller images",
                 .gain = around(gain, kRatioError),
-                .evidence = "ratio",
+                .evidence = Evidence::ratio,
                 .changes_training = true,
                 .training = "a smaller image is another training"};
-  raise(option, "high", "what the model learns changes");
-  option.command = command_of(situation, "img_size", fmt::format("{:g}", smaller.img), {});
+  raise(option, Risk::high, "what the model learns changes");
+  option.command = command_of(situation, option, {});
   all.push_back(std::move(option));
 }
 
 }  // namespace
+
+std::string_view name(Risk risk) noexcept {
+  switch (risk) {
+    case Risk::unknown:
+      return "";
+    case Risk::low:
+      return "low";
+    case Risk::medium:
+      return "medium";
+    case Risk::high:
+      return "high";
+  }
+  return "";
+}
 
 std::vector<Option> options(const Situation& situation) {
   std::vector<Option> all;
@@ -284,15 +310,18 @@ std::vector<Option> options(const Situation& situation) {
     finish(option, situation);
   }
   const auto rank = [](const Option& option) {
-    return std::tuple(!option.worth, option.risk == "high", option.changes_training, -option.gain.p50);
+    const double gain = std::round(100 * option.gain.p50);  // as it is shown
+    return std::tuple(!option.worth, option.risk == Risk::high, option.changes_training, -gain,
+                      option.host_bytes.value_or(0));
   };
   std::stable_sort(all.begin(), all.end(), [&](const Option& a, const Option& b) { return rank(a) < rank(b); });
   std::set<std::string> measured = single_changes(situation);  // what was measured stands for what is predicted
   for (const Option& option : all) {
-    if (option.evidence == "measured") measured.insert(option.name);
+    if (option.evidence == Evidence::measured) measured.insert(option.name);
   }
-  std::erase_if(all,
-                [&](const Option& option) { return option.evidence != "measured" && measured.contains(option.name); });
+  std::erase_if(all, [&](const Option& option) {
+    return option.evidence != Evidence::measured && measured.contains(option.name);
+  });
   int order = 0;
   for (Option& option : all) {
     if (option.worth) option.order = ++order;

@@ -2,11 +2,13 @@
 // command. One change at a time. Pure arithmetic; from any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stoker/plan/device_memory.h"
@@ -16,15 +18,20 @@
 
 namespace stoker::plan {
 
+enum class Risk : std::uint8_t { unknown, low, medium, high };
+std::string_view name(Risk risk) noexcept;  // "" of unknown
+
 struct Option {
-  std::string name = {};                                     // "num_workers=12"
+  std::string name = {};  // "num_workers=12"
+  Change kind = Change::knob;
+  std::string knob = {}, value = {};                         // of Change::knob, where one knob changes
   std::string change = {};                                   // what that is
   Spread gain = {};                                          // times the present rate
   std::optional<double> days = {};                           // of the job then, at P50
   std::optional<double> host_bytes = {}, device_bytes = {};  // peak
-  std::string evidence = {};                                 // "measured", "model", "ratio"
-  std::string risk = {};                                     // "low", "medium", "high"
-  std::string reason = {};                                   // of the risk, or why it is not worth it
+  Evidence evidence = Evidence::model;
+  Risk risk = Risk::unknown;
+  std::string reason = {};  // of the risk, or why it is not worth it
   bool changes_training = false;
   std::string training = {};  // in what way
   std::string command = {};   // to try it
@@ -45,12 +52,12 @@ struct Situation {
   std::optional<Vit> vit = {};
   std::span<const Configuration> measured = {};
   std::span<const WhatIf> what_ifs = {};
-  // The command that tries one change: knob, value, and the flags of `stoker load` where there are such.
-  std::function<std::string(const std::string& knob, const std::string& value, const std::vector<std::string>& flags)>
-      command = {};
+  // The command that tries one change; `flags` are those of `stoker load`, where there are such.
+  std::function<std::string(const Option& option, const std::vector<std::string>& flags)> command = {};
 };
 
-// Ranked: what is worth testing first, by gain; what changes the training after what does not.
+// Ranked: what is worth testing first, by gain, the cheaper first of equals; what changes the training comes after what
+// does not.
 std::vector<Option> options(const Situation& situation);
 
 }  // namespace stoker::plan

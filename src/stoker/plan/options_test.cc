@@ -25,8 +25,8 @@ Situation patches() {
   situation.limits = {.memory_bytes = 170e9};
   situation.device_limit_bytes = 80e9;
   situation.device_now_bytes = 77e9;
-  situation.command = [](const std::string& knob, const std::string& value, const std::vector<std::string>&) {
-    return "try " + knob + "=" + value;
+  situation.command = [](const Option& option, const std::vector<std::string>&) {
+    return "try " + option.knob + "=" + option.value;
   };
   return situation;
 }
@@ -49,7 +49,7 @@ TEST(Options, OfCaseCAreWorkersAndNotTheBatch) {
   const std::vector<Option> all = options(patches());
   EXPECT_EQ(all.front().name, "num_workers=12");
   EXPECT_EQ(all.front().order, 1);
-  EXPECT_EQ(all.front().risk, "low");
+  EXPECT_EQ(all.front().risk, Risk::low);
   EXPECT_NEAR(*all.front().host_bytes, 84e9, 1e6);
   EXPECT_LT(*all.front().days, 3.5);
   EXPECT_EQ(all.front().command, "try num_workers=12");
@@ -72,11 +72,37 @@ TEST(Options, ListSeveralStepsOnTheWayWithTheirMemory) {
   EXPECT_LT(four->gain.p50, six->gain.p50);
 }
 
+TEST(Options, OfEqualGainNameTheCheaperFirstAndNoMemoryThatNobodyMeasured) {
+  Situation situation = patches();  // loads in the training thread, on two cores; one worker is enough
+  situation.knobs = {{"batch_size", "32"}, {"num_workers", "0"}};
+  situation.stages = Stages{.batch_size = 32,
+                            .workers = 0,
+                            .cores = 2,
+                            .fetch_in_workers = true,
+                            .prep_s = 1e-3,
+                            .compute_s = 3e-3,
+                            .cpu_s = 7e-3};
+  situation.host = {.main_bytes = 1e9};
+  const std::vector<Option> all = options(situation);
+  ASSERT_EQ(all.front().name, "num_workers=1");
+  EXPECT_EQ(all.front().order, 1);
+  EXPECT_EQ(all.front().host_bytes, std::nullopt) << "what a worker takes was never measured";
+  EXPECT_EQ(all.front().risk, Risk::medium);
+  const Option* const two = find(all, "num_workers=2");
+  EXPECT_TRUE(two == nullptr || !two->worth) << "as fast, and dearer";
+}
+
+TEST(Options, PredictOfWorkersWhatMeasureDoes) {
+  const measure::LoaderFigures figures{.batch_size = 8, .num_workers = 0, .prep_ms = 30, .compute_ms = 60, .cores = 2};
+  const Stages now = measure::stages_of(figures);
+  EXPECT_EQ(with_workers(now, 1).gain, measure::gain_of_workers(now, 1));
+}
+
 TEST(Options, ThatWouldNotFitAreOfHighRiskAndComeLate) {
   Situation situation = patches();
   situation.limits.memory_bytes = 64e9;
   const std::vector<Option> all = options(situation);
-  EXPECT_EQ(find(all, "num_workers=12")->risk, "high");
+  EXPECT_EQ(find(all, "num_workers=12")->risk, Risk::high);
   EXPECT_EQ(all.front().name, "num_workers=6");
 }
 
@@ -98,8 +124,8 @@ TEST(Options, TakeWhatWasMeasuredBeforeWhatIsPredicted) {
   situation.measured = rows;
   const std::vector<Option> all = options(situation);
   EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const Option& one) { return one.name == "num_workers=4"; }), 1);
-  EXPECT_EQ(find(all, "num_workers=4")->evidence, "measured");
-  EXPECT_EQ(find(all, "num_workers=6")->evidence, "model");
+  EXPECT_EQ(find(all, "num_workers=4")->evidence, Evidence::measured);
+  EXPECT_EQ(find(all, "num_workers=6")->evidence, Evidence::model);
 }
 
 TEST(Options, SayThatSeveralKnobsAtOnceCannotBeToldApart) {
@@ -112,7 +138,7 @@ TEST(Options, SayThatSeveralKnobsAtOnceCannotBeToldApart) {
   const std::vector<Option> all = options(situation);
   const Option* const both = find(all, "num_workers=4 prefetch_factor=4");
   ASSERT_NE(both, nullptr);
-  EXPECT_EQ(both->risk, "medium");
+  EXPECT_EQ(both->risk, Risk::medium);
   EXPECT_NE(both->reason.find("2 knobs at once"), std::string::npos);
 }
 
@@ -124,7 +150,7 @@ TEST(Options, ThatARunContradictsAreOfHighRisk) {
   const Configuration rows[] = {measured};
   situation.measured = rows;
   const std::vector<Option> all = options(situation);
-  EXPECT_EQ(find(all, "num_workers=12")->risk, "high");
+  EXPECT_EQ(find(all, "num_workers=12")->risk, Risk::high);
   EXPECT_NE(find(all, "num_workers=12")->reason.find("was slower (0.40x)"), std::string::npos);
   EXPECT_EQ(all.front().name, "num_workers=6");
 }
@@ -138,7 +164,7 @@ TEST(Options, ThatChangeTheTrainingSaySo) {
   const Option* const smaller = find(all, "img_size=154");
   ASSERT_NE(smaller, nullptr);
   EXPECT_TRUE(smaller->changes_training);
-  EXPECT_EQ(smaller->evidence, "ratio");
+  EXPECT_EQ(smaller->evidence, Evidence::ratio);
   EXPECT_GT(smaller->gain.p50, 1.8);
 }
 

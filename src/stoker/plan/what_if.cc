@@ -14,10 +14,6 @@
 namespace stoker::plan {
 namespace {
 
-// Stages that are nearly equal hinder one another: the sharpness of the minimum. At 12 two equal stages give 94 % of
-// either.
-constexpr double kSharpness = 12;
-
 // What reading costs an I/O thread per sample beyond copying the bytes: `stoker load --bench-steps` of 7 KB recordings
 // in the page cache, one worker on two cores.
 constexpr double kRequest = 3.5e-6;  // a range of an open file
@@ -26,36 +22,32 @@ constexpr double kInMemory = 0.6e-6;
 constexpr double kPage = 0.12e-6;  // touching a page of a mapping
 constexpr double kPageBytes = 4096;
 
-double rate(double threads, double seconds) {
-  return seconds > 0 ? threads / seconds : 0;
+std::string limit_text(const Predicted& predicted) {
+  const bool is_thing = predicted.limit == Limit::cores || predicted.limit == Limit::storage;
+  return fmt::format("then {}{} {} the limit", is_thing ? "the " : "", measure::name(predicted.limit),
+                     predicted.limit == Limit::cores ? "are" : "is");
 }
 
-std::string limit_text(const Predicted& predicted) {
-  if (predicted.limit == "cores") return "then the cores are the limit";
-  if (predicted.limit == "storage") return "then the storage is the limit";
-  return fmt::format("then {} is the limit", predicted.limit);
+// A change of one knob, by its name.
+WhatIf of_knob(const Stages& now, std::string_view knob, std::string value, std::string change) {
+  WhatIf what{.name = fmt::format("{}={}", knob, value), .change = std::move(change), .stages = now};
+  what.knob = knob;
+  what.value = std::move(value);
+  return what;
 }
 
 WhatIf finish(WhatIf what, const Stages& now) {
   what.predicted = predict(what.stages);
   const Predicted before = predict(now);
   what.gain = before.per_s > 0 ? what.predicted.per_s / before.per_s : 1;
-  if (what.evidence.empty()) what.evidence = "model";
   if (what.why.empty()) what.why = limit_text(what.predicted);
   return what;
 }
 
-// The cores that `threads` of ours get. The kernel shares cores among groups (sessions, containers), and each group's
-// weight is spread over the cores it runs on: more threads of ours bring more, but never more than our group's part.
-double cores_for(const Stages& stages, double threads) {
-  if (stages.rivals <= 0 || stages.cores <= 0) return threads;
-  const double spread = std::min(threads, stages.cores);
-  return spread / (1 + stages.rivals * spread / stages.cores);
-}
-
-// What changes in a stage changes the CPU time of the whole.
+// What changes in a stage changes the CPU time of the whole. In a torch worker fetching is waiting, and takes none.
 void set_fetch(Stages& stages, double fetch_s) {
-  if (stages.cpu_s > 0) stages.cpu_s = std::max(1e-12, stages.cpu_s + fetch_s - stages.fetch_s);
+  if (stages.cpu_s > 0 && !stages.fetch_in_workers)
+    stages.cpu_s = std::max(1e-12, stages.cpu_s + fetch_s - stages.fetch_s);
   stages.fetch_s = fetch_s;
 }
 
@@ -89,77 +81,28 @@ std::string_view name(Access access) noexcept {
   return "buffered";
 }
 
-Predicted predict(const Stages& stages) {
-  Predicted predicted;
-  const double ranks = std::max(1.0, stages.ranks);
-  // The consumer computes and takes batches over in one thread; without workers it prepares them too.
-  double own = stages.handoff_s;
-  if (stages.workers <= 0) {
-    own += stages.prep_s + (stages.fetch_in_workers ? stages.fetch_s : 0);
-  } else {
-    const double each = stages.prep_s + (stages.fetch_in_workers ? stages.fetch_s : 0);
-    predicted.prep_per_s = rate(cores_for(stages, ranks * stages.workers), each);
+std::string_view name(Evidence evidence) noexcept {
+  switch (evidence) {
+    case Evidence::model:
+      return "model";
+    case Evidence::ratio:
+      return "ratio";
+    case Evidence::measured:
+      return "measured";
   }
-  if (!stages.fetch_in_workers)
-    predicted.fetch_per_s = rate(cores_for(stages, ranks * stages.io_threads), stages.fetch_s);
-  const double consumer = stages.compute_s + own * ranks / cores_for(stages, ranks);
-  (stages.compute_s > 0 ? predicted.compute_per_s : predicted.handoff_per_s) = rate(ranks, consumer);
-  if (stages.cores > 0) {
-    const double cpu = stages.cpu_s > 0 ? stages.cpu_s : stages.prep_s;
-    predicted.cores_per_s = rate(cores_for(stages, stages.cores), cpu);
-  }
-  predicted.storage_per_s = stages.storage_per_s;
-
-  const std::pair<std::string_view, double> limits[] = {
-      {stages.fetch_in_workers && stages.fetch_s > stages.prep_s ? "fetch" : "prep", predicted.prep_per_s},
-      {"fetch", predicted.fetch_per_s},
-      {"compute", predicted.compute_per_s},
-      {"hand-off", predicted.handoff_per_s},
-      {"cores", predicted.cores_per_s},
-      {"storage", predicted.storage_per_s}};
-  double least = 0, sum = 0;
-  for (const auto& [limit, per_s] : limits) {
-    if (per_s <= 0) continue;
-    if (least <= 0 || per_s < least * (1 - 1e-9)) {
-      least = per_s;
-      predicted.limit = limit;
-    }
-  }
-  if (least <= 0) return predicted;
-  for (const auto& [limit, per_s] : limits) {
-    // Workers that fill every core meet the cores' limit by themselves: that is one queue, not two.
-    const bool is_second = (limit == "cores" && predicted.prep_per_s > 0 && predicted.prep_per_s <= per_s) ||
-                           (limit == "prep" && predicted.cores_per_s > 0 && predicted.cores_per_s < per_s);
-    if (per_s <= 0 || is_second) continue;
-    sum += std::pow(least / per_s, kSharpness);
-  }
-  predicted.per_s = least * std::pow(sum, -1 / kSharpness);
-  return predicted;
-}
-
-void take_out_rivals(Stages& stages, double used_cores) {
-  if (used_cores <= 0 || stages.cores <= 0 || stages.cpu_s <= 0) return;
-  const bool fetches = !stages.fetch_in_workers && stages.fetch_s / std::max(1.0, stages.io_threads) >
-                                                       stages.prep_s / std::max(1.0, stages.workers);
-  double& slowest = fetches ? stages.fetch_s : stages.prep_s;
-  const double others = (fetches ? stages.prep_s : stages.fetch_s) + stages.handoff_s;
-  const double threads = fetches ? stages.io_threads : std::max(1.0, stages.workers);
-  slowest = std::clamp(stages.cpu_s - others, std::min(slowest, 0.3 * stages.cpu_s), slowest);
-  const double spread = std::min(threads, stages.cores);
-  stages.rivals = std::max(0.0, (spread / used_cores - 1) * stages.cores / spread);
+  return "model";
 }
 
 WhatIf with_workers(const Stages& now, double workers) {
-  WhatIf what{.name = fmt::format("num_workers={:g}", workers),
-              .change = fmt::format("{:g} workers instead of {:g}", workers, now.workers),
-              .stages = now};
+  WhatIf what = of_knob(now, "num_workers", fmt::format("{:g}", workers),
+                        fmt::format("{:g} workers instead of {:g}", workers, now.workers));
   what.stages.workers = workers;
   what.flags = {"--num-workers", fmt::format("{:g}", workers)};
   return finish(what, now);
 }
 
 WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
-  WhatIf what{.name = fmt::format("storage={}", name(access)), .stages = now};
+  WhatIf what = of_knob(now, "storage", std::string(name(access)), "");
   what.flags = {"--storage", std::string(name(access))};
   switch (access) {
     case Access::ram:
@@ -201,7 +144,10 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
 }
 
 WhatIf with_pack(const Stages& now, const Setting& setting, bool raw) {
-  WhatIf what{.name = raw ? "pack raw" : "pack encoded", .stages = now, .needs_pack = true};
+  WhatIf what{.name = raw ? "pack raw" : "pack encoded",
+              .kind = raw ? Change::pack_raw : Change::pack_encoded,
+              .stages = now,
+              .needs_pack = true};
   const double bytes = raw && setting.decoded_bytes > 0 ? setting.decoded_bytes : setting.sample_bytes;
   const double copy = bytes / setting.memory_bytes_per_s;
   if (raw && setting.is_random) {
@@ -234,7 +180,7 @@ WhatIf with_pack(const Stages& now, const Setting& setting, bool raw) {
 }
 
 WhatIf with_local_copy(const Stages& now, const Setting& setting) {
-  WhatIf what{.name = "stage locally", .change = "a copy on a local disk", .stages = now};
+  WhatIf what{.name = "stage locally", .kind = Change::local_copy, .change = "a copy on a local disk", .stages = now};
   what.stages.storage_per_s = setting.local_per_s.value_or(
       setting.disk_bytes_per_s > 0 && setting.sample_bytes > 0 ? setting.disk_bytes_per_s / setting.sample_bytes : 0);
   if (now.fetch_in_workers) what.stages.fetch_s = 0;
@@ -243,6 +189,7 @@ WhatIf with_local_copy(const Stages& now, const Setting& setting) {
 
 WhatIf with_cache(const Stages& now, const Setting& setting, double cache_bytes) {
   WhatIf what{.name = fmt::format("cache {:.3g} GB", cache_bytes / 1e9),
+              .kind = Change::cache,
               .change = "a fixed share of the data kept in memory",
               .stages = now,
               .most_bytes = cache_bytes};
@@ -254,6 +201,7 @@ WhatIf with_cache(const Stages& now, const Setting& setting, double cache_bytes)
 
 WhatIf with_faster_prep(const Stages& now, double times, std::string_view how) {
   WhatIf what{.name = std::string(how),
+              .kind = Change::faster_prep,
               .change = fmt::format("decoding and transforms {:.3g} times as fast", times),
               .stages = now};
   set_prep(what.stages, now.prep_s / times);
@@ -261,7 +209,7 @@ WhatIf with_faster_prep(const Stages& now, double times, std::string_view how) {
 }
 
 WhatIf with_compute(const Stages& now, double compute_s) {
-  WhatIf what{.name = "compute", .change = "another accelerator", .stages = now};
+  WhatIf what{.name = "compute", .kind = Change::accelerator, .change = "another accelerator", .stages = now};
   what.stages.compute_s = compute_s;
   what.flags = {"--step-ms", fmt::format("{:.4f}", compute_s * now.batch_size * 1e3)};
   return finish(what, now);
@@ -269,6 +217,7 @@ WhatIf with_compute(const Stages& now, double compute_s) {
 
 WhatIf with_ranks(const Stages& now, double ranks) {
   WhatIf what{.name = fmt::format("ranks={:g}", ranks),
+              .kind = Change::ranks,
               .change = fmt::format("{:g} ranks share the disk and the cores", ranks),
               .stages = now};
   what.stages.ranks = ranks;
@@ -276,9 +225,8 @@ WhatIf with_ranks(const Stages& now, double ranks) {
 }
 
 WhatIf with_batch(const Stages& now, double batch_size) {
-  WhatIf what{.name = fmt::format("batch_size={:g}", batch_size),
-              .change = fmt::format("batches of {:g} instead of {:g}", batch_size, now.batch_size),
-              .stages = now};
+  WhatIf what = of_knob(now, "batch_size", fmt::format("{:g}", batch_size),
+                        fmt::format("batches of {:g} instead of {:g}", batch_size, now.batch_size));
   // The hand-off is paid per batch; what prep and fetch cost, per sample.
   what.stages.batch_size = batch_size;
   what.stages.handoff_s = now.handoff_s * now.batch_size / batch_size;
@@ -288,9 +236,11 @@ WhatIf with_batch(const Stages& now, double batch_size) {
 
 WhatIf with_cores(const Stages& now, double cores) {
   WhatIf what{.name = fmt::format("cores={:g}", cores),
+              .kind = Change::cores,
               .change = fmt::format("{:g} cores instead of {:g}", cores, now.cores),
               .stages = now};
   what.stages.cores = cores;
+  what.stages.free_cores = 0;
   return finish(what, now);
 }
 
@@ -340,11 +290,11 @@ WhatIf asked(const Stages& now, const Setting& setting, std::string_view text) {
 
 std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting) {
   std::vector<WhatIf> all;
-  const Predicted before = predict(now);
   if (now.cores > 0) {
     double best = 0;
     std::vector<WhatIf> counts;
-    const double most = std::max(now.fetch_in_workers && now.fetch_s > now.prep_s ? 2 * now.cores : now.cores, 1.0);
+    // One more is always shown, also where no core is free for it.
+    const double most = std::max(measure::most_workers(now), std::min(now.cores, now.workers + 1));
     for (double workers = std::max(1.0, now.workers + 1); workers <= most;
          workers = workers < 4 ? workers + 1 : std::min(std::ceil(workers * 1.5), std::max(most, workers + 1))) {
       counts.push_back(with_workers(now, workers));
@@ -370,6 +320,7 @@ std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting) {
     all.push_back(with_pack(now, setting, true));
     // Our own decode=fast gives 1.3 times as much (docs/benchmarks.md); other decoders than Python's, about twice.
     all.push_back(with_faster_prep(now, now.fetch_in_workers ? 2 : 1.3, "faster decode"));
+    all.back().kind = Change::faster_decode;
   }
   all.push_back(with_ranks(now, 2));
   std::stable_sort(all.begin(), all.end(), [](const WhatIf& a, const WhatIf& b) {

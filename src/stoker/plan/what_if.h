@@ -1,5 +1,5 @@
-// What another architecture would give, from one measured ledger: each stage has a rate, and the slowest one is the
-// rate of the whole. Pure arithmetic; from any thread.
+// What another architecture would give, predicted from the measured stages (measure/stages.h). Pure arithmetic; from
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,41 +9,19 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/measure/stages.h"
+
 namespace stoker::plan {
 
 // How the bytes are had.
 enum class Access : std::uint8_t { buffered, direct, mmap, ram, remote };
 std::string_view name(Access access) noexcept;
 
-// One process that loads and trains, as measured. Times are seconds per sample of one thread (or worker process) that
-// has a core whenever it wants one; `rivals` says how far that is from the truth.
-struct Stages {
-  double batch_size = 1;
-  double workers = 1;  // 0: the consumer does prep itself
-  double io_threads = 1;
-  double cores = 0;   // 0: not known
-  double rivals = 0;  // other programs on these cores, each as good as ours at getting them; 0: a quiet machine
-  double ranks = 1;   // such processes on this machine
-  bool fetch_in_workers = false;  // as in a torch DataLoader: a worker reads and prepares
-  double fetch_s = 0;             // 0: nothing to speak of
-  double prep_s = 0;
-  double handoff_s = 0;      // of the consumer
-  double compute_s = 0;      // of the accelerator; 0: none
-  double cpu_s = 0;          // of all threads together; 0: not known, then prep_s
-  double storage_per_s = 0;  // samples that the storage can give, to all ranks and nodes together; 0: no limit was seen
-};
-
-struct Predicted {
-  double per_s = 0;        // of all ranks of this machine together
-  std::string limit = {};  // "fetch", "prep", "hand-off", "compute", "cores", "storage"
-  double fetch_per_s = 0, prep_per_s = 0, handoff_per_s = 0, compute_per_s = 0, cores_per_s = 0,
-         storage_per_s = 0;  // 0: no limit
-};
-Predicted predict(const Stages& stages);
-
-// On a crowded machine the slowest stage waits for cores, and only that: its time is brought down to what the CPU time
-// of all (`cpu_s`) leaves for it, and the rest is the rivals'. `used_cores` is what the process had.
-void take_out_rivals(Stages& stages, double used_cores);
+using measure::Limit;
+using measure::predict;
+using measure::Predicted;
+using measure::Stages;
+using measure::take_out_rivals;
 
 // The machine and the data, for changes that a ledger alone cannot tell. 0: not known.
 struct Setting {
@@ -62,14 +40,33 @@ struct Setting {
   std::optional<double> local_per_s = {};  // fetch from a local disk, where the data is remote
 };
 
+// What a prediction rests on.
+enum class Evidence : std::uint8_t { model, ratio, measured };
+std::string_view name(Evidence evidence) noexcept;
+
+enum class Change : std::uint8_t {
+  knob,          // `knob` = `value`, of the job or of our loader
+  pack_raw,      // a pack of prepared samples
+  pack_encoded,  // a pack of the files as they are
+  local_copy,
+  cache,
+  faster_decode,  // of our loader: decode=fast
+  faster_prep,    // any cheaper preparation
+  accelerator,
+  ranks,
+  cores,
+};
+
 struct WhatIf {
-  std::string name = {};    // "num_workers=4", "storage=ram", "pack raw", ...
-  std::string change = {};  // a sentence's worth of what it is
+  std::string name = {};  // "num_workers=4", "storage=ram", "pack raw", ...: for people
+  Change kind = Change::knob;
+  std::string knob = {}, value = {};  // of Change::knob
+  std::string change = {};            // a sentence's worth of what it is
   Stages stages = {};
   Predicted predicted = {};
-  double gain = 1;                      // to the prediction for what is now
-  double most_bytes = 0;                // host memory that it needs beyond what is used now
-  std::string evidence = {};            // "measured", "model", "ratio"
+  double gain = 1;        // to the prediction for what is now
+  double most_bytes = 0;  // host memory that it needs beyond what is used now
+  Evidence evidence = Evidence::model;
   std::string why = {};                 // what limits it then
   std::vector<std::string> flags = {};  // of `stoker load`; empty: cannot be run here as it is
   bool needs_pack = false;              // verified on a pack of the data

@@ -13,29 +13,10 @@ const Stages kPrepBound{.batch_size = 32, .workers = 1, .cores = 4, .fetch_s = 2
 const Stages kPatches{
     .batch_size = 1, .workers = 1, .cores = 12, .fetch_in_workers = true, .prep_s = 16, .compute_s = 1.5};
 
-TEST(Predict, IsTheSlowestStage) {
-  const Predicted predicted = predict(kPrepBound);
-  EXPECT_EQ(predicted.limit, "prep");
-  EXPECT_NEAR(predicted.per_s, 1000, 10);
-  EXPECT_NEAR(predicted.fetch_per_s, 50'000, 1);
-}
-
-TEST(Predict, LetsEqualStagesHinderOneAnother) {
-  const Predicted predicted = predict({.workers = 1, .prep_s = 1e-3, .compute_s = 1e-3});
-  EXPECT_LT(predicted.per_s, 960);
-  EXPECT_GT(predicted.per_s, 850);
-}
-
-TEST(Predict, CountsEverythingInTheConsumerWithoutWorkers) {
-  const Predicted predicted =
-      predict({.workers = 0, .fetch_in_workers = true, .fetch_s = 1e-3, .prep_s = 2e-3, .compute_s = 1e-3});
-  EXPECT_NEAR(predicted.per_s, 250, 1);
-}
-
 TEST(WhatIf, MoreWorkersHelpUntilTheCoresAreFull) {
   EXPECT_NEAR(with_workers(kPrepBound, 2).gain, 2, 0.05);
   const WhatIf many = with_workers(kPrepBound, 16);
-  EXPECT_EQ(many.predicted.limit, "cores");
+  EXPECT_EQ(many.predicted.limit, Limit::cores);
   EXPECT_NEAR(many.gain, 4 / 1.05, 0.1);
 }
 
@@ -43,7 +24,7 @@ TEST(WhatIf, ALargerBatchDoesNotHelpALoader) {
   EXPECT_NEAR(with_batch(kPatches, 2).gain, 1, 0.01);
   EXPECT_GT(with_workers(kPatches, 12).gain, 9);
   EXPECT_LT(with_workers(kPatches, 12).gain, 12.5);
-  EXPECT_EQ(with_workers(kPatches, 12).predicted.limit, "compute");
+  EXPECT_EQ(with_workers(kPatches, 12).predicted.limit, Limit::compute);
 }
 
 TEST(WhatIf, RamTakesFetchAwayAndNeedsTheRoom) {
@@ -51,7 +32,7 @@ TEST(WhatIf, RamTakesFetchAwayAndNeedsTheRoom) {
       .batch_size = 256, .workers = 2, .cores = 4, .fetch_s = 100e-6, .prep_s = 20e-6, .cpu_s = 110e-6};
   const Setting setting{.sample_bytes = 7000, .dataset_bytes = 1e9, .memory_bytes = 2e9};
   const WhatIf ram = with_storage(fetching, setting, Access::ram);
-  EXPECT_EQ(predict(fetching).limit, "fetch");
+  EXPECT_EQ(predict(fetching).limit, Limit::fetch);
   EXPECT_GT(ram.gain, 4);
   EXPECT_EQ(ram.most_bytes, 1e9);
   EXPECT_FALSE(with_storage(fetching, {.dataset_bytes = 4e9, .memory_bytes = 2e9}, Access::ram).feasible);
@@ -82,7 +63,7 @@ TEST(WhatIf, RanksShareTheStorageAndTheCores) {
   const Stages now{.batch_size = 32, .workers = 2, .cores = 4, .prep_s = 1e-3, .storage_per_s = 3000};
   EXPECT_NEAR(predict(now).per_s, 2000, 30);
   const WhatIf two = with_ranks(now, 2);
-  EXPECT_EQ(two.predicted.limit, "storage");
+  EXPECT_EQ(two.predicted.limit, Limit::storage);
   EXPECT_LT(two.predicted.per_s, 3001);
 }
 

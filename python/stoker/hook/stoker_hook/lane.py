@@ -13,6 +13,8 @@ CHEAP_BATCH_NS = 2000000
 SLOW_SAMPLE_NS = 1000000
 SLOW_TIMES = 10
 SLOW_KEPT = 50
+HELPERS_MATTER = 0.2  # CPU time of other threads, of the time that the samples took
+MADE = '"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d,"spinners":%d'  # what Lane.done holds
 
 
 class Lane:
@@ -34,6 +36,8 @@ class Lane:
         self._with_delay = False
         self._collating = None
         self._count = 0
+        self._spinning = None       # the part of nameless native threads in the CPU time of all other threads so far
+        self._spinning_seen = 0     # batches made when that was looked up
 
     def attach(self, fetcher, is_iterable):
         """Times the samples and the collating of torch's fetcher object."""
@@ -89,11 +93,19 @@ class Lane:
         self._collating = (now, cpu, delay, self._helper_cpu())
 
     def _helper_cpu(self):
-        """CPU time of threads that the data set has started, and of programs that it ran to their end, so far."""
+        """CPU time so far: of programs that the data set ran to their end, and of other threads of a worker process."""
         programs = clocks.children()
         if not self.owns_process:
-            return programs
-        return programs + clocks.process() - clocks.cpu() - (clocks.of_thread(self.feeder) if self.feeder else 0)
+            return programs, 0
+        return programs, clocks.process() - clocks.cpu() - (clocks.of_thread(self.feeder) if self.feeder else 0)
+
+    def _spinning_part(self, threads):
+        """The part of `threads`, the CPU time of all other threads so far, that nameless native threads have used.
+        OpenMP and BLAS threads spin while they have nothing to do, so their CPU time is not the samples' work."""
+        if self._spinning is None or self._made - self._spinning_seen >= ONE_IN:
+            self._spinning = min(1.0, clocks.nameless_threads() / max(1, threads))
+            self._spinning_seen = self._made
+        return self._spinning
 
     @quiet
     def _end(self, auto_collation):
@@ -110,8 +122,10 @@ class Lane:
         if self._each:
             self._mean_sample = took / max(1, count)
         self._mean_batch = took
+        programs, threads = (max(0, now - before) for now, before in zip(helpers, self._helpers))
+        spinners = int(threads * self._spinning_part(helpers[1])) if threads > HELPERS_MATTER * took else 0
         self._made += 1
-        self.done = (self._started, collating, ended, count, cpu, delay, max(0, helpers - self._helpers))
+        self.done = (self._started, collating, ended, count, cpu, delay, programs + threads - spinners, spinners)
 
     @quiet
     def write_batch(self, delivered):
@@ -119,9 +133,8 @@ class Lane:
         if self.done is None:
             return
         done, self.done = self.done, None
-        self._recorder.write(
-            '{"k":"batch","w":%d,"b":%d,"r":%d,"d":%d,"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d}' % (
-                (self.thread, self.batch, self.received, delivered) + done))
+        self._recorder.write(('{"k":"batch","w":%d,"b":%d,"r":%d,"d":%d,' + MADE + "}") % (
+            (self.thread, self.batch, self.received, delivered) + done))
 
 
 class _TimedDataset:

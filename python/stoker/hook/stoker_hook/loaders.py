@@ -18,7 +18,7 @@ from . import clocks, facts, places
 from .arithmetic import Arithmetic
 from .copies import Copies, built_for_device, has_device
 from .device import DeviceClock
-from .lane import Lane
+from .lane import MADE, Lane
 from .quiet import quiet
 
 SENT_LATE_NS = 1000000  # a batch whose pickling and sending took longer gets a record of its own
@@ -153,6 +153,7 @@ class Hook:
             state.inside = True
             if device is not None:
                 device.before(state)
+            cpu = clocks.process()
             started = clocks.wall()
             try:
                 data = original(iterator)
@@ -162,7 +163,7 @@ class Hook:
             finally:
                 state.inside = False
             ended = clocks.wall()
-            self._note_next(iterator, state, started, ended, torch)
+            self._note_next(iterator, state, (started, ended, torch.is_grad_enabled(), cpu, clocks.process()))
             if device is not None:
                 device.after(state)
             if state.described is False:
@@ -183,23 +184,21 @@ class Hook:
             cls._get_data = _get_data
 
     @quiet
-    def _note_next(self, iterator, state, started, ended, torch):
+    def _note_next(self, iterator, state, times):
+        """`times`: asked, got, whether autograd is on, CPU time of the process at both."""
         lane = state.lane
+        made = ""
         if lane is not None and lane.done is not None:  # made by this thread: one line for both
             state.batch = lane.batch
             lane.batch += 1
             done, lane.done = lane.done, None
-            self.recorder.write(
-                '{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d,"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d}' % (
-                    (state.number, state.batch, started, ended, torch.is_grad_enabled()) + done))
-            return
-        if getattr(iterator, "_in_order", True):
-            index = iterator._rcvd_idx - 1
+            made = "," + MADE % done
+        elif getattr(iterator, "_in_order", True):
+            state.batch = iterator._rcvd_idx - 1
         else:
-            index = state.got
-        state.batch = index
-        self.recorder.write('{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d}' % (
-            state.number, index, started, ended, torch.is_grad_enabled()))
+            state.batch = state.got
+        self.recorder.write('{"k":"next","n":%d,"b":%d,"t0":%d,"t1":%d,"g":%d,"p0":%d,"p1":%d%s}' % (
+            (state.number, state.batch) + times + (made,)))
 
     @quiet
     def _describe(self, state, data):

@@ -1,0 +1,17 @@
+// The command that tries one option of a plan. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stoker/plan/options.h"
+
+#include "plan_input.h"
+
+namespace stoker::cli {
+
+// `flags` are those of `stoker load`. Where stoker cannot change the job's own command, a comment behind it says what
+// to change first, and where.
+std::string command_for(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags);
+
+}  // namespace stoker::cli
