@@ -1,6 +1,7 @@
 """stoker.measure around loops: torch's DataLoader, stoker.Loader, any iterable."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -79,7 +80,8 @@ def test_a_stoker_loader_is_measured_by_its_own_stages(photos):
                 time.sleep(0.02)
         assert len(m) == len(loader)
     report = m.report()
-    assert report["verdict"]["bound"] == "compute_bound", m.summary()
+    assert report["total"]["compute"]["ms_per_step"] >= 19, m.summary()
+    assert report["loaders"][0]["settings"]["num_workers"] == 1
     assert report["loaders"][0]["settings"]["batch_size"] == 2
     assert report["loaders"][0]["all_steps"] == 3 * len(loader)
     assert len(report["loaders"][0]["epochs"]) == 3
@@ -104,6 +106,7 @@ if __name__ == "__main__":
         for batch in m: time.sleep(0.005)
     print(m.verdict)
     assert m.report()["total"]["wait"]["handoff"]["unknown"]["share"] < 0.02, m.report()
+    assert m.report()["loaders"][0]["workers"]["fetch_ms_per_batch"] >= 38  # four samples that sleep 10 ms
     assert m.report()["loaders"][0]["all_steps"] == 16
     with stoker.measure(loader) as again:            # a second block counts anew
         for batch in again: pass
@@ -118,7 +121,7 @@ def test_the_workers_of_a_data_loader_are_timed(method, tmp_path):
     (tmp_path / "job.py").write_text(TORCH)
     done = subprocess.run([sys.executable, "job.py", method], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("fetch_bound"), done.stdout
+    assert re.match(r"\w+_bound .* %", done.stdout), done.stdout  # which one, tests/measure/test_truth.py asks on quiet cores
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):

@@ -1,9 +1,62 @@
 import json
 import os
+import pathlib
+import resource
 import subprocess
 import sys
+import time
 
 import pytest
+
+QUIET = 0.1  # of the cores, that other programs may keep busy where a test needs quiet ones
+
+
+def core_seconds():
+    """Core seconds so far: used by all programs, used by children of this process that have ended, and passed on all cores."""
+    times = [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    ours = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(times[:3]), ours.ru_utime + ours.ru_stime, sum(times)
+
+
+class Others:
+    """How much of the cores other programs keep busy inside the block: `share`, of 1; None where the kernel does not count."""
+
+    def __enter__(self):
+        self._before, self._began = core_seconds(), time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        used, ours, passed = (after - before for before, after in zip(self._before, core_seconds()))
+        self.share = max(0.0, used - ours) / passed if passed > (time.monotonic() - self._began) / 2 else None
+
+    @property
+    def text(self):
+        return "this kernel does not count" if self.share is None else f"other programs keep {self.share:.0%} of the cores busy"
+
+
+@pytest.fixture
+def quiet_cores():
+    """For tests whose figures are right only on cores of their own: waits for them, and skips where they do not come. `quiet_cores(run)` returns
+    what `run()` does, once nobody disturbed it."""
+
+    def wait():
+        for _ in range(10):
+            with Others() as others:
+                time.sleep(0.5)
+            if others.share is not None and others.share <= QUIET:
+                return
+        pytest.skip(f"needs quiet cores: {others.text}")
+
+    def undisturbed(run):
+        for _ in range(4):
+            wait()
+            with Others() as others:
+                result = run()
+            if others.share is not None and others.share <= QUIET:
+                return result
+        pytest.skip(f"needs quiet cores: {others.text}")
+
+    return undisturbed
 
 
 @pytest.fixture

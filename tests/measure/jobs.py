@@ -98,11 +98,13 @@ TEMPLATE = range(12000)
 
 
 class Growing(Samples):
+    """Leaks 40 KB with each sample. Growth is judged after two minutes."""
+
     kept = []
 
     def __getitem__(self, index):
         work(self.sleep)
-        self.kept.append(bytearray(b"x" * 400_000))
+        self.kept.append(bytearray(b"x" * 40_000))
         return torch.full((64,), float(index))
 
 
@@ -203,7 +205,7 @@ JOBS = {
     "slow-first-epoch": lambda: train(loader(SlowAtFirst(48, sleep=40, cpu=8), 1, "fork", persistent_workers=True), step=5, epochs=3),
     "train-and-val": lambda: train_and_validate(train_loader=(loader(Samples(48, sleep=10))), val_loader=loader(Samples(24))),
     "two-at-once": lambda: train_on_both(loader(Samples(64, sleep=10)), loader(Samples(64)), step=5),
-    "growing-memory": lambda: train(loader(Growing(2000, sleep=15), 1, "fork"), step=1),
+    "growing-memory": lambda: train(loader(Growing(9000, sleep=15), 1, "fork"), step=1),
     # a burst that hides a slow loader
     "burst": lambda: burst(),
 }

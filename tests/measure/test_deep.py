@@ -1,7 +1,6 @@
 """`stoker measure --deep`: the step alone, the loader alone and both, against the ledger."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -62,48 +61,69 @@ def deep(binary, environment, tmp_path):
     return run
 
 
-def quiet(run, wanted="neither"):
-    """The answer, once what is doubtful is what should be. A machine that is busy with other things blurs the runs: try again there."""
-    for _ in range(3):
-        answer = json.loads(run().stdout)
-        if answer["difference"]["doubtful"] == wanted:
-            return answer
-    if os.getloadavg()[0] > 1.5 * len(os.sched_getaffinity(0)):
-        pytest.skip(f"the machine was not quiet: {answer['difference']['why']}")
-    return answer
+SLOW_LOADER = ("train:make", "--knob", "sleep=0.006", "--knob", "step=0.012", "--json")
+
+
+def parsed(done):
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep):
+def test_a_slow_loader_is_taken_apart(workers, deep):
+    """The least that each part takes holds on a busy machine too; how the parts compare is for quiet cores."""
     pytest.importorskip("torch")
-    answer = quiet(lambda: deep("train:make", "--knob", "sleep=0.006", "--knob", "step=0.012", "--knob", f"num_workers={workers}", "--json"))
-    assert answer["schema"] == "stoker.measure-deep/1" and answer["verdict"]["general"] == "io_bound"
-    assert answer["difference"]["agrees"] is True and answer["difference"]["doubtful"] == "neither", answer
-    assert answer["compute_only"]["ms_per_step"] >= 12 and answer["loader_only"]["warm"]["ms_per_step"] >= 24
+    answer = parsed(deep(*SLOW_LOADER, "--knob", f"num_workers={workers}", "--steps", "10"))
+    assert answer["schema"] == "stoker.measure-deep/1" and answer["verdict"]["bound"].endswith("_bound") and answer["steps"] > 0
+    assert answer["compute_only"]["ms_per_step"] >= 12 and answer["loader_only"]["warm"]["ms_per_step"] >= (24 if workers == 0 else 20)
     assert answer["loader_only"]["cold=data"]["ms_per_step"] > 0
-    assert answer["real"]["ms_per_step"] >= (24 if workers else 36)
+    assert answer["real"]["ms_per_step"] >= (36 if workers == 0 else 20)
+    difference = answer["difference"]
+    assert difference["doubtful"] in ("neither", "ledger", "difference") and 0 <= difference["loader_hidden"] <= 1
+    assert difference["agrees"] is (difference["doubtful"] == "neither")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep, quiet_cores):
+    pytest.importorskip("torch")
+    answer = quiet_cores(lambda: parsed(deep(*SLOW_LOADER, "--knob", f"num_workers={workers}")))
+    assert answer["verdict"]["general"] == "io_bound"
+    assert answer["difference"]["agrees"] is True and answer["difference"]["doubtful"] == "neither", answer
     hidden = answer["difference"]["loader_hidden"]
     assert hidden > 0.25 if workers else hidden < 0.25, answer
 
 
-def test_a_ledger_that_cannot_see_the_device_is_doubted(deep):
+@pytest.mark.slow
+def test_a_ledger_that_cannot_see_the_device_is_doubted(deep, quiet_cores):
     pytest.importorskip("torch")
-    answer = quiet(lambda: deep("train.py:make_device", "--knob", "sleep=0.005", "--knob", "step=0.060", "--steps", "20", "--json"), "ledger")
+    answer = quiet_cores(lambda: parsed(deep("train.py:make_device", "--knob", "sleep=0.005", "--knob", "step=0.060", "--steps", "20", "--json")))
     assert answer["difference"]["doubtful"] == "ledger", answer
     assert "goes on while the loop already waits" in answer["difference"]["why"]
 
 
-def test_our_own_loader_is_taken_apart_too(deep, tmp_path):
+OUR_LOADER = ("rows.npy", "--batch-size", "8", "--step-ms", "10", "--steps", "30")
+
+
+@pytest.fixture
+def rows(tmp_path):
     numpy = pytest.importorskip("numpy")
     numpy.save(tmp_path / "rows.npy", numpy.zeros((400, 64), numpy.float32))
-    done = quiet(lambda: deep("rows.npy", "--batch-size", "8", "--step-ms", "10", "--steps", "30", "--json"))
-    assert done["verdict"]["bound"] == "compute_bound" and done["steps"] == 30
+
+
+def test_our_own_loader_is_taken_apart_too(deep, rows):
+    done = parsed(deep(*OUR_LOADER, "--json"))
+    assert done["steps"] == 30 and done["verdict"]["bound"].endswith("_bound")
     assert done["compute_only"]["ms_per_step"] >= 10 and done["real"]["ms_per_step"] >= 10
-    assert done["difference"]["agrees"] is True, done
-    text = deep("rows.npy", "--batch-size", "8", "--step-ms", "10").stdout
-    for label in ("stoker: compute_bound", "  compute only", "  loader only", "  real", "  difference", "  check"):
+    text = deep(*OUR_LOADER[:-2]).stdout
+    for label in ("_bound", "  compute only", "  loader only", "  real", "  difference", "  check"):
         assert label in text, text
     assert "cold=data" in text
+
+
+@pytest.mark.slow
+def test_our_own_loader_costs_by_difference_what_the_ledger_says(deep, rows, quiet_cores):
+    done = quiet_cores(lambda: parsed(deep(*OUR_LOADER, "--json")))
+    assert done["verdict"]["bound"] == "compute_bound" and done["difference"]["agrees"] is True, done
 
 
 def test_what_cannot_be_taken_apart_is_named(deep):
