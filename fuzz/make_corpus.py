@@ -70,7 +70,9 @@ def files():
         for long_name in (False,) if format == tarfile.USTAR_FORMAT else (False, True):
             yield "tar", f"{format}-{long_name}", tar(format, long_name)
     for pack in sorted(FORMATS.glob("*.pack")):
+        yield "json", pack.stem, (pack / "pack.json").read_bytes()
         yield "pack", pack.stem, (pack / "pack.json").read_bytes() + b"\0" + (pack / "index.npy").read_bytes()
+    yield "json", "escapes", rb'["\"\\\/\b\f\n\r\t\u00e9\ud83d\udd25\udce9", -0, 1.5e-7, 18446744073709551616, true, null, {"a": {}}]'
     for path in sorted(FORMATS.glob("*.jpg")):
         for places in (0, 3):
             yield "seek", f"{path.stem}-{places}", bytes([0, places]) + bytes(12 * places) + path.read_bytes()
@@ -90,7 +92,7 @@ def tar(format, long_name):
 
 
 def main(folder):
-    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek"):
+    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek", "json"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)
