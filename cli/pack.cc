@@ -52,6 +52,7 @@ PackOptions pack_options(const Arguments& arguments) {
     options.num_workers = static_cast<int>(std::min<std::uint64_t>(arguments.count("--num-workers", 1), 1024));
   if (arguments.has("--on-error")) options.on_error = loader::parse_on_error(arguments.text("--on-error"));
   options.seek_index = !arguments.has("--no-seek-index");
+  options.trust_times = arguments.has("--trust-times");
   options.force = arguments.has("--force");
   options.dry_run = arguments.has("--dry-run");
   return options;
@@ -81,6 +82,9 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   if (report.was_there || report.dry_run) {
     row("samples", fmt::format("{} added, {} changed, {} removed, {} kept", format_count(report.added),
                                format_count(report.changed), format_count(report.removed), format_count(report.kept)));
+    if (report.compared > 0)
+      row("compared", fmt::format("{} by content: nothing else said whether {} changed",
+                                  count_of(report.compared, "file"), report.compared == 1 ? "it" : "they"));
     if (report.relabelled > 0) row("labels", fmt::format("of {} changed", count_of(report.relabelled, "kept sample")));
   }
   if (report.resumed > 0)
@@ -130,6 +134,7 @@ Json to_json(const PackReport& report) {
                {"removed", report.removed},
                {"kept", report.kept},
                {"relabelled", report.relabelled},
+               {"compared", report.compared},
                {"resumed", report.resumed},
                {"written_bytes", report.written_bytes},
                {"seconds", report.seconds},
@@ -188,6 +193,8 @@ const Verb& pack_verb() {
         {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
          {"--no-seek-index", "", "", "encoded JPEG files: do not note places from which crops can be decoded"},
          {"--dry-run", "", "", "say what would be done, how large it would be and how long it would take", true},
+         {"--trust-times", "", "",
+          "again: keep a sample whose file has the same size and modification time, without comparing its content"},
          {"--force", "", "", "replace a pack of another source or with other settings", true},
          {"--num-workers", "N", "auto", "threads that decode"},
          {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most", "bound on memory while decoding, as 4GB"},

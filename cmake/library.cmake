@@ -23,5 +23,6 @@ function(stoker_test folder)
   # A third less to compile, and what they test is optimised all the same.
   target_compile_options(${folder}_test PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${folder}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  gtest_discover_tests(${folder}_test TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS "fast;${folder}")
+  gtest_discover_tests(${folder}_test TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS "fast;${folder}"
+    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")  # not that of the user
 endfunction()

@@ -210,6 +210,25 @@ def write_jpeg(path, seed):
     image.fromarray(pixels).resize((320, 240)).save(path.with_suffix(".jpg"), quality=97, subsampling=0)
 
 
+@pytest.mark.parametrize("kind", [RAW, []], ids=["raw", "encoded"])
+def test_a_file_whose_time_was_set_back_is_packed_again(stoker, sounds, tmp_path, kind):
+    packed(stoker, "data", "x.pack", *kind)
+    path = sorted((tmp_path / "data").rglob("*.wav"))[7]
+    before = path.stat()
+    changed = bytearray(path.read_bytes())
+    changed[100] ^= 0x11
+    path.write_bytes(changed)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = packed(stoker, "data", "x.pack", *kind, "--trust-times")
+    assert (found["up_to_date"], found["compared"]) == (True, 0)
+    found = packed(stoker, "data", "x.pack", *kind)
+    assert (found["up_to_date"], found["changed"], found["kept"]) == (False, 1, 39)
+    fresh = packed(stoker, "data", "fresh.pack", *kind)
+    assert fresh["count"] == 40
+    again, first = (np.load(tmp_path / name / "index.npy")["xxh3"] for name in ("x.pack", "fresh.pack"))
+    assert (again == first).all()
+
+
 def test_a_seek_index_is_noted_unless_it_is_declined(stoker, tmp_path):
     for i in range(6):
         write_jpeg(tmp_path / "data" / f"{i}.jpg", seed=i)

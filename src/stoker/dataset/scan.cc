@@ -28,8 +28,7 @@ namespace {
 constexpr std::uint64_t kGone = ~std::uint64_t{0};  // size of a file that went away between listing and stat
 constexpr std::size_t kGrain = 1024;                // files stat'ed per task, when a folder is shared out
 constexpr std::size_t kCountEvery = 256;
-constexpr std::int64_t kRacyNs = 2'000'000'000;  // coarsest clock of a file system in use: FAT's
-constexpr std::size_t kMaxExtensions = 8;        // named per folder
+constexpr std::size_t kMaxExtensions = 8;  // named per folder
 constexpr std::size_t kEntryBuffer = 128 * 1024;
 
 struct DirectoryEntry {  // linux_dirent64: what getdents64 fills in

@@ -64,6 +64,8 @@ struct ScannedFolder {
 bool shows_changes(std::uint64_t file_system) noexcept;
 
 inline constexpr std::size_t kMaxPath = 4095;
+// Two changes within this time may get the same time stamp: the coarsest clock of a file system in use is FAT's.
+inline constexpr std::int64_t kRacyNs = 2'000'000'000;
 
 // Scans below the open folder `root`; `address` is for messages. `known` (may be null) is an earlier listing of the
 // same folder; its parts are moved from. Throws Error.

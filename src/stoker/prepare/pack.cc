@@ -8,6 +8,7 @@
 #include "stoker/prepare/pack.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -25,14 +26,17 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/dataset/scan.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/os/file.h"
+#include "stoker/prepare/compare.h"
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/payloads.h"
 #include "stoker/prepare/plan.h"
 #include "stoker/prepare/seek_record.h"
 #include "stoker/prepare/shards_writer.h"
+#include "stoker/prepare/source_times.h"
 #include "stoker/prepare/tar_names.h"
 
 namespace stoker::prepare {
@@ -55,6 +59,10 @@ std::string absolute(const std::string& address) {
   return folder.empty() ? address : fmt::format("{}/{}", folder == "/" ? "" : folder, address.substr(slash + 1));
 }
 
+std::int64_t system_now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 class Packing {
  public:
   explicit Packing(const PackOptions& options)
@@ -66,14 +74,20 @@ class Packing {
     settings_ = content_.settings(options_);
     seeks_ = options_.seek_index && content_.kind == PackKind::encoded && codec::can_seek() && has_jpeg(*source_);
     open_base();
-    const SourceState state =
+    looked_at_ns_ = options_.now_ns ? options_.now_ns() : system_now_ns();
+    state_ =
         look_at_source(*source_, [&](std::uint64_t seen) { return say("looking at files", seen, source_->size()); });
-    plan_ = make_plan(*source_, state, base_.get(), content_.kind, options_.shard_size,
+    std::vector<std::uint64_t> in_base;
+    if (base_) {
+      in_base = find_in(*base_, *source_);
+      if (!options_.trust_times) compare_doubtful(in_base);
+    }
+    plan_ = make_plan(*source_, state_, base_.get(), in_base, content_.kind, options_.shard_size,
                       hash_text(seeks_ ? settings_ + "seek" : settings_));
-    state_ = &state;
     fill_report();
     if (plan_.is_idle() && base_ && !options_.dry_run && !lacks_seek()) {
       report_.idle = true;
+      if (report_.compared > 0) remember_times(content_key(*base_), in_base);  // sample i is that of position i
       remove_flat_folder(folder_.part());  // of a run that was killed with its work done
       report_.count = base_->size();
       report_.shards = base_->manifest().shards.size();
@@ -96,8 +110,50 @@ class Packing {
     return progress_(phase, done, total, writer_ ? writer_->bytes() : 0);
   }
 
+  // Files with the size and the modification time that they had may have another content all the same.
+  void compare_doubtful(const std::vector<std::uint64_t>& in_base) {
+    const std::vector<std::int64_t> times =
+        load_times(times_path(options_.cache_dir, folder_.destination()), content_key(*base_), base_->size());
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> doubtful;
+    for (std::uint64_t i = 0; i < in_base.size(); ++i) {
+      const std::uint64_t sample = in_base[i];
+      if (sample == Plan::kNone) continue;
+      const dataset::PackRow row = base_->row(sample);
+      if (row.source_bytes != state_.bytes[i] || row.source_mtime_ns != state_.mtime_ns[i]) continue;
+      const std::int64_t known = times.empty() ? kUnknownTime : times[sample];
+      if (known == kUnknownTime || known != state_.changed_ns[i]) doubtful.emplace_back(i, sample);
+    }
+    report_.compared = doubtful.size();
+    const auto differing =
+        find_differing(source_, base_, content_, doubtful, options_,
+                       [&](std::uint64_t done, std::uint64_t total) { return say("comparing files", done, total); });
+    if (differing.empty()) return;
+    state_.differs.resize(source_->size());
+    for (const std::uint64_t position : differing) state_.differs[position] = true;
+  }
+
+  // `positions`: of the pack's samples, in their order. A file that changed just before it was looked at may change
+  // again without its time showing it: that one is compared the next time.
+  void remember_times(std::uint64_t key, std::span<const std::uint64_t> positions) {
+    const std::string path = times_path(options_.cache_dir, folder_.destination());
+    if (path.empty() || options_.trust_times) return;  // what is only trusted was not seen
+    std::vector<std::int64_t> times;
+    times.reserve(positions.size());
+    for (const std::uint64_t position : positions) {
+      const std::int64_t changed = state_.changed_ns[position];
+      times.push_back(changed < looked_at_ns_ - dataset::kRacyNs ? changed : kUnknownTime);
+    }
+    try {
+      save_times(path, key, times);
+    } catch (const Error& error) {
+      report_.notes.push_back(fmt::format(
+          "the next run compares all files by content, for their times are not saved: {}", error.message()));
+    }
+  }
+
   void open_source() {
     dataset::OpenOptions opening;
+    opening.cache_dir = options_.cache_dir;
     opening.label = options_.label;
     opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
     source_ = dataset::open(options_.source, opening);
@@ -169,8 +225,8 @@ class Packing {
     for (const Plan::Loose& loose : plan_.loose) {
       bytes += content_.kind == PackKind::raw
                    ? content_.row_bytes()
-                   : 3 * dataset::kTarBlock + dataset::tar_padded(state_->bytes[loose.position]) +
-                         (seeks_ ? state_->bytes[loose.position] / kSeekShare : 0);
+                   : 3 * dataset::kTarBlock + dataset::tar_padded(state_.bytes[loose.position]) +
+                         (seeks_ ? state_.bytes[loose.position] / kSeekShare : 0);
     }
     return bytes + 160 * source_->size() + 64 * kKiB;
   }
@@ -227,8 +283,8 @@ class Packing {
     sample.row.label = dataset::label_bits(label, facts.label_kind);
     sample.row.height = payload.height, sample.row.width = payload.width, sample.row.channels = payload.channels;
     sample.row.frames = payload.frames;
-    sample.row.source_bytes = state_->bytes[i];
-    sample.row.source_mtime_ns = state_->mtime_ns[i];
+    sample.row.source_bytes = state_.bytes[i];
+    sample.row.source_mtime_ns = state_.mtime_ns[i];
     std::string member, cls, json;
     if (content_.kind == PackKind::encoded) {
       member = names_->member(i, payload.extension);
@@ -319,9 +375,14 @@ class Packing {
                               folder_.destination(), format_count(source_->size()), pack.skipped.front().name,
                               pack.skipped.front().cause));
     }
+    sort_rows(rows);
     if (seeks_) add_seek(rows, pack);
+    std::vector<std::uint64_t> positions;
+    for (const JournalRow& row : rows) positions.push_back(row.position);
+    const std::uint64_t key = content_key(rows);
     write_index(folder_.part(), *source_, std::move(rows), pack);
     folder_.commit(pack);
+    remember_times(key, positions);
     report_.skipped = pack.skipped;
     report_.count = pack.count;
     report_.shards = pack.shards.size();
@@ -338,8 +399,7 @@ class Packing {
            loader::SeekFile::is_outdated(fmt::format("{}/{}", folder_.destination(), dataset::kPackSeek));
   }
 
-  void add_seek(std::vector<JournalRow>& rows, dataset::PackManifest& pack) {
-    sort_rows(rows);
+  void add_seek(std::span<const JournalRow> rows, dataset::PackManifest& pack) {
     const KeptPlaces kept(base_, true, plan_.kept);
     const auto keep_going = [&](std::uint64_t done, std::uint64_t total) { return say("noting places", done, total); };
     if (!kept.complete(*writer_->spill(), keep_going)) throw Error(ErrorKind::unavailable, "interrupted");
@@ -402,7 +462,8 @@ class Packing {
   std::string settings_;
   bool seeks_ = false;  // places in JPEG files are noted
   Plan plan_;
-  const SourceState* state_ = nullptr;
+  SourceState state_;
+  std::int64_t looked_at_ns_ = 0;
   std::optional<TarNames> names_;  // encoded
   std::unique_ptr<ShardsWriter> writer_;
   PackReport report_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,10 +31,15 @@ struct PackOptions {
   int num_workers = loader::kAuto;
   loader::OnError on_error = loader::OnError::raise;  // or skip
   bool seek_index = true;  // encoded: note places in JPEG files (seek_record.h), for loaders to start from
-  bool force = false;      // replace a pack of another source or with other settings
-  bool dry_run = false;    // say what would be done, and how long it would take
+  // Keep a sample whose file has the size and the modification time that it had, though nothing says whether its
+  // content changed; false: compare the content then.
+  bool trust_times = false;
+  std::string cache_dir;  // as in dataset::OpenOptions; has the listing of the source, and source_times.h
+  bool force = false;     // replace a pack of another source or with other settings
+  bool dry_run = false;   // say what would be done, and how long it would take
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds
   TellProgress progress;                                // a run that it ends is gone on with by a later one
+  std::function<std::int64_t()> now_ns;                 // since 1970; empty: the system's clock (tests pass their own)
 };
 
 struct PackReport {
@@ -47,6 +53,7 @@ struct PackReport {
   std::uint64_t source_bytes = 0;
   std::uint64_t seek_files = 0, seek_bytes = 0;  // JPEG files whose places are in seek.bin, and its size
   std::uint64_t added = 0, changed = 0, removed = 0, kept = 0, relabelled = 0;
+  std::uint64_t compared = 0;       // samples whose file was compared with the pack by content
   std::uint64_t resumed = 0;        // samples that an interrupted run had written
   std::uint64_t written_bytes = 0;  // by this run
   bool was_there = false;           // the destination was a pack already

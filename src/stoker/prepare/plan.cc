@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint64_t kGrain = 256;
 constexpr std::uint64_t kAlwaysMerged = 64 * 1024;
 
-std::int64_t mtime_of(const struct stat& facts) {
-  return static_cast<std::int64_t>(facts.st_mtim.tv_sec) * 1'000'000'000 + facts.st_mtim.tv_nsec;
+std::int64_t nanoseconds(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 // The tar beside a payload holds label and columns too: where they differ the sample is written again.
@@ -48,7 +48,8 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
   const std::uint64_t count = source.size();
   state.bytes.resize(count);
   state.mtime_ns.resize(count);
-  std::map<const storage::Source*, std::int64_t> shared;  // one file for many samples
+  state.changed_ns.resize(count);
+  std::map<const storage::Source*, struct stat> shared;  // one file for many samples
   for (std::uint64_t i = 0; i < count; ++i) {
     const dataset::Extent extent = source.extent(i);
     if (extent.source == nullptr) break;
@@ -57,10 +58,11 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
       struct stat facts {};
       if (::stat(std::string(extent.source->name()).c_str(), &facts) != 0)
         throw system_error(errno, "look up", extent.source->name());
-      found = shared.emplace(extent.source, mtime_of(facts)).first;
+      found = shared.emplace(extent.source, facts).first;
     }
     state.bytes[i] = extent.bytes;
-    state.mtime_ns[i] = found->second;
+    state.mtime_ns[i] = nanoseconds(found->second.st_mtim);
+    state.changed_ns[i] = nanoseconds(found->second.st_ctim);
   }
   if (!shared.empty()) return state;
 
@@ -71,22 +73,32 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
       struct stat facts {};
       if (source.path(i, path) == 0 || ::fstatat(source.directory(), path, &facts, 0) != 0) continue;
       state.bytes[i] = static_cast<std::uint64_t>(facts.st_size);
-      state.mtime_ns[i] = mtime_of(facts);
+      state.mtime_ns[i] = nanoseconds(facts.st_mtim);
+      state.changed_ns[i] = nanoseconds(facts.st_ctim);
     }
     crew.count(end - begin);
   });
   return state;
 }
 
+std::vector<std::uint64_t> find_in(const dataset::Packed& base, const dataset::Dataset& source) {
+  std::unordered_map<std::uint64_t, std::uint64_t> by_id;
+  by_id.reserve(base.size());
+  for (std::uint64_t i = 0; i < base.size(); ++i) by_id.emplace(base.id(i), i);
+  std::vector<std::uint64_t> found(source.size(), Plan::kNone);
+  for (std::uint64_t i = 0; i < source.size(); ++i) {
+    if (const auto at = by_id.find(source.id(i)); at != by_id.end()) found[i] = at->second;
+  }
+  return found;
+}
+
 Plan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
-               dataset::PackKind kind, std::uint64_t shard_bytes, std::uint64_t settings_key) {
+               std::span<const std::uint64_t> in_base, dataset::PackKind kind, std::uint64_t shard_bytes,
+               std::uint64_t settings_key) {
   Plan plan;
   plan.key = mix(settings_key, source.size());
-  std::unordered_map<std::uint64_t, std::uint64_t> by_id;
   std::vector<bool> shard_stays;
   if (base != nullptr) {
-    by_id.reserve(base->size());
-    for (std::uint64_t i = 0; i < base->size(); ++i) by_id.emplace(base->id(i), i);
     shard_stays.assign(base->manifest().shards.size(), true);
     for (const dataset::PackShard& shard : base->manifest().shards)
       plan.next_number = std::max(plan.next_number, dataset::shard_number(shard.name) + 1);
@@ -96,28 +108,29 @@ Plan make_plan(const dataset::Dataset& source, const SourceState& state, const d
   std::vector<std::uint64_t> found(source.size(), kNone);  // sample of the base with the same payload
   std::vector<bool> taken(base != nullptr ? base->size() : 0);
   for (std::uint64_t i = 0; i < source.size(); ++i) {
-    const std::uint64_t id = source.id(i);
-    plan.key = mix(mix(plan.key, id), mix(state.bytes[i], static_cast<std::uint64_t>(state.mtime_ns[i])));
+    plan.key = mix(mix(plan.key, source.id(i)), mix(state.bytes[i], static_cast<std::uint64_t>(state.mtime_ns[i])));
+    plan.key = mix(plan.key, static_cast<std::uint64_t>(state.changed_ns[i]));
     plan.key = mix(plan.key, dataset::label_bits(source.label(i), source.facts().label_kind));
-    const auto at = base == nullptr ? by_id.end() : by_id.find(id);
-    if (at == by_id.end()) {
+    const std::uint64_t sample = base == nullptr ? kNone : in_base[i];
+    if (sample == kNone) {
       ++plan.added;
       continue;
     }
-    taken[at->second] = true;
-    const dataset::PackRow row = base->row(at->second);
-    if (row.source_bytes != state.bytes[i] || row.source_mtime_ns != state.mtime_ns[i]) {
+    taken[sample] = true;
+    const dataset::PackRow row = base->row(sample);
+    if (row.source_bytes != state.bytes[i] || row.source_mtime_ns != state.mtime_ns[i] ||
+        (!state.differs.empty() && state.differs[i])) {
       ++plan.changed;
       shard_stays[row.shard] = false;
       continue;
     }
-    found[i] = at->second;
-    plan.reordered = plan.reordered || at->second != i;
+    found[i] = sample;
+    plan.reordered = plan.reordered || sample != i;
     ++plan.unchanged;
-    if (kind == dataset::PackKind::encoded && !same_beside(source, i, *base, at->second)) {
+    if (kind == dataset::PackKind::encoded && !same_beside(source, i, *base, sample)) {
       ++plan.relabelled;
       shard_stays[row.shard] = false;
-    } else if (kind == dataset::PackKind::raw && !same_in_index(source, i, *base, at->second)) {
+    } else if (kind == dataset::PackKind::raw && !same_in_index(source, i, *base, sample)) {
       ++plan.relabelled;
     }
   }

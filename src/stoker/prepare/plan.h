@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,13 @@
 
 namespace stoker::prepare {
 
-// Size and time of the file behind each sample, as they are now. A sample inside another file (a row of an .npy, a
-// member of a tar) has the time of that file.
+// Size and times of the file behind each sample, as they are now. A sample inside another file (a row of an .npy, a
+// member of a tar) has the times of that file.
 struct SourceState {
   std::vector<std::uint64_t> bytes;
-  std::vector<std::int64_t> mtime_ns;  // 0 where the file is gone: reading it will say so
+  std::vector<std::int64_t> mtime_ns;    // 0 where the file is gone: reading it will say so
+  std::vector<std::int64_t> changed_ns;  // ctime: see source_times.h
+  std::vector<bool> differs;             // compared with the pack, and found to be another; empty: none was compared
 };
 SourceState look_at_source(const dataset::Dataset& source, const dataset::Progress& progress);
 
@@ -40,8 +43,13 @@ struct Plan {
   bool is_idle() const noexcept { return loose.empty() && removed == 0 && relabelled == 0 && !reordered; }
 };
 
-// `base` may be null. `shard_bytes`: shards smaller than this are merged while they are no larger than what is loose.
+// For each position of the source the sample of the pack that has the same id, or kNone.
+std::vector<std::uint64_t> find_in(const dataset::Packed& base, const dataset::Dataset& source);
+
+// `base` may be null; else `in_base` is what find_in() gives. `shard_bytes`: shards smaller than this are merged while
+// they are no larger than what is loose.
 Plan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
-               dataset::PackKind kind, std::uint64_t shard_bytes, std::uint64_t settings_key);
+               std::span<const std::uint64_t> in_base, dataset::PackKind kind, std::uint64_t shard_bytes,
+               std::uint64_t settings_key);
 
 }  // namespace stoker::prepare

@@ -12,6 +12,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
+#include "stoker/prepare/compare.h"
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/payloads.h"
@@ -61,6 +62,7 @@ class Repair {
 
   void run() {
     packing_ = options_of(pack_->manifest());
+    content_.kind = pack_->manifest().kind;
     if (!options_.source.empty()) packing_.source = options_.source;
     if (!damaged_.empty()) open_source();
     choose();
@@ -105,6 +107,31 @@ class Repair {
       }
     }
     source_ = dataset::take_indices(source, std::move(view));
+    if (from_source_.empty()) return;
+    packing_.destination = options_.address;
+    content_ = decide_content(source_, packing_);
+    const dataset::PackManifest& old = pack_->manifest();
+    if (content_.kind == PackKind::raw && (content_.dtype != old.dtype || content_.shape != old.shape)) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("cannot repair `{}`: its source now gives samples of another shape", options_.address),
+                  "`stoker pack --force` makes the pack anew");
+    }
+    leave_out_differing();
+  }
+
+  // Size and time of a file may be the same, and its content another.
+  void leave_out_differing() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;
+    for (const std::uint64_t index : from_source_) pairs.emplace_back(index, index);
+    const auto keep_going = [&](std::uint64_t done, std::uint64_t total) {
+      return !options_.progress || options_.progress({"comparing files", done, total, 0, 0});
+    };
+    for (const std::uint64_t index : find_differing(source_, pack_, content_, pairs, packing_, keep_going)) {
+      from_source_.erase(index);
+      const auto at =
+          std::find_if(damaged_.begin(), damaged_.end(), [&](const Damage& one) { return one.index == index; });
+      at->not_repaired = "its file in the source has another content now; `stoker pack` brings the pack up to date";
+    }
   }
 
   // Shards that hold a damaged sample which can be had again, and those with a broken head, are written anew.
@@ -130,17 +157,6 @@ class Repair {
   void write() {
     if (loose_.empty() && !seek_is_broken_) return;
     const dataset::PackManifest& old = pack_->manifest();
-    Content content;
-    content.kind = old.kind;
-    if (!from_source_.empty()) {
-      packing_.destination = options_.address;
-      content = decide_content(source_, packing_);
-      if (content.kind == PackKind::raw && (content.dtype != old.dtype || content.shape != old.shape)) {
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("cannot repair `{}`: its source now gives samples of another shape", options_.address),
-                    "`stoker pack --force` makes the pack anew");
-      }
-    }
     ShardsOptions shards;
     shards.folder = folder_.part();
     shards.plan = key_;
@@ -155,7 +171,7 @@ class Repair {
     folder_.empty_part();
     ShardsWriter writer(shards);
     const TarNames names(*pack_);
-    Payloads payloads(source_ ? source_ : pack_, pack_, content, loose_, 0, packing_);
+    Payloads payloads(source_ ? source_ : pack_, pack_, content_, loose_, 0, packing_);
     const auto keep_going = [&] {
       return !options_.progress || options_.progress({"repairing", writer.cursor(), loose_.size(), writer.bytes(), 0});
     };
@@ -238,6 +254,7 @@ class Repair {
   PackFolder folder_;
   PackOptions packing_;
   dataset::DatasetPtr source_;
+  Content content_;
   std::set<std::uint64_t> from_source_;
   std::set<std::uint64_t> lost_;  // damaged, and not to be had
   std::vector<Plan::Loose> loose_;
