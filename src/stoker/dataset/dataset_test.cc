@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "stoker/base/json.h"
 #include "stoker/dataset/test_tree.h"
 #include "stoker/os/fault.h"
+#include "stoker/os/fd.h"
 
 namespace stoker::dataset {
 namespace {
@@ -185,6 +187,25 @@ TEST(List, GivesRepeatedFilesIdsOfTheirOwn) {
   const std::string a = tree.write("a.jpg", "1");
   const DatasetPtr data = from_list({{a, {}}, {a, {}}}, LabelKind::none);
   EXPECT_NE(data->id(0), data->id(1));
+}
+
+TEST(List, ReachesFilesFromTheFolderThatAllOfThemLieIn) {
+  const Tree tree;
+  const std::string a = tree.write("in/ab/a.jpg", "1"), b = tree.write("in/abc/b.jpg", "22"),
+                    c = tree.write("c.jpg", "3");
+  const auto below_folder = [](const Dataset& data, std::uint64_t i) {
+    char path[4096];
+    data.path(i, path);
+    int error_number = 0;
+    EXPECT_TRUE(os::try_open(data.directory(), path, O_RDONLY, error_number)) << path;
+    return std::string(path);
+  };
+  const DatasetPtr near = from_list({{a, {}}, {b, {}}}, LabelKind::none);
+  EXPECT_EQ(below_folder(*near, 0), "ab/a.jpg");
+  EXPECT_EQ(below_folder(*near, 1), "abc/b.jpg");
+  EXPECT_EQ(near->name(0), a) << "names and ids are those of the whole path";
+  EXPECT_EQ(near->id(0), from_list({{a, {}}, {c, {}}}, LabelKind::none)->id(0));
+  EXPECT_EQ(below_folder(*from_list({{c, {}}}, LabelKind::none), 0), "c.jpg");
 }
 
 TEST(List, OutlivesAChangeOfWorkingFolder) {

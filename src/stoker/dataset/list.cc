@@ -23,7 +23,7 @@ namespace {
 class ListDataset final : public Dataset {
  public:
   ListDataset(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind, const OpenOptions& options)
-      : working_folder_(os::open_file(".", O_RDONLY | O_DIRECTORY)) {
+      : folder_(os::open_file(".", O_RDONLY | O_DIRECTORY)) {
     if (samples.empty()) throw Error(ErrorKind::not_found, "cannot make a data set of an empty list");
     facts_.address = fmt::format("list of {} files", format_count(samples.size()));
     facts_.kind = "list";
@@ -44,6 +44,7 @@ class ListDataset final : public Dataset {
       if (label_kind == LabelKind::real) labels_.push_back({-1, samples[i].second.real});
     }
     samples = {};
+    enter_common_folder();
 
     sizes_.resize(ends_.size());
     look_up(
@@ -88,18 +89,36 @@ class ListDataset final : public Dataset {
   std::string name(std::uint64_t index) const override { return std::string(name_of(index)); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
-    return join(out, name_of(index));
+    return join(out, name_of(index).substr(in_folder_));
   }
-  // The working folder as it was when the list was opened: a later chdir changes nothing.
-  int directory() const noexcept override { return working_folder_.get(); }
+  int directory() const noexcept override { return folder_.get(); }
 
  private:
+  // The kernel then looks up one name per file instead of the whole path, as it does for a folder.
+  void enter_common_folder() {
+    std::string_view common = name_of(0);
+    for (std::uint64_t i = 0; i < size() && !common.empty(); ++i) {
+      const std::string_view other = name_of(i);
+      const auto apart = std::mismatch(common.begin(), common.end(), other.begin(), other.end()).first;
+      common = common.substr(0, static_cast<std::size_t>(apart - common.begin()));
+      common = common.substr(0, common.rfind('/') + 1);  // npos + 1 is 0
+    }
+    if (common.empty()) return;
+    int error_number = 0;
+    os::Fd folder = os::try_open(folder_.get(), std::string(common).c_str(), O_PATH | O_DIRECTORY, error_number);
+    if (!folder) return;  // look_up() says which file is missing
+    folder_ = std::move(folder);
+    in_folder_ = common.size();
+  }
+
   std::string_view name_of(std::uint64_t index) const noexcept {
     const std::uint64_t begin = index == 0 ? 0 : ends_[index - 1];
     return std::string_view(names_).substr(begin, ends_[index] - begin);
   }
 
-  os::Fd working_folder_;
+  // The folder that all samples lie in, as it was when the list was opened: a later chdir changes nothing.
+  os::Fd folder_;
+  std::size_t in_folder_ = 0;  // bytes of every name that folder_ stands for
   Facts facts_;
   std::string names_;
   std::vector<std::uint64_t> ends_;  // in names_
