@@ -239,21 +239,38 @@ dataset::DatasetPtr open_subset(const Face& face, const Target& target, const Js
   }
 }
 
+// The data of all trials; null: only the job knows it.
+dataset::DatasetPtr open_data(const Face& face, const Target& target, const dataset::DatasetPtr& subset) {
+  if (subset || target.address.empty()) return subset;
+  try {
+    return scan(face, target.address);
+  } catch (const Error&) {
+    if (target.is_ours()) throw;
+    return nullptr;
+  }
+}
+
+// As config.json has it: a run that is resumed must have the same.
+Json describe_data(const dataset::DatasetPtr& data) {
+  if (!data) return Json(nullptr);
+  return {{"samples", data->size()}, {"fingerprint", fmt::format("{:016x}", data->facts().fingerprint)}};
+}
+
 // A batch that the data cannot fill would be measured, and would mean nothing.
-void check_batches(const Face& face, const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& subset,
+void check_batches(const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& data, bool is_subset,
                    const Json& config) {
   double largest = 0;
   for (const Point& point : grid.points())
     largest = std::max(largest, tune::number_of(point, "batch_size").value_or(0));
   if (largest == 0) return;
-  const dataset::DatasetPtr data = subset ? subset : scan(face, target.address);
   const auto& inflation = config.at("inflation_factor");
   const double samples = static_cast<double>(data->size()) * (inflation.is_number() ? inflation.get<double>() : 1);
   if (largest <= samples) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("batch_size={:g} is more than the {:g} samples of {}", largest, samples,
-                          subset ? "the subset" : fmt::format("`{}`", target.address)),
-              subset ? "use a larger --subset, or repeat it with --inflate 1000" : "repeat them with --inflate 1000");
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("batch_size={:g} is more than the {:g} samples of {}", largest, samples,
+                  is_subset ? "the subset" : fmt::format("`{}`", target.address)),
+      is_subset ? "use a larger --subset, or repeat it with --inflate 1000" : "repeat them with --inflate 1000");
 }
 
 // Words of the command that look like knobs and are none: the job will get them as they are.
@@ -418,7 +435,9 @@ int run(const Arguments& arguments) {
   }
   config["environment"] = environment_of(target);
   const dataset::DatasetPtr subset = open_subset(face, target, config, report.notes);
-  if (target.is_ours()) check_batches(face, grid, target, subset, config);
+  const dataset::DatasetPtr data = open_data(face, target, subset);
+  config["data"] = describe_data(data);
+  if (target.is_ours()) check_batches(grid, target, data, subset != nullptr, config);
   if (std::find(target.passed.begin(), target.passed.end(), "--batch-size") != target.passed.end())
     report.notes.push_back(
         fmt::format("all with batch_size={}, which is no knob here: --grid batch_size=...", kBatchSize));

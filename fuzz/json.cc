@@ -1,10 +1,10 @@
+#include "stoker/base/json.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "stoker/base/json.h"
 
 // What can be read can be written, in one line and in many, and reads back as the same value.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

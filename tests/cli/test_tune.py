@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from conftest import write_wav
 
 CASE_A = pathlib.Path(__file__).resolve().parents[1] / "data" / "case_a.csv"
 
@@ -433,6 +434,24 @@ def test_a_finished_run_that_is_resumed_keeps_its_times(stoker, job):
     first = answer(stoker("tune", "--search", "grid", *GRID, "--out", "run", "--json", *job))
     again = answer(stoker("tune", "--resume", "run", "--json"))
     assert again["seconds"] >= first["seconds"] and again["chosen"] == first["chosen"]
+
+
+def test_a_run_whose_data_has_changed_is_not_resumed(stoker, tmp_path):
+    for i in range(40):
+        write_wav(tmp_path / "data" / f"{i:02}.wav", frames=400, seed=i)
+    words = ["tune", "data", "--search", "grid", "--grid", "num_workers=1", "--grid", "batch_size=4", "--transform", "pad:400", "--bench-steps", "4", "--warmup-steps", "1"]
+    assert stoker(*words, "--out", "run").returncode == 0
+    assert stoker("tune", "--resume", "run").returncode == 0
+    os.rename(tmp_path / "data" / "07.wav", tmp_path / "data" / "70.wav")
+    done = stoker("tune", "--resume", "run")
+    assert done.returncode == 2 and "cannot resume `run`: its data has changed since: the same number of samples, but other names" in done.stderr
+    write_wav(tmp_path / "data" / "71.wav", frames=400, seed=1)
+    done = stoker(*words, "--resume", "run")
+    assert done.returncode == 2 and "its data has changed since: 40 samples then, 41 now" in done.stderr
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config.pop("data")["samples"] == 40
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))  # as an earlier version wrote it
+    assert stoker("tune", "--resume", "run").returncode == 0
 
 
 @pytest.mark.parametrize("words, says", [

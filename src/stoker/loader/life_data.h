@@ -1,4 +1,5 @@
-// Small data sets of every kind for the test of the loader's life, some with bad samples, one with storage that is late.
+// Small data sets of every kind for the test of the loader's life, some with bad samples, one with storage that is
+// late.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,22 @@ std::string read_text(const std::string& path) {
 // What makes two runs the same experiment: not the machine it ran on, nor how long it may take.
 Json experiment_of(const Json& config) {
   Json same = config;
-  for (const char* key : {"environment", "stoker_version", "time_limit_s", "started"}) same.erase(key);
+  for (const char* key : {"environment", "stoker_version", "time_limit_s", "started", "data"}) same.erase(key);
   return same;
+}
+
+// Rates of two data sets in one run would be compared with each other. A run that did not note its data, or whose data
+// only the job knows, may go on.
+void require_same_data(const std::string& path, const Json& now, const Json& then) {
+  if (!now.is_object() || !then.is_object() || now == then) return;
+  const std::uint64_t samples_now = now.value("samples", Json(0)).get<std::uint64_t>();
+  const std::uint64_t samples_then = then.value("samples", Json(0)).get<std::uint64_t>();
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("cannot resume `{}`: its data has changed since: {}", path,
+                  samples_now != samples_then ? fmt::format("{} samples then, {} now", samples_then, samples_now)
+                                              : "the same number of samples, but other names, sizes or labels"),
+      "start a new run: rates of two data sets do not compare");
 }
 
 template <typename T>
@@ -105,6 +119,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
                 fmt::format("cannot resume `{}`: it belongs to another experiment ({} differ)", path, key),
                 "give the same target, grid and steps, or start a new run");
   }
+  require_same_data(path, config.value("data", Json()), before.value("data", Json()));
   std::string text = read_text(path + "/results.csv");
   // A crash may have cut the last row short.
   if (const std::size_t end = text.rfind('\n'); end + 1 != text.size()) {

@@ -18,8 +18,8 @@ class RunFolder {
   // A new folder `path`, which must not exist or be empty. `config` is what the search is: a resumed one must have the
   // same. Throws Error.
   static RunFolder make(const std::string& path, const Json& config);
-  // One that was made before. Another experiment's is refused. A row that was cut short by a crash is dropped, and a
-  // trial that a killed tuner left running is ended.
+  // One that was made before. Another experiment's is refused, and so is one whose `data` was another. A row that was
+  // cut short by a crash is dropped, and a trial that a killed tuner left running is ended.
   static RunFolder resume(const std::string& path, const Json& config);
 
   const std::string& path() const noexcept { return path_; }
