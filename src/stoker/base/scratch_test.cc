@@ -1,7 +1,9 @@
 #include "stoker/base/scratch.h"
 
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -35,6 +37,50 @@ TEST(Scratch, RewindsToAMark) {
   scratch.rewind(mark);
   EXPECT_EQ(scratch.take(1000).data(), first.data());
   EXPECT_NE(first.data(), kept.data());
+}
+
+TEST(Scratch, WorksInGivenMemoryAndNowhereElse) {
+  alignas(64) std::array<std::byte, 4096> memory{};
+  Scratch scratch;
+  scratch.work_in(memory);
+  EXPECT_EQ(scratch.capacity_bytes(), memory.size());
+  const auto first = scratch.take(1000);
+  EXPECT_GE(first.data(), memory.data());
+  EXPECT_LE(first.data() + first.size(), memory.data() + memory.size());
+  EXPECT_TRUE(scratch.take(4000).empty());
+  scratch.reset();
+  EXPECT_EQ(scratch.take(1000).data(), first.data());
+  scratch.work_in({});
+  EXPECT_TRUE(scratch.take(1).empty());
+}
+
+TEST(Scratch, SaysHowMuchMemoryWouldHaveBeenEnough) {
+  alignas(64) std::array<std::byte, 4096> memory{};
+  Scratch scratch;
+  scratch.work_in(std::span(memory).first(1024));
+  ASSERT_FALSE(scratch.take(500).empty());
+  EXPECT_EQ(scratch.wanted_bytes(), 0u);
+  EXPECT_TRUE(scratch.take(2000).empty());
+  const std::size_t wanted = scratch.wanted_bytes();
+  ASSERT_LE(wanted, memory.size());
+  for (const std::size_t given : {wanted - 1, wanted}) {
+    scratch.work_in(std::span(memory).first(given));
+    ASSERT_FALSE(scratch.take(500).empty());
+    EXPECT_EQ(!scratch.take(2000).empty(), given == wanted);
+  }
+}
+
+TEST(Scratch, RefusesASampleThatExpectsMoreThanIsGiven) {
+  alignas(64) std::array<std::byte, 4096> memory{};
+  Scratch scratch;
+  EXPECT_TRUE(scratch.expect(1 << 20)) << "one that grows has room";
+  scratch.work_in(memory);
+  EXPECT_TRUE(scratch.expect(4000));
+  EXPECT_EQ(scratch.wanted_bytes(), 0u);
+  EXPECT_FALSE(scratch.expect(5000));
+  EXPECT_GE(scratch.wanted_bytes(), 5000u);
+  scratch.reset();
+  EXPECT_EQ(scratch.wanted_bytes(), 0u);
 }
 
 TEST(Budget, NeverPassesItsLimit) {

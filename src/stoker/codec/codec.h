@@ -1,8 +1,8 @@
 // Bytes to arrays. Pure functions: no I/O, no threads, no exceptions; hostile bytes give a Result that names what is
 // wrong. Memory that a decoder needs beyond its output comes from the caller's Scratch, and is asked for before it is
-// touched. Two exceptions: libjpeg's own pools (admitted by a Scratch request of the same size; gone when the call
-// returns) and one libdeflate decompressor of 12 KB per thread. Safe from any thread (one Scratch each). Decoders never
-// reset the Scratch.
+// touched; what a file claims of its size is never allocated elsewhere. Two exceptions of a fixed size: the 20 KB that
+// libjpeg allocates to read headers, gone when the call returns, and one libdeflate decompressor of 12 KB per
+// thread. Safe from any thread (one Scratch each). Decoders never reset the Scratch.
 #pragma once
 
 #include <array>
@@ -39,8 +39,9 @@ enum class Color : std::uint8_t {
 // What a file says of itself, without decoding it.
 struct ImageInfo {
   std::uint32_t width = 0, height = 0;
-  std::uint8_t channels = 0;  // as stored, with palette expanded
-  std::uint8_t bits = 8;      // 8 or 16 per channel (1, 2, 4 bits count as 8)
+  std::uint8_t channels = 0;        // as stored, with palette expanded
+  std::uint8_t bits = 8;            // 8 or 16 per channel (1, 2, 4 bits count as 8)
+  std::uint64_t working_bytes = 0;  // of the Scratch: decode_image takes at most so many, whatever the region
 };
 
 struct ImageOptions {

@@ -1,7 +1,8 @@
 // JPEG with the pixels that Pillow gives: by our own decoder where it is certain, else by libjpeg-turbo. That reports
 // by longjmp, so between setjmp and the calls that may jump there are only plain structs: nothing here has a
-// destructor. The decompressor is made anew for each picture, which takes a microsecond or two: a reused one keeps the
-// tables of the picture before, and a file that lacks its own would decode differently from one thread to the next.
+// destructor. Its memory comes from the scratch (jpeg_memory.h). The decompressor is made anew for each picture, which
+// takes a microsecond or two: a reused one keeps the tables of the picture before, and a file that lacks its own would
+// decode differently from one thread to the next.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -12,11 +13,13 @@
 #include <jpeglib.h>
 
 #include "stoker/codec/jpeg/baseline.h"
+#include "stoker/codec/jpeg_memory.h"
 #include "stoker/codec/picture.h"
 
 namespace stoker::codec {
 namespace {
 
+constexpr std::uint64_t kTableBytes = 192 << 10;  // of either decoder, with its buffers of fixed size
 constexpr int kMaxScans = 500;  // of a progressive file; real ones have about ten, hostile ones millions
 
 struct Job {
@@ -24,6 +27,7 @@ struct Job {
   jpeg_error_mgr errors;
   jpeg_source_mgr source;
   jpeg_progress_mgr progress;
+  JpegMemory memory;
   std::jmp_buf jump;
   Bytes bytes;
   Result verdict;
@@ -56,9 +60,7 @@ std::uint64_t place(const Job& job) noexcept {
 Result verdict_on(int message) noexcept {
   switch (message) {
     case JERR_OUT_OF_MEMORY:
-      return failed(Code::no_memory, "libjpeg got no memory");
-    case JERR_NO_BACKING_STORE:
-      return failed(Code::no_memory, "libjpeg got no memory");
+      return failed(Code::no_memory, "no room to decode the picture");
     case JERR_NO_SOI:
       return failed(Code::corrupt, "no JPEG header");
     case JERR_NO_IMAGE:
@@ -148,6 +150,45 @@ void start(Job& job) noexcept {
   job.jpeg.progress = &job.progress;
 }
 
+std::uint64_t rounded_up(std::uint64_t value, std::uint64_t to) noexcept {
+  return (value + to - 1) / to * to;
+}
+
+// Sizes in whole MCUs.
+struct Extents {
+  std::uint64_t mcu_height, width, height, mcus;
+
+  explicit Extents(const jpeg_decompress_struct& jpeg) noexcept
+      : mcu_height(8u * jpeg.max_v_samp_factor),
+        width(rounded_up(jpeg.image_width, 8u * jpeg.max_h_samp_factor)),
+        height(rounded_up(jpeg.image_height, mcu_height)),
+        mcus(width / (8u * jpeg.max_h_samp_factor) * (height / mcu_height)) {}
+};
+
+// At most what libjpeg, or our own decoder, takes from the scratch: tables, samples of a few MCU rows and, for many
+// scans, all coefficients (16 bits each).
+std::uint64_t working_bytes(jpeg_decompress_struct& jpeg) noexcept {
+  const Extents extents(jpeg);
+  std::uint64_t coefficients = 0;
+  for (int i = 0; jpeg_has_multiple_scans(&jpeg) != FALSE && i < jpeg.num_components; ++i) {
+    const jpeg_component_info& component = jpeg.comp_info[i];
+    coefficients += extents.width * extents.height * 2 * component.h_samp_factor * component.v_samp_factor /
+                    (jpeg.max_h_samp_factor * jpeg.max_v_samp_factor);
+    coefficients += (extents.height / 8 + 16) * sizeof(void*);
+  }
+  return extents.width * extents.mcu_height * jpeg.num_components * 8 + coefficients + kTableBytes;
+}
+
+// Refuses what cannot be a whole picture.
+void check_data(Job& job) noexcept {
+  const jpeg_decompress_struct& jpeg = job.jpeg;
+  // Huffman codes have at least one bit: one per block in a progressive DC scan, two in a sequential one.
+  const std::uint64_t least_bits = Extents(jpeg).mcus * (jpeg.progressive_mode ? 1 : 2);
+  if (!jpeg.arith_code && job.source.bytes_in_buffer < least_bits / 8) {
+    fail(job, failed(Code::truncated, "less data than the picture's size needs", place(job)));
+  }
+}
+
 void read_header(Job& job, ImageInfo& info) noexcept {
   jpeg_read_header(&job.jpeg, TRUE);
   const int components = job.jpeg.num_components;
@@ -161,36 +202,7 @@ void read_header(Job& job, ImageInfo& info) noexcept {
   if (std::uint64_t{info.width} * info.height > kMaxPixels) {
     fail(job, failed(Code::too_large, "more than 2^30 pixels", place(job)));
   }
-}
-
-std::uint64_t rounded_up(std::uint64_t value, std::uint64_t to) noexcept {
-  return (value + to - 1) / to * to;
-}
-
-// Refuses what cannot be a whole picture, and asks the budget for what libjpeg is about to allocate by itself.
-void admit(Job& job) noexcept {
-  jpeg_decompress_struct& jpeg = job.jpeg;
-  const std::uint64_t mcu_width = 8u * jpeg.max_h_samp_factor, mcu_height = 8u * jpeg.max_v_samp_factor;
-  const std::uint64_t width = rounded_up(jpeg.image_width, mcu_width);
-  const std::uint64_t height = rounded_up(jpeg.image_height, mcu_height);
-  const std::uint64_t mcus = width / mcu_width * (height / mcu_height);
-  const bool many_scans = jpeg_has_multiple_scans(&jpeg) != FALSE;
-  // Huffman codes have at least one bit: one per block in a progressive DC scan, two in a sequential one.
-  const std::uint64_t least_bits = mcus * (jpeg.progressive_mode ? 1 : 2);
-  if (!jpeg.arith_code && job.source.bytes_in_buffer < least_bits / 8) {
-    fail(job, failed(Code::truncated, "less data than the picture's size needs", place(job)));
-  }
-  // Samples of a few MCU rows and, for many scans, all coefficients (16 bits each).
-  const std::uint64_t rows = width * mcu_height * jpeg.num_components * 8;
-  std::uint64_t coefficients = 0;
-  for (int i = 0; many_scans && i < jpeg.num_components; ++i) {
-    const jpeg_component_info& component = jpeg.comp_info[i];
-    coefficients += width * height * 2 * component.h_samp_factor * component.v_samp_factor /
-                    (jpeg.max_h_samp_factor * jpeg.max_v_samp_factor);
-  }
-  if (job.scratch->take(rows + coefficients + 65536).data() == nullptr) {
-    fail(job, failed(Code::no_memory, "no room to decode the picture"));
-  }
+  info.working_bytes = working_bytes(job.jpeg);
 }
 
 // Pillow's conversion. `from` is as Adobe stores it, that is inverted: 255 - ink.
@@ -239,7 +251,8 @@ void decode(Job& job) noexcept {
   ImageInfo info;
   read_header(job, info);
   require(job, check_request(Media::jpeg, info, options, *job.region, into));
-  admit(job);
+  check_data(job);
+  take_from_scratch(job.jpeg, job.memory, *job.scratch);
 
   jpeg.dct_method = JDCT_ISLOW;
   jpeg.out_color_space = info.channels == 1 ? JCS_GRAYSCALE : info.channels == 4 ? JCS_CMYK : JCS_RGB;
@@ -288,6 +301,7 @@ Result run(Job& job) noexcept {
       decode(job);
     }
   }
+  give_back_own_memory(job.jpeg, job.memory);
   jpeg_destroy_decompress(&job.jpeg);
   return job.verdict;
 }
@@ -304,6 +318,7 @@ Result probe_jpeg(Bytes bytes, ImageInfo& info) noexcept {
 Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
                    SeekIndex* index) noexcept {
   if (jpeg::decode_baseline(bytes, options, region, into, scratch, index)) return {};
+  if (scratch.wanted_bytes() != 0) return failed(Code::no_memory, "no room to decode the picture");
   if (index != nullptr) index->places = {}, index->known = 0;
   return decode_by_libjpeg(bytes, options, region, into, scratch);
 }

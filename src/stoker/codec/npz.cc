@@ -15,7 +15,8 @@ constexpr std::uint32_t kEnd64 = 0x06064B50, kEnd64Locator = 0x07064B50;
 constexpr std::size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 constexpr std::size_t kMaxComment = 65535;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
-constexpr std::size_t kHeaderGuess = 4096;  // a npy header is 128 bytes, rarely more
+// A npy header is 128 bytes, rarely more and at most 1 MiB; a stored block is at most 64 KiB.
+constexpr std::size_t kHeaderRooms[] = {4608, 128 << 10, (1 << 20) + (128 << 10)};
 
 struct Directory {
   std::uint64_t offset = 0, bytes = 0;
@@ -168,20 +169,28 @@ Result read_member(Bytes file, const ArrayInfo& info, Scratch& scratch, Bytes& m
   return {};
 }
 
-// Reads the header from the start of the member without inflating all of it. libdeflate does not promise that the start
-// of the output is there when it runs out of room (and in a stored block it is not), so the answer counts only if it is
-// a whole header, and the larger room fits any stored block.
-bool probe_start(Bytes stored, std::uint64_t member_bytes, Scratch& scratch, ArrayInfo& array) noexcept {
-  for (const std::size_t room : {kHeaderGuess + 512, std::size_t{128} << 10}) {
-    if (member_bytes <= room) return false;
+// Reads the array's header from the start of a deflated member, in memory that does not grow with what the member
+// claims. libdeflate does not promise that the start of the output is there when it runs out of room, and a stored
+// block that does not fit is not written at all. So an answer counts only if it is a whole header, and the last room
+// holds the longest header and any stored block.
+Result probe_start(Bytes stored, std::uint64_t member_bytes, Scratch& scratch, ArrayInfo& array) noexcept {
+  Result result;
+  for (const std::size_t most : kHeaderRooms) {
+    const std::size_t room = std::min<std::uint64_t>(most, member_bytes);
+    const Scratch::Mark mark = scratch.mark();
     const std::span<std::byte> start = scratch.take(room);
-    if (start.data() == nullptr) return false;
-    std::memset(start.data(), 0, kHeaderGuess);
+    if (start.data() == nullptr) return failed(Code::no_memory, "no room to inflate the array's header");
+    std::fill(start.begin(), start.end(), std::byte{0});
     std::size_t written = 0;
-    if (inflate(Wrapper::none, stored, start, written) != Inflated::more_output) return false;
-    if (probe_npy(start.first(kHeaderGuess), member_bytes, array).ok()) return true;
+    const Inflated inflated = inflate(Wrapper::none, stored, start, written);
+    result = probe_npy(start, member_bytes, array);
+    scratch.rewind(mark);
+    if (inflated == Inflated::no_memory) return failed(Code::no_memory, "no room to inflate the array's header");
+    if (inflated == Inflated::bad_data) return failed(Code::corrupt, "damaged deflate data");
+    const bool header_is_whole = array.data_offset != 0;
+    if (header_is_whole || inflated == Inflated::ok || room == member_bytes) break;
   }
-  return false;
+  return result;
 }
 
 }  // namespace
@@ -203,13 +212,9 @@ Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch&
       if (result.offset != kNoOffset) result.offset += where.data_offset;
       return result;
     }
-  } else if (!probe_start(stored, where.member_bytes, scratch, info)) {
-    Bytes whole;
-    if (const Result result = read_member(bytes, where, scratch, whole); !result.ok()) return result;
-    if (Result result = probe_npy(whole, whole.size(), info); !result.ok()) {
-      result.offset = where.data_offset;
-      return result;
-    }
+  } else if (Result result = probe_start(stored, where.member_bytes, scratch, info); !result.ok()) {
+    result.offset = where.data_offset;
+    return result;
   }
   info.data_offset = where.data_offset;
   info.stored_bytes = where.stored_bytes;

@@ -148,6 +148,30 @@ TEST(Npz, RefusesMembersThatDoNotFitTheBudget) {
   EXPECT_EQ(decode_array(Media::npz, file, info, into.data(), scratch).code, Code::no_memory);
 }
 
+TEST(Npz, ProbesInLittleMemoryWhateverTheMemberClaims) {
+  File shorter = numbers(1, 4000000);
+  shorter.cut(shorter.size() / 2);
+  Budget budget(1 << 20);
+  for (const auto& [content, code] : {std::pair{numbers(1, 4000000), Code::ok}, std::pair{shorter, Code::truncated}}) {
+    Scratch scratch(&budget);
+    ArrayInfo info;
+    EXPECT_EQ(probe_npz(zip({{"a.npy", content, true}}), {}, info, scratch).code, code);
+  }
+}
+
+TEST(Npz, FindsALongHeaderInADeflatedMember) {
+  for (const std::size_t padding : {5000u, 60000u, 900000u}) {
+    File header;
+    header.text("{'descr': '|u1', 'fortran_order': False, 'shape': (7,), }").text(std::string(padding, ' ')).text("\n");
+    File content;
+    content.text("\x93NUMPY").bytes({2, 0}).little(static_cast<std::uint32_t>(header.size())).bytes(header);
+    content.bytes({5, 6, 7, 8, 9, 10, 11});
+    expect_numbers(read(zip({{"a.npy", content, true}})), 5, 7);
+    content.zeros(2 << 20);  // the member is longer than its array, which numpy allows
+    expect_numbers(read(zip({{"a.npy", content, true}})), 5, 7);
+  }
+}
+
 TEST(Npz, SurvivesEveryTruncationAndFlippedBit) {
   for (const bool deflated : {false, true}) {
     const File file = zip({{"a.npy", numbers(1, 20), deflated}, {"b.npy", numbers(2, 3), deflated, true}});

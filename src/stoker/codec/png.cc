@@ -12,6 +12,7 @@ namespace stoker::codec {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 8, kChunkBytes = 12;  // length, name and CRC around a chunk's data
+constexpr std::uint64_t kRounding = 4 * 64;                   // of the four pieces that decoding takes
 constexpr std::uint32_t kBand = 4;                            // rows that are unfiltered before they are stored
 constexpr std::uint8_t kGray = 0, kRgb = 2, kPalette = 3, kGrayAlpha = 4, kRgba = 6;
 
@@ -69,6 +70,16 @@ constexpr Pass kAdam7[] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4
 
 std::span<const Pass> passes(const Header& header) noexcept {
   return header.interlaced ? std::span<const Pass>(kAdam7) : std::span<const Pass>(kWhole);
+}
+
+// What all rows inflate to, with the filter byte of each.
+std::uint64_t inflated_bytes(const Header& header) noexcept {
+  std::uint64_t bytes = 0;
+  for (const Pass& pass : passes(header)) {
+    const std::uint64_t columns = pass.columns(header);
+    if (columns != 0) bytes += (header.row_bytes(columns) + 1) * pass.rows(header);
+  }
+  return bytes;
 }
 
 Result read_chunk(Bytes bytes, std::uint64_t at, Chunk& chunk) noexcept {
@@ -185,7 +196,9 @@ Result gather_stream(Bytes bytes, const Header& header, std::uint64_t room, Scra
 Result inflate_rows(Bytes stream, std::uint64_t offset, std::uint64_t wanted, Scratch& scratch,
                     std::span<std::byte>& rows) noexcept {
   // Some writers append a few bytes too many; Pillow overlooks them, so a second try has twice the room.
+  const Scratch::Mark mark = scratch.mark();
   for (const std::uint64_t room : {wanted, 2 * wanted + 4096}) {
+    scratch.rewind(mark);
     rows = scratch.take(room);
     if (rows.data() == nullptr) return failed(Code::no_memory, "no room to inflate the picture");
     std::size_t written = 0;
@@ -287,6 +300,8 @@ Result probe_png(Bytes bytes, ImageInfo& info) noexcept {
   Header header;
   if (const Result result = read_header(bytes, header); !result.ok()) return result;
   info = header.info();
+  // The joined chunks, all rows, and one row unpacked and stored in another form.
+  info.working_bytes = bytes.size() + inflated_bytes(header) + std::uint64_t{header.width} * 16 + kRounding;
   return {};
 }
 
@@ -297,11 +312,7 @@ Result decode_png(Bytes bytes, const ImageOptions& options, const Rect& region, 
   if (const Result result = check_request(Media::png, header.info(), options, region, into); !result.ok())
     return result;
 
-  std::uint64_t wanted = 0;
-  for (const Pass& pass : passes(header)) {
-    const std::uint64_t columns = pass.columns(header);
-    if (columns != 0) wanted += (header.row_bytes(columns) + 1) * pass.rows(header);
-  }
+  const std::uint64_t wanted = inflated_bytes(header);
   Bytes stream;
   if (const Result result = gather_stream(bytes, header, wanted, scratch, stream); !result.ok()) return result;
   std::span<std::byte> rows;

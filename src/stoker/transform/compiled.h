@@ -12,6 +12,7 @@
 
 #include "stoker/base/result.h"
 #include "stoker/transform/plan.h"
+#include "stoker/transform/resize.h"
 #include "stoker/transform/sinc.h"
 #include "stoker/transform/store.h"
 
@@ -89,6 +90,14 @@ ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions&
 
 std::string describe_image(const ImagePlan& plan);
 std::string describe_sound(const SoundPlan& plan);
+
+// The rectangles that each resize must give, from the last one back to the source.
+struct Needs {
+  Resizing resizings[kMostResizes];
+  Rect source;
+};
+
+Needs needs_of(const ImagePlan& plan, const Draw& draw) noexcept;
 
 [[noreturn]] void refuse(const Op& op, std::string_view cause, std::string hint = {});
 bool is_float(DType type) noexcept;

@@ -91,6 +91,9 @@ class Plan {
   Result apply(std::uint32_t view, const Draw& draw, const Pixels& source, const Rect& region, double offset,
                std::byte* slot, Scratch& scratch) const noexcept;
 
+  // At most what apply takes from the scratch; or apply_fast, of a picture that a decoder made smaller by `scale`.
+  std::uint64_t working_bytes(std::uint32_t view, const Draw& draw, std::uint32_t scale = 1) const noexcept;
+
   // ---- pictures of 8 bits, with approximations
   // The most by which a decoder may make the picture smaller (8, 4, 2 or 1): the view shrinks it by at least as much.
   std::uint32_t most_scale(std::uint32_t view, const Draw& draw) const noexcept;
@@ -116,6 +119,9 @@ class Plan {
   Result apply_audio(const float* source, std::size_t channel_stride, std::uint64_t frames, std::uint32_t rate_hz,
                      std::byte* slot, std::uint64_t slot_frames, std::uint64_t& written, Scratch& scratch,
                      std::uint32_t channels = 0) const noexcept;
+
+  // At most what apply_audio takes from the scratch.
+  std::uint64_t audio_working_bytes(std::uint64_t frames, std::uint32_t rate_hz, std::uint32_t channels) const noexcept;
 
   // ---- arrays
   bool array_is_copy() const noexcept { return array_is_copy_; }  // bytes go to the slot as they are

@@ -60,33 +60,6 @@ Rect random_crop(const RandomResizedCrop& op, std::uint32_t width, std::uint32_t
   return rect;
 }
 
-// The rectangles that each resize must give, from the last one back to the source.
-struct Needs {
-  Resizing resizings[kMostResizes];
-  Rect source;
-};
-
-Needs needs_of(const ImagePlan& plan, const Draw& draw) noexcept {
-  Needs needs;
-  Rect keep = draw.steps[plan.resizes];
-  for (std::uint32_t i = plan.resizes; i-- > 0;) {
-    const Rect& from = draw.steps[i];
-    Resizing& r = needs.resizings[i];
-    r = {from.width,
-         from.height,
-         draw.sizes[i][0],
-         draw.sizes[i][1],
-         plan.filters[i],
-         draw.flip && plan.flip_at <= plan.step_of[i],
-         keep};
-    keep = needed(r);
-    keep.x += from.x;
-    keep.y += from.y;
-  }
-  needs.source = keep;
-  return needs;
-}
-
 // Keeps the rows of a resize as the picture that the next one takes.
 template <typename T, typename Resized>
 bool keep_rows(Resized& resizer, const Rect& keep, std::uint32_t channels, Scratch& scratch, Part<T>& part) noexcept {
@@ -185,6 +158,27 @@ Shown shown(std::uint32_t begin, std::uint32_t size, std::int64_t origin, std::u
 }
 
 }  // namespace
+
+Needs needs_of(const ImagePlan& plan, const Draw& draw) noexcept {
+  Needs needs;
+  Rect keep = draw.steps[plan.resizes];
+  for (std::uint32_t i = plan.resizes; i-- > 0;) {
+    const Rect& from = draw.steps[i];
+    Resizing& r = needs.resizings[i];
+    r = {from.width,
+         from.height,
+         draw.sizes[i][0],
+         draw.sizes[i][1],
+         plan.filters[i],
+         draw.flip && plan.flip_at <= plan.step_of[i],
+         keep};
+    keep = needed(r);
+    keep.x += from.x;
+    keep.y += from.y;
+  }
+  needs.source = keep;
+  return needs;
+}
 
 std::pair<std::uint32_t, std::uint32_t> shorter_side(std::uint32_t width, std::uint32_t height,
                                                      std::uint32_t side) noexcept {

@@ -50,6 +50,9 @@ struct Scale {
   std::uint32_t start(std::uint32_t at) const noexcept {
     return static_cast<std::uint32_t>(std::max(0, static_cast<int>(center(at) - support + 0.5)));
   }
+  // Inputs of one output, at most; and room for their weights.
+  std::uint32_t most_taps() const noexcept { return static_cast<std::uint32_t>(std::ceil(support)) * 2 + 1; }
+  std::uint32_t stride() const noexcept { return (most_taps() + 3) / 4 * 4; }
   std::uint32_t end(std::uint32_t at, std::uint32_t in) const noexcept {
     return std::min(in, static_cast<std::uint32_t>(static_cast<int>(center(at) + support + 0.5)));
   }
@@ -125,18 +128,25 @@ Reach reach(const Extent& extent, std::uint32_t out, Filter filter, std::uint32_
   return {mirrored ? in - end : begin, end - begin};
 }
 
+std::size_t axis_bytes(const Extent& in, std::uint32_t out, Filter filter, std::uint32_t count,
+                       std::size_t weight_bytes) noexcept {
+  const Scale scale(in, out, filter);
+  return 2 * Scratch::rounded(count * sizeof(std::uint32_t)) +
+         Scratch::rounded(std::size_t{count} * scale.stride() * weight_bytes) +
+         Scratch::rounded(scale.most_taps() * sizeof(double));
+}
+
 template <typename K>
 bool make_axis(const Extent& extent, std::uint32_t out, Filter filter, std::uint32_t first, std::uint32_t count,
                bool mirrored, Axis<K>& axis, Scratch& scratch) noexcept {
   const std::uint32_t in = extent.size;
   const Scale scale(extent, out, filter);
-  const auto most = static_cast<std::uint32_t>(std::ceil(scale.support)) * 2 + 1;
   axis.count = count;
-  axis.stride = (most + 3) / 4 * 4;
+  axis.stride = scale.stride();
   axis.start = take<std::uint32_t>(scratch, count);
   axis.taps = take<std::uint32_t>(scratch, count);
   axis.k = take<K>(scratch, std::size_t{count} * axis.stride);
-  double* const line = take<double>(scratch, most);
+  double* const line = take<double>(scratch, scale.most_taps());
   if (axis.start == nullptr || axis.taps == nullptr || axis.k == nullptr || line == nullptr) return false;
   switch (filter) {
     case Filter::box:

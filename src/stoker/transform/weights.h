@@ -45,6 +45,10 @@ extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32
 extern template bool make_axis(const Extent&, std::uint32_t, Filter, std::uint32_t, std::uint32_t, bool, Axis<float>&,
                                Scratch&) noexcept;
 
+// At most what make_axis takes from the scratch, for weights of `weight_bytes` each.
+std::size_t axis_bytes(const Extent& in, std::uint32_t out, Filter filter, std::uint32_t count,
+                       std::size_t weight_bytes) noexcept;
+
 // Filter::nearest: the input of each output.
 void nearest_inputs(std::uint32_t in, std::uint32_t out, std::uint32_t first, std::uint32_t count, bool mirrored,
                     std::uint32_t* into) noexcept;

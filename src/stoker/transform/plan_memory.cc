@@ -1,0 +1,73 @@
+// How much scratch a sample's transforms take, known before anything is decoded. plan_memory_test.cc compares it with
+// what they take.
+#include <algorithm>
+
+#include "stoker/transform/compiled.h"
+#include "stoker/transform/weights.h"
+
+namespace stoker::transform {
+namespace {
+
+constexpr std::uint64_t kRounding = 16 * 64;  // of all pieces of one resize
+constexpr std::uint64_t kRowSlack = 256;      // that kernels want behind a row
+
+// Of one resize of elements of `element` bytes with weights of `weight` bytes.
+std::uint64_t resize_bytes(const Resizing& r, std::uint64_t channels, std::uint64_t element, std::uint64_t weight,
+                           bool deep) noexcept {
+  const Rect need = needed(r);
+  const std::uint64_t in_row = need.width * channels, out_row = r.keep.width * channels;
+  const std::uint64_t lines = (out_row + in_row + kRowSlack) * (element + weight) + kRounding;
+  if (r.filter == Filter::nearest) {
+    return lines + 4 * (std::uint64_t{r.keep.width} + r.keep.height) + (deep ? in_row * need.height * 4 : 0);
+  }
+  const std::uint64_t across = axis_bytes(r.across(), r.out_width, r.filter, r.keep.width, weight);
+  const std::uint64_t down = axis_bytes(r.down(), r.out_height, r.filter, r.keep.height, weight);
+  // 16-bit pictures: a few rows of float, where to find the taps of each element, and the source rows of one output.
+  if (deep) return across + down + 2 * lines + axis_bytes(r.down(), r.out_height, r.filter, 1, 8);
+  std::uint64_t bytes = lines + 2 * across + down;  // 8 bits: the weights along rows once more, in halves
+  if (element == 1 && (channels == 2 || channels == 4)) bytes += in_row * need.height;  // weighted by alpha
+  const bool down_first = columns_first(r);
+  if (down_first) bytes += in_row * r.keep.height * element;
+  const std::uint64_t padded = (out_row + 4 + 63) / 64 * 64;
+  return bytes + padded * (down_first ? r.keep.height : need.height) * element;
+}
+
+}  // namespace
+
+std::uint64_t Plan::working_bytes(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept {
+  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+  const std::uint64_t channels = plan.store.channels;
+  const Needs needs = needs_of(plan, draw);
+  std::uint64_t bytes = plan.deep ? Scratch::rounded(plan.store.width * channels * sizeof(float)) : 0;
+  for (std::uint32_t i = 0; i < plan.resizes; ++i) {
+    Resizing r = needs.resizings[i];
+    if (i == 0 && scale > 1) {
+      r.in_width = r.in_width / scale + 2;  // the outermost pixels show a part each
+      r.in_height = r.in_height / scale + 2;
+      r.mirrored = false;
+    }
+    const bool deep = plan.deep && i == 0;
+    const std::uint64_t element = plan.deep ? sizeof(float) : 1;
+    bytes += resize_bytes(r, channels, element, deep ? 4 : plan.deep ? 8 : 4, deep);
+    if (i + 1 < plan.resizes) bytes += Scratch::rounded(r.keep.width * channels * r.keep.height * element);
+  }
+  return bytes;
+}
+
+std::uint64_t Plan::audio_working_bytes(std::uint64_t frames, std::uint32_t rate_hz,
+                                        std::uint32_t channels) const noexcept {
+  const SoundPlan& plan = compiled_->sound;
+  std::uint64_t bytes = kRounding;
+  if (plan.mono && channels > 1) bytes += frames * sizeof(float);
+  if (plan.hz == 0 || plan.hz == rate_hz) return bytes;
+  if (rate_hz != input_.rate_hz) {
+    const SincSize size = sinc_size(rate_hz, plan.hz);
+    if (size.usable) bytes += std::uint64_t{size.to} * (sizeof(std::int32_t) + sizeof(float) * size.taps);
+  }
+  std::uint64_t count = resampled_frames(frames, rate_hz, plan.hz);
+  if (plan.frames != 0) count = std::min(count, plan.frames);
+  if (plan.dtype != DType::f32) bytes += count * sizeof(float);
+  return bytes;
+}
+
+}  // namespace stoker::transform

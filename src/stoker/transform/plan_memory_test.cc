@@ -1,0 +1,113 @@
+// The scratch that a sample's transforms take is at most what the plan says before anything is decoded, and not far
+// below it.
+#include <array>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/transform/plan.h"
+
+namespace stoker::transform {
+namespace {
+
+constexpr std::size_t kHeader = 64;  // of the scratch itself
+
+// Memory to work in, of exactly as many bytes.
+class Given {
+ public:
+  explicit Given(std::size_t bytes) : memory_(bytes + 64) {
+    const std::size_t skip = (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) % 64;
+    scratch_.work_in(std::span(memory_).subspan(skip, bytes));
+  }
+  Scratch& scratch() { return scratch_; }
+
+ private:
+  std::vector<std::byte> memory_;
+  Scratch scratch_;
+};
+
+struct Size {
+  std::uint32_t width, height;
+};
+
+TEST(PlanMemory, OfAPictureIsEnoughForApplyAndApplyFast) {
+  constexpr const char* kOps[] = {"rrc:64", "resize:96,centercrop:64", "resize:40x300", "resize:300x40,flip",
+                                  "rrc:64,flip,normalize:imagenet"};
+  for (const char* const text : kOps) {
+    for (const Size size : {Size{500, 375}, Size{2000, 130}, Size{130, 2000}, Size{60, 50}}) {
+      for (const int channels : {1, 3, 4}) {
+        if (channels != 3 && std::string_view(text).find("normalize") != std::string_view::npos) continue;
+        for (const int bits : {8, 16}) {
+          Input input;
+          input.width = size.width, input.height = size.height;
+          input.channels = static_cast<std::uint8_t>(channels), input.bits = static_cast<std::uint8_t>(bits);
+          Ops ops = parse_ops(text);
+          if (bits == 16) ops = parse_ops(std::string("window:40:400,") + text);
+          const Plan plan = Plan::compile(ops, input);
+          Random random(1, 2, 3, 0);
+          Draw draw;
+          ASSERT_TRUE(plan.draw(0, size.width, size.height, random, draw).ok());
+          std::vector<std::byte> slot(plan.outputs()[0].view_bytes);
+          const auto source_of = [&](const Rect& region, std::vector<std::byte>& bytes) {
+            Pixels pixels{
+                nullptr, 0, region.width, region.height, input.channels, plan.deep() ? DType::u16 : DType::u8};
+            pixels.stride_bytes = pixels.row_bytes();
+            bytes.assign(pixels.stride_bytes * region.height, std::byte{7});
+            pixels.data = bytes.data();
+            return pixels;
+          };
+          std::vector<std::byte> bytes;
+          const std::string what = std::string(text) + " of " + std::to_string(size.width) + " x " +
+                                   std::to_string(size.height) + ", " + std::to_string(channels) + " channels, " +
+                                   std::to_string(bits) + " bits";
+          const std::uint64_t most = plan.working_bytes(0, draw);
+          Given given(most + kHeader);
+          const Pixels source = source_of(draw.crop, bytes);
+          EXPECT_TRUE(plan.apply(0, draw, source, draw.crop, 0, slot.data(), given.scratch()).ok()) << what;
+          const std::size_t used = given.scratch().mark().used;
+          EXPECT_LE(most, 2 * used + (64 << 10)) << what << ": far more than it takes";
+          if (plan.deep()) continue;
+          for (std::uint32_t scale = plan.most_scale(0, draw); scale >= 1; scale /= 2) {
+            const Rect crop = plan.crop_at(0, draw, scale);
+            const std::uint32_t left = crop.x / scale, top = crop.y / scale;
+            const Rect decoded{left, top, (crop.x + crop.width + scale - 1) / scale - left,
+                               (crop.y + crop.height + scale - 1) / scale - top};
+            Given fast(plan.working_bytes(0, draw, scale) + kHeader);
+            const Pixels smaller = source_of(decoded, bytes);
+            const Placement placement{std::int64_t{left} * scale, std::int64_t{top} * scale, scale};
+            EXPECT_TRUE(plan.apply_fast(0, draw, smaller, placement, slot.data(), fast.scratch()).ok())
+                << what << " at 1/" << scale;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanMemory, OfASoundIsEnough) {
+  for (const char* const text : {"mono", "resample:16000", "mono,resample:16000", "mono,resample:11025,pad:9000"}) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      Input input;
+      input.kind = Kind::audio;
+      input.audio_channels = 2, input.rate_hz = 8000;
+      const Plan plan = Plan::compile(parse_ops(text), input, {dtype, Layout::nchw});
+      for (const std::uint32_t rate_hz : {8000u, 44100u}) {
+        if (!plan.check_audio(2, rate_hz).ok()) continue;
+        constexpr std::uint64_t kFrames = 20000;
+        const std::vector<float> planar(2 * kFrames, 0.5F);
+        const std::uint64_t frames = plan.output_frames(kFrames, rate_hz);
+        std::vector<std::byte> slot(plan.output_channels() * frames * size_of(dtype));
+        Given given(plan.audio_working_bytes(kFrames, rate_hz, 2) + kHeader);
+        std::uint64_t written = 0;
+        EXPECT_TRUE(
+            plan.apply_audio(planar.data(), kFrames, kFrames, rate_hz, slot.data(), frames, written, given.scratch(), 2)
+                .ok())
+            << text << " from " << rate_hz;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::transform
