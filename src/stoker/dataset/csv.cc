@@ -140,6 +140,10 @@ class CsvDataset final : public Dataset {
     return write_path(index, (sizes_[index] & kBesideTheIndex) != 0, out);
   }
   int directory() const noexcept override { return base_.get(); }
+  std::uint64_t memory_bytes() const noexcept override {
+    return held_bytes(facts_) + held_bytes(copy_) + held_bytes(header_) + held_bytes(rows_) + held_bytes(sizes_) +
+           held_bytes(integers_) + held_bytes(reals_) + held_bytes(classes_) + held_bytes(repeats_);
+  }
 
  private:
   static constexpr std::uint64_t kBesideTheIndex = std::uint64_t{1} << 63;  // the file lies below the csv's own folder

@@ -75,6 +75,9 @@ class Dataset {
   // The number of the stored sample behind an index, below size() if none is there twice; copies share theirs.
   virtual std::uint64_t stored(std::uint64_t index) const noexcept { return index; }
   virtual std::uint64_t stored_count() const noexcept { return size(); }
+
+  // What the list of samples itself takes: names, sizes, labels. Not what is mapped from files.
+  virtual std::uint64_t memory_bytes() const noexcept { return 0; }
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/stat.h>
 
@@ -31,6 +33,23 @@ std::size_t join(std::span<char> out, Parts... parts) noexcept {
    ...);
   *at = '\0';
   return length;
+}
+
+// Bytes that a container holds on the heap.
+template <typename T>
+std::uint64_t held_bytes(const std::vector<T>& values) noexcept {
+  return values.capacity() * sizeof(T);
+}
+inline std::uint64_t held_bytes(const std::string& text) noexcept {
+  return text.capacity();
+}
+inline std::uint64_t held_bytes(const std::vector<std::string>& texts) noexcept {
+  std::uint64_t bytes = texts.capacity() * sizeof(std::string);
+  for (const std::string& text : texts) bytes += held_bytes(text);
+  return bytes;
+}
+inline std::uint64_t held_bytes(const Facts& facts) noexcept {
+  return held_bytes(facts.classes) + held_bytes(facts.columns) + held_bytes(facts.notes);
 }
 
 // Grows sample by sample, in order, from names, sizes and labels; the same however the data set was scanned.

@@ -153,6 +153,8 @@ class FolderDataset final : public Dataset {
     take(tree, has_classes, -1, fingerprint);
     facts_.fingerprint = fingerprint.value();
     names_.shrink_to_fit();
+    paths_.shrink_to_fit();
+    folders_.shrink_to_fit();
   }
 
   Facts& own_facts() noexcept { return facts_; }  // while it is being made
@@ -175,6 +177,9 @@ class FolderDataset final : public Dataset {
     return join(out, folder_path(index), file_name(index));
   }
   int directory() const noexcept override { return root_.get(); }
+  std::uint64_t memory_bytes() const noexcept override {
+    return held_bytes(facts_) + held_bytes(paths_) + held_bytes(folders_) + held_bytes(names_) + held_bytes(samples_);
+  }
 
  private:
   struct Sample {

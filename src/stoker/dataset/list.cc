@@ -92,6 +92,10 @@ class ListDataset final : public Dataset {
     return join(out, name_of(index).substr(in_folder_));
   }
   int directory() const noexcept override { return folder_.get(); }
+  std::uint64_t memory_bytes() const noexcept override {
+    return held_bytes(facts_) + held_bytes(names_) + held_bytes(ends_) + held_bytes(sizes_) + held_bytes(labels_) +
+           held_bytes(repeats_);
+  }
 
  private:
   // The kernel then looks up one name per file instead of the whole path, as it does for a folder.

@@ -56,6 +56,7 @@ class HeldFile {
   }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  std::uint64_t memory_bytes() const noexcept { return held_bytes(copy_); }
 
  private:
   std::vector<std::byte> copy_;
@@ -139,6 +140,10 @@ class PackDataset final : public Packed {
   std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
   int directory() const noexcept override { return AT_FDCWD; }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
+  std::uint64_t memory_bytes() const noexcept override {
+    return 2 * held_bytes(facts_) + index_.memory_bytes() + names_.memory_bytes() + columns_.memory_bytes() +
+           held_bytes(marks_) + held_bytes(column_rows_) + held_bytes(manifest_.skipped);
+  }
 
  private:
   static Error broken(std::string_view address, std::string what) {

@@ -136,6 +136,9 @@ class TarDataset final : public Dataset {
   std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
   int directory() const noexcept override { return AT_FDCWD; }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
+  std::uint64_t memory_bytes() const noexcept override {
+    return held_bytes(facts_) + held_bytes(names_) + held_bytes(samples_) + held_bytes(labels_) + held_bytes(repeats_);
+  }
 
  private:
   std::string_view name_of(std::uint64_t index) const noexcept {

@@ -52,6 +52,7 @@ class View : public Dataset {
   }
   int directory() const noexcept override { return base_->directory(); }
   std::span<const storage::Source* const> sources() const noexcept override { return base_->sources(); }
+  std::uint64_t memory_bytes() const noexcept override { return held_bytes(facts_) + base_->memory_bytes(); }
 
  protected:
   virtual std::uint64_t inner(std::uint64_t index) const noexcept = 0;
@@ -75,6 +76,7 @@ class Subset : public View {
 
   Facts& own_facts() noexcept { return facts_; }  // while it is being made
   std::uint64_t size() const noexcept override { return chosen_.size(); }
+  std::uint64_t memory_bytes() const noexcept override { return held_bytes(chosen_) + View::memory_bytes(); }
 
  protected:
   std::uint64_t inner(std::uint64_t index) const noexcept override { return chosen_[index]; }
