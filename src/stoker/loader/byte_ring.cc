@@ -1,14 +1,12 @@
 #include "stoker/loader/byte_ring.h"
 
 namespace stoker::loader {
-namespace {
-constexpr std::size_t kAlign = 4096;
-}
 
-ByteRing::ByteRing(std::size_t bytes, std::size_t max_blocks) : arena_(bytes), entries_(max_blocks) {}
+ByteRing::ByteRing(std::size_t bytes, std::size_t max_blocks, std::size_t align)
+    : align_(align), arena_(bytes), entries_(max_blocks) {}
 
 ByteRing::Block ByteRing::take(std::size_t bytes) {
-  const std::size_t need = (bytes + kAlign - 1) / kAlign * kAlign;
+  const std::size_t need = (bytes + align_ - 1) / align_ * align_;
   const std::scoped_lock lock(mutex_);
   if (next_ - first_ == entries_.size()) return {};
   if (first_ == next_) head_ = tail_ = 0;

@@ -14,13 +14,14 @@ namespace stoker::loader {
 
 class ByteRing {
  public:
-  ByteRing(std::size_t bytes, std::size_t max_blocks);
+  // Blocks begin at multiples of `align`, which divides 4096.
+  ByteRing(std::size_t bytes, std::size_t max_blocks, std::size_t align = 4096);
 
   struct Block {
     std::byte* data = nullptr;  // null: no room now
     std::uint64_t ticket = 0;
   };
-  // `bytes` in one piece, aligned to 4096. Never more than capacity().
+  // `bytes` in one piece. Never more than capacity().
   Block take(std::size_t bytes);
   void give_back(const Block& block);
 
@@ -33,6 +34,7 @@ class ByteRing {
     bool free = false;
   };
   mutable std::mutex mutex_;
+  const std::size_t align_;
   os::Arena arena_;
   std::vector<Entry> entries_;          // ring of blocks, by ticket % size
   std::uint64_t first_ = 0, next_ = 0;  // tickets of the oldest block and of the next one

@@ -11,8 +11,8 @@
 namespace stoker::loader {
 namespace {
 
-constexpr std::uint64_t kAdjustEvery = 16;  // batches
-constexpr std::uint64_t kMostListed = 10'000;
+constexpr std::uint64_t kAdjustEvery = 16;     // batches
+constexpr std::uint64_t kMostListed = 10'000;  // bad samples
 
 std::int64_t load_time(const std::int64_t& time) noexcept {
   return std::atomic_ref(const_cast<std::int64_t&>(time)).load(std::memory_order_relaxed);
@@ -238,13 +238,23 @@ BatchPtr Loader::Engine::deliver_locked(Pending& pending) {
 void Loader::Engine::list_errors_locked(Pending& pending) {
   error_count_ += pending.errors.size();
   for (SampleError& error : std::exchange(pending.errors, {})) {
-    if (errors_.size() < kMostListed) errors_.push_back(std::move(error));
+    const std::uint64_t bytes = sizeof(SampleError) + error.cause.capacity();
+    if (said_listed_ || errors_.size() == kMostListed || errors_bytes_ + bytes > allowance_.list_of_errors_bytes) {
+      if (!std::exchange(said_listed_, true)) {
+        notes_.push_back(
+            fmt::format("only the first {} bad samples are listed; all are counted", format_count(errors_.size())));
+      }
+      continue;
+    }
+    errors_bytes_ += bytes;
+    errors_.push_back(std::move(error));
   }
-  if (error_count_ > kMostListed && errors_.size() == kMostListed && !said_listed_) {
-    said_listed_ = true;
-    notes_.push_back(
-        fmt::format("only the first {} bad samples are listed; all are counted", format_count(kMostListed)));
-  }
+}
+
+// Names are looked up when somebody reads them: ten thousand paths would take more memory than the batches.
+SampleError Loader::Engine::named(SampleError error) const {
+  error.name = dataset_->name(error.index);
+  return error;
 }
 
 // Turns one bad sample too many into the batch's failure.
@@ -259,7 +269,7 @@ void Loader::Engine::check_error_limit_locked(Pending& pending) {
       0, Error(ErrorKind::corrupt,
                fmt::format("{} bad samples in epoch {}, more than max_errors={} allows ({}); the last: {}", count,
                            pending.epoch, options_.max_errors, format_count(static_cast<std::uint64_t>(allowed)),
-                           pending.errors.back().message()),
+                           named(pending.errors.back()).message()),
                "look at the list of errors; raise max_errors only if they are expected"));
 }
 
@@ -421,9 +431,9 @@ Stats Loader::Engine::stats() const {
     stats.seek_bytes = seek.memory_bytes;
     const storage::RamStore::Figures ram = ram_ ? ram_->figures() : storage::RamStore::Figures{};
     stats.ram_bytes = ram.held_bytes;
-    const std::uint64_t kept = ring_size + seek.memory_bytes + ram.memory_bytes;
-    stats.memory_used = pool_->used_bytes() + scratch_budget_->used_bytes() + kept;
-    stats.memory_peak = pool_->peak_bytes() + scratch_budget_->peak_bytes() + kept;
+    const std::uint64_t kept = allowance_.fixed_bytes + ring_size + seek.memory_bytes + ram.memory_bytes;
+    stats.memory_used = pool_->used_bytes() + working_->used_bytes() + kept;
+    stats.memory_peak = pool_->peak_bytes() + working_->peak_bytes() + kept;
     stats.slabs = pool_->count();
     stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
     stats.slab_bytes = pool_->used_bytes();
@@ -451,8 +461,11 @@ void Loader::Engine::reset_stats() {
 }
 
 std::vector<SampleError> Loader::Engine::errors() const {
+  std::vector<SampleError> all;
   const std::scoped_lock lock(mutex_);
-  return errors_;
+  all.reserve(errors_.size());
+  for (const SampleError& error : errors_) all.push_back(named(error));
+  return all;
 }
 
 }  // namespace stoker::loader

@@ -40,7 +40,7 @@ TEST(Device, APinnedSlabIsReusedOnlyWhenItsEventIsDone) {
   folder.write("x.npy", npy(100, 100'000));
   LoaderOptions options = batches_of(10);
   options.pin_memory = true;
-  options.memory_limit = 3 << 20;  // two slabs
+  options.memory_limit = 5700 << 10;  // two slabs
   {
     Loader loader(open_uncached(folder.path("x.npy")), options);
     std::set<const std::byte*> used;

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::size_t kSlabAlign = 4096;
 constexpr std::uint64_t kMostRows = 100'000'000;
+constexpr std::uint64_t kMostElements = std::uint64_t{1}
+                                        << 40;  // of a batch's rows: more cannot be, and would overflow
 
 std::size_t up(std::size_t value, std::size_t align) {
   return (value + align - 1) / align * align;
@@ -121,7 +123,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   options_.io_depth = std::max<std::uint64_t>(options_.io_depth, 1);
   if (options_.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
     options_.storage = storage::Storage::direct;
-    const storage::DiskRates disk = storage::probe_disk(*first.source, usual_bytes(), std::chrono::seconds(1));
+    const storage::DiskRates disk = storage::probe_disk(*first.source, usual_bytes().mean, std::chrono::seconds(1));
     notes_.push_back(fmt::format("storage=direct: the page cache of this machine ({}) cannot hold {}, and {}",
                                  format_bytes(os::memory_limit().bytes), format_bytes(first.source->size_bytes()),
                                  disk.describe(options_.shuffle.how == dataset::Shuffle::How::full)));
@@ -156,7 +158,8 @@ bool Loader::Engine::reads_direct() const noexcept {
 }
 
 std::uint64_t Loader::Engine::slab_bytes_for(std::uint64_t length) const noexcept {
-  return os::Arena::rounded(lay_out(recipe_, options_.batch_size, length).total);
+  const std::uint64_t possible = std::min(length, kMostElements / options_.batch_size);
+  return os::Arena::rounded(lay_out(recipe_, options_.batch_size, possible).total);
 }
 
 dataset::Order Loader::Engine::make_order(std::uint64_t epoch, std::uint64_t position) const {
@@ -194,20 +197,16 @@ void Loader::Engine::start_threads() {
     }
     consumer_cv_.notify_all();
   });
-  // A batch whose length is known only when all of it was read keeps all of its units until then.
-  const std::uint64_t batch_units = (options_.batch_size + unit_rows_ - 1) / unit_rows_;
-  const std::uint64_t max_units =
-      std::max<std::uint64_t>(
-          std::min<std::uint64_t>(max_pendings_ * batch_units, sweep_count_ == 0 ? 4096 : kSweeps * kMostAhead),
-          recipe_.varies() ? batch_units : 0) +
-      8;
-  ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units + 1);
+  ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units_ + 1, reads_direct() ? 4096 : 64);
   for (std::uint64_t i = 0; i < sweep_count_; ++i) {
     sweeps_.push_back(std::make_unique<Sweep>(sweep_bytes_));
     free_sweeps_.push_back(sweeps_.back().get());
   }
-  scratch_budget_ = std::make_unique<Budget>(scratch_limit_);
-  queue_.reserve(max_units);
+  working_ = std::make_unique<WorkingMemory>(working_limit_, allowance_.working_bytes, [this] {
+    { const std::scoped_lock inner(mutex_); }  // whoever is about to sleep has not looked yet, or sleeps already
+    work_cv_.notify_all();
+  });
+  queue_.reserve(max_units_);
   if (ram_limit_ > 0) fill_ram();
   if (seek_options_.limit_bytes > 0 || seek_options_.packed) {
     seek_ = std::make_unique<SeekStore>(seek_options_);
@@ -215,19 +214,20 @@ void Loader::Engine::start_threads() {
   }
   for (std::uint64_t i = 0; i < max_pendings_; ++i) {
     pending_pool_.push_back(std::make_unique<Pending>());
-    pending_pool_.back()->rows.reserve(options_.batch_size);
-    pending_pool_.back()->times.reserve(options_.batch_size);
-    pending_pool_.back()->parked.reserve(options_.batch_size / unit_rows_ + 1);
+    const std::uint64_t most = std::min(options_.batch_size, std::max<std::uint64_t>(1, dataset_->size()));
+    pending_pool_.back()->rows.reserve(most);
+    pending_pool_.back()->times.reserve(most);
+    pending_pool_.back()->parked.reserve(most / unit_rows_ + 1);
     free_pendings_.push_back(pending_pool_.back().get());
   }
-  for (std::uint64_t i = 0; i < max_units; ++i) {
+  for (std::uint64_t i = 0; i < max_units_; ++i) {
     unit_pool_.push_back(std::make_unique<Unit>());
     free_units_.push_back(unit_pool_.back().get());
   }
   const std::int64_t now = measure::now_ns();
   ready_depth_.start(now, 0);
   bytes_depth_.start(now, 0);
-  consumer_worker_ = std::make_unique<Worker>(scratch_budget_.get());
+  consumer_worker_ = std::make_unique<Worker>();
   started_ = true;
 
   std::string reason;
@@ -263,7 +263,7 @@ void Loader::Engine::start_threads() {
 
 void Loader::Engine::add_worker_locked() {
   const int number = static_cast<int>(workers_.size());
-  auto worker = std::make_unique<Worker>(scratch_budget_.get());
+  auto worker = std::make_unique<Worker>();
   worker->thread = os::start_thread([this, &self = *worker, number] { work_loop(self, number); });
   workers_.push_back(std::move(worker));
 }

@@ -22,8 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "stoker/base/budget.h"
-#include "stoker/base/scratch.h"
+#include "stoker/loader/allowance.h"
 #include "stoker/loader/byte_ring.h"
 #include "stoker/loader/loader.h"
 #include "stoker/loader/pending.h"
@@ -32,6 +31,7 @@
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/slabs.h"
 #include "stoker/loader/sweep.h"
+#include "stoker/loader/working_memory.h"
 #include "stoker/storage/fetcher.h"
 #include "stoker/storage/ram_store.h"
 
@@ -78,8 +78,7 @@ class Loader::Engine {
     Sweep* sweep = nullptr;            // not all of its reads are submitted yet
   };
   struct Worker : Thread {
-    explicit Worker(Budget* budget) : scratch(budget) {}
-    Scratch scratch;
+    Workspace space;
   };
 
   // One wait: when the caller was last asked whether to give up, and when the engine last made progress.
@@ -109,8 +108,13 @@ class Loader::Engine {
 
   // engine.cc: sizes, threads
   void choose_blocks();
+  Demand demand() const noexcept;
+  void count_plans(const Demand& demand, std::uint64_t ahead);
   void divide_memory(bool sweeps);
-  std::uint64_t usual_bytes() const noexcept;
+  struct Sizes {
+    std::uint64_t mean = 0, median = 0;
+  };
+  Sizes usual_bytes() const noexcept;
   bool reads_direct() const noexcept;
   std::uint64_t wanted_sweep(std::uint64_t row) const noexcept;
   void share_among_sweeps(std::uint64_t wanted, std::uint64_t batch_bytes);
@@ -168,12 +172,17 @@ class Loader::Engine {
                    std::uint64_t& length, Worker& self);
   void row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self);
   BadRow describe(std::uint64_t index, const ReadFault& fault) const;
-  BadRow describe(const Verdict& verdict) const;
-  SampleBytes bytes_of(const Unit& unit, std::uint32_t i, Scratch& scratch) const;
+  BadRow describe(const Verdict& verdict, const Worker& self) const;
+  void explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes, std::uint64_t Allowance::*share) const;
+  template <typename Take>
+  Verdict with_bytes(const Unit& unit, std::uint32_t i, Worker& self, const Take& take);
+  bool is_stale(const Unit& unit, std::uint32_t i) const noexcept;
+  bool fits_batch(std::uint64_t length) const noexcept;
   using TakeSample = std::function<Verdict(std::uint64_t index, codec::Bytes bytes)>;
   bool try_replacements(std::uint64_t epoch, std::uint64_t position, Worker& self, const TakeSample& take);
   bool replace_row(Pending& pending, std::uint64_t row, Worker& self);
-  Verdict retry_with_more_memory(const std::function<Verdict()>& again, Worker& self);
+  template <typename Make>
+  Verdict make_with_room(Worker& self, const Make& make);
   Slot slot_of(const Pending& pending, std::uint64_t row) const noexcept;
   void rows_finished(Pending& pending, std::uint64_t count);
   void close_batch(Pending& pending);
@@ -190,6 +199,7 @@ class Loader::Engine {
   void check_progress_locked(Watch& watch, std::int64_t now) const;
   Delay delay_locked() const;
   Delay delay_of_row(const Pending& pending, std::uint64_t row, const char* waits) const;
+  SampleError named(SampleError error) const;
   void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
   Pending* front_locked() const noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
   void check_error_limit_locked(Pending& pending);
@@ -204,7 +214,9 @@ class Loader::Engine {
   std::size_t hu_offset_column_ = ~std::size_t{0};
 
   // Sizes, fixed at construction.
-  std::uint64_t slab_limit_ = 0, ring_bytes_ = 0, scratch_limit_ = 0;
+  Allowance allowance_;
+  std::uint64_t slab_limit_ = 0, ring_bytes_ = 0, working_limit_ = 0;
+  std::uint64_t max_units_ = 0;
   SeekOptions seek_options_;
   std::uint64_t ram_limit_ = 0;
   std::uint64_t max_pendings_ = 0;
@@ -220,7 +232,7 @@ class Loader::Engine {
 
   std::shared_ptr<SlabPool> pool_;
   std::unique_ptr<ByteRing> ring_;
-  std::unique_ptr<Budget> scratch_budget_;
+  std::unique_ptr<WorkingMemory> working_;
   std::unique_ptr<storage::RamStore> ram_;  // storage=ram
   std::unique_ptr<SeekStore> seek_;         // null: places in JPEG files are not noted
   std::vector<std::unique_ptr<IoThread>> io_threads_;
@@ -257,8 +269,6 @@ class Loader::Engine {
   std::uint64_t slabs_filling_ = 0;  // assigned to batches not yet delivered
   std::uint64_t admissions_ = 0;     // changes when there may be room again
   int active_workers_ = 1;
-  std::atomic<std::uint64_t> scratch_wanted_{0};  // a large sample asks the others to give their scratch back
-  std::mutex large_sample_mutex_;
   std::atomic<bool> stopping_{false};  // changed under mutex_
   bool closed_ = false, started_ = false;
   bool draining_ = false;  // start_epoch() gave up before the reads of the epoch before had ended
@@ -273,8 +283,9 @@ class Loader::Engine {
   // The consumer's place. mutex_ for what others read.
   std::optional<dataset::Order> order_;
   std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
-  std::int64_t returned_ns_ = 0;     // when the last batch was handed out; 0: not inside an epoch
-  std::vector<SampleError> errors_;  // the first ones
+  std::int64_t returned_ns_ = 0;    // when the last batch was handed out; 0: not inside an epoch
+  std::deque<SampleError> errors_;  // the first ones, without names
+  std::uint64_t errors_bytes_ = 0;
   std::uint64_t error_count_ = 0;
   bool said_listed_ = false;
   std::uint64_t epoch_errors_ = 0;

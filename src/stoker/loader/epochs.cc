@@ -151,6 +151,7 @@ void Loader::Engine::join_threads() {
     queued_rows_ = 0;
   };
   pool_->forget_on_release();
+  working_->stop();
   for (auto& io : io_threads_) io->fetcher->wake();
   now_ends(Ending::reads);
   for (auto& io : io_threads_) join(*io);
@@ -166,8 +167,9 @@ void Loader::Engine::join_threads() {
   if (seek_ && !seek_->problem().empty()) notes_.push_back(seek_->problem());
   ring_.reset();
   sweeps_.clear();
-  for (auto& worker : workers_) worker->scratch.release();
-  consumer_worker_->scratch.release();
+  for (auto& worker : workers_) working_->give_back(worker->space);
+  working_->give_back(consumer_worker_->space);
+  working_->unmap_free();
   std::unique_ptr<storage::RamStore> ram = std::move(ram_);
   release_pendings_locked(lock);
   lock.unlock();

@@ -122,7 +122,7 @@ Unit* Loader::Engine::plan_unit() {
         (extent.source != nullptr && !extent.source->view().empty()) || !resident(row.index, extent).empty();
     const std::uint64_t need = in_place_ || in_memory ? 0 : up(fetcher.buffer_bytes(extent.bytes), fetch_alignment_);
     ReadFault fault;
-    fault.too_large = need > ring_->capacity();
+    fault.too_large = extent.bytes > allowance_.encoded_bytes;  // wherever it lies: every storage gives the same rows
     if (unit->rows > 0 && !fault.too_large && unit->block_bytes + need > unit_bytes_) break;
     if (unit->rows > 0 && in_place_ && (unit->rows + 1) * extent.bytes > unit_bytes_) break;
     if (fault.too_large) {

@@ -35,7 +35,7 @@ bool Loader::Engine::extend(Sweep& sweep) {
       const std::uint64_t index = plan_order_->sample(position);
       const dataset::Extent extent = dataset_->extent(index);
       const codec::Bytes held = resident(index, extent);
-      const bool too_large = held.empty() && !sweep.could_hold(extent);
+      const bool too_large = extent.bytes > allowance_.encoded_bytes;
       const bool fits = too_large || (!held.empty() && sweep.is_empty()) || sweep.has_room(extent, sweep_most_);
       if (!fits) return true;
       if (unit == nullptr || unit->rows == unit_rows_) {
@@ -48,12 +48,12 @@ bool Loader::Engine::extend(Sweep& sweep) {
       const std::uint32_t row = unit->rows++;
       unit->bytes[row] = held;
       unit->faults[row] = {};
-      if (!held.empty()) {
-        sweep.skip(extent);
-      } else if (too_large) {
+      if (too_large) {
         unit->faults[row].too_large = true;
         unit->faults[row].actual_bytes = extent.bytes;
         unit->has_fault = true;
+      } else if (!held.empty()) {
+        sweep.skip(extent);
       } else {
         sweep.add(*unit, row, extent);
         ++unit->reads_left;

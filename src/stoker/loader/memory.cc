@@ -1,6 +1,8 @@
 // How memory_limit is shared out: slabs, encoded bytes, working memory, places in JPEG files, the data itself. Each
 // share is fixed before the first thread starts, and kept by admission.
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,19 +24,23 @@ std::uint64_t up(std::uint64_t value, std::uint64_t align) {
 
 }  // namespace
 
-// The mean of some samples, evenly spread.
-std::uint64_t Loader::Engine::usual_bytes() const noexcept {
-  const std::uint64_t count = dataset_->size(), looks = std::min<std::uint64_t>(count, 256);
-  std::uint64_t sum = 0;
-  for (std::uint64_t i = 0; i < looks; ++i) sum += dataset_->extent(i * (count / looks)).bytes;
-  return looks == 0 ? 0 : sum / looks;
+// Of some samples, evenly spread.
+Loader::Engine::Sizes Loader::Engine::usual_bytes() const noexcept {
+  std::array<std::uint64_t, 256> bytes;
+  const std::uint64_t count = dataset_->size(), looks = std::min<std::uint64_t>(count, bytes.size());
+  if (looks == 0) return {};
+  for (std::uint64_t i = 0; i < looks; ++i) bytes[i] = dataset_->extent(i * (count / looks)).bytes;
+  const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(looks),
+             middle = bytes.begin() + (end - bytes.begin()) / 2;
+  std::nth_element(bytes.begin(), middle, end);
+  return {std::accumulate(bytes.begin(), end, std::uint64_t{0}) / looks, *middle};
 }
 
 // What shuffle=blocks leaves open: blocks that any disk reads at its full rate, and as many as mix well.
 void Loader::Engine::choose_blocks() {
   dataset::Shuffle& shuffle = options_.shuffle;
   if (shuffle.how != dataset::Shuffle::How::blocks) return;
-  const std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes());
+  const std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes().mean);
   if (shuffle.block == 0) {
     shuffle.block = std::clamp<std::uint64_t>(kBlockBytes / mean, 1, std::max<std::uint64_t>(1, dataset_->size()));
     shuffle.window = std::max(kMixedBytes / mean / shuffle.block, kLeastMixed) * shuffle.block;
@@ -46,64 +52,65 @@ void Loader::Engine::choose_blocks() {
                                format_bytes(std::min(shuffle.window, dataset_->size()) * mean)));
 }
 
-// memory_limit = slabs + encoded bytes + scratch, each a fixed share that is kept by admission. `sweeps`: the encoded
-// bytes are those of sweeps.
-void Loader::Engine::divide_memory(bool sweeps) {
+Demand Loader::Engine::demand() const noexcept {
   const dataset::Facts& facts = dataset_->facts();
-  const std::uint64_t limit = options_.memory_limit;
-  const std::uint64_t count = std::max<std::uint64_t>(1, dataset_->size());
-  const std::uint64_t batch = std::min<std::uint64_t>(options_.batch_size, count);
-  const std::uint64_t workers = static_cast<std::uint64_t>(max_workers_);
-  // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
-  const bool direct = reads_direct();
-  const auto on_ring = [&](std::uint64_t bytes) {
-    return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
-  };
-  const std::uint64_t mean = usual_bytes();
-  const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));
-  const std::uint64_t largest = on_ring(facts.largest_bytes);
+  Demand demand;
+  demand.limit_bytes = options_.memory_limit;
+  demand.batch_size = std::min<std::uint64_t>(options_.batch_size, std::max<std::uint64_t>(1, dataset_->size()));
+  demand.usual_bytes = usual_bytes().median;
+  demand.batch_bytes = slab_bytes_for(recipe_.varies() ? recipe_.length_of(demand.usual_bytes) : 0);
+  demand.list_bytes = dataset_->memory_bytes();
+  demand.largest_bytes = facts.largest_bytes;
+  demand.in_place = in_place_;
+  demand.decodes = !in_place_ && !recipe_.is_copy() && recipe_.plan() != nullptr;
+  demand.varies = recipe_.varies();
+  return demand;
+}
 
-  std::uint64_t slab = recipe_.varies() ? 0 : slab_bytes_for(0);
-  if (recipe_.varies()) {
-    // Only known batch by batch; twice the mean row is a fair guess for the least.
-    std::uint64_t length = 2 * std::max<std::uint64_t>(1, mean);
-    slab = slab_bytes_for(length);
-  }
-  const std::uint64_t scratch_least =
-      in_place_ || recipe_.is_copy() ? 0 : workers * std::max<std::uint64_t>(recipe_.scratch_estimate(), kLeastScratch);
-  // A batch whose length is known only when all of it was read must be on the ring as a whole; blocks are whole pages,
-  // and the piece at the end of the ring that is too short for a block is lost.
-  std::uint64_t ring_least = up(usual, 4096) + 4096;
-  if (recipe_.varies()) {
-    ring_least = (batch + 1) * up(largest, 4096) + kUnitBytes;
-  }
-  if (in_place_) ring_least = 4096;
-  ring_least = (sweeps ? 2 : 1) * os::Arena::rounded(ring_least);
-  const std::uint64_t least = 2 * slab + ring_least + scratch_least;
-  if (limit < least) {
+// Two batches, the largest sample and its working memory come first (allowance.h); what is left makes loading faster.
+// Every share is fixed here and kept by admission. `sweeps`: the encoded bytes are those of sweeps.
+void Loader::Engine::divide_memory(bool sweeps) {
+  const Demand demand = this->demand();
+  const std::uint64_t limit = options_.memory_limit;
+  const std::uint64_t batch = demand.batch_size, slab = demand.batch_bytes;
+  const std::uint64_t workers = static_cast<std::uint64_t>(max_workers_);
+  const std::uint64_t threads = workers + static_cast<std::uint64_t>(options_.io_threads);
+  const bool direct = reads_direct();
+  const std::uint64_t beside = thread_bytes(threads) + (direct ? direct_bytes(demand) : 0);
+  allowance_ = allow(demand);
+  if (!allowance_.is_enough || allowance_.spare_bytes < beside) {
+    const std::uint64_t least =
+        enough_limit(demand, [&](const Allowance& other) { return other.spare_bytes >= beside; });
     throw Error(
         ErrorKind::usage,
-        fmt::format("memory_limit {} is too small: two batches ({} each), the bytes being read ({}) and working "
-                    "memory ({}) need at least {} ({} bytes)",
-                    format_bytes(limit), format_bytes(slab), format_bytes(ring_least), format_bytes(scratch_least),
-                    format_bytes(least), least),
+        fmt::format("memory_limit {} is too small: two batches ({} each), a sample ({}) with its working memory, "
+                    "the list of samples ({}) and {} threads need at least {} ({} bytes)",
+                    format_bytes(limit), format_bytes(slab), format_bytes(demand.usual_bytes),
+                    format_bytes(demand.list_bytes), threads, format_bytes(least), least),
         "raise memory_limit, or lower batch_size or num_workers");
   }
-  std::uint64_t left = limit - least;
+  std::uint64_t left = allowance_.spare_bytes - beside;
   const auto grant = [&](std::uint64_t wanted) {
     const std::uint64_t granted = std::min(wanted, left);
     left -= granted;
     return granted;
   };
-  // Before anything else, the largest sample: without room for it, it is an error.
-  if (const std::uint64_t wanted = (sweeps ? 2 : 1) * os::Arena::rounded(up(largest, 4096) + 4096);
-      !in_place_ && wanted > ring_least && wanted - ring_least <= left) {
-    ring_least += grant(wanted - ring_least);
-  }
-  // Then working memory for pictures larger than the first, some reading ahead, the batches that prefetch_factor asks
-  // for, and more reading ahead.
-  scratch_limit_ =
-      scratch_least == 0 ? 0 : scratch_least + grant(std::max(limit / 4, 4 * scratch_least) - scratch_least);
+  // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
+  const auto on_ring = [&](std::uint64_t bytes) {
+    return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
+  };
+  const std::uint64_t mean = usual_bytes().mean;
+  const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));
+  const std::uint64_t largest = on_ring(allowance_.encoded_bytes);
+
+  // Working memory for every worker, some reading ahead, the batches that prefetch_factor asks for, and more reading
+  // ahead.
+  const std::uint64_t all_working =
+      demand.decodes ? os::Arena::rounded(workers * std::max(recipe_.scratch_estimate(), kLeastScratch) * 5 / 4) : 0;
+  working_limit_ = allowance_.working_bytes;
+  if (all_working > working_limit_) working_limit_ += grant(std::min(all_working - working_limit_, left / 2));
+  const std::uint64_t ring_least =
+      std::max<std::uint64_t>(allowance_.ring_bytes + (direct ? direct_bytes(demand) : 0), 4096);
   std::uint64_t ring_wanted = options_.read_ahead != 0
                                   ? options_.read_ahead + largest
                                   : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
@@ -114,8 +121,8 @@ void Loader::Engine::divide_memory(bool sweeps) {
                    : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
   unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
   const std::uint64_t sweep = std::max(wanted_sweep(on_ring(mean)), ring_least / 2);
-  if (sweeps) ring_wanted = options_.read_ahead != 0 ? std::max(ring_wanted, ring_least) : kSweeps * sweep;
-  ring_wanted = in_place_ ? ring_least : os::Arena::rounded(std::max(ring_wanted, ring_least));
+  if (sweeps) ring_wanted = options_.read_ahead != 0 ? ring_wanted : kSweeps * sweep;
+  ring_wanted = in_place_ ? ring_least : std::max(os::Arena::rounded(ring_wanted), ring_least);
   ring_bytes_ = ring_least + grant(std::min(ring_wanted - ring_least, limit / 8));
   const std::uint64_t more_slabs =
       recipe_.varies() ? 0 : std::min(options_.prefetch_factor, left / std::max<std::uint64_t>(1, slab));
@@ -130,19 +137,29 @@ void Loader::Engine::divide_memory(bool sweeps) {
   left -= choose_seek_step(left / 2);
   left -= choose_ram(left - std::min(left, 2 * slab));
   // What is left may hold batches that the consumer keeps.
-  slab_limit_ = 2 * slab + more_slabs * slab + left;
-  if (scratch_limit_ == 0)
-    scratch_limit_ = std::min<std::uint64_t>(slab_limit_ / 8, 16 * kMiB), slab_limit_ -= scratch_limit_;
-  if (slab_limit_ < 2 * slab) slab_limit_ += scratch_limit_, scratch_limit_ = 0;
+  slab_limit_ = (recipe_.varies() ? 2 * allowance_.batch_bytes : (2 + more_slabs) * slab) + left;
 
   unit_bytes_ = in_place_ ? 2 * kUnitBytes : std::min(kUnitBytes, ring_bytes_ / 4);
   if (sweeps) share_among_sweeps(sweep, batch * on_ring(mean));
   if (options_.io_batch == 0) options_.io_batch = in_place_ ? unit_rows_ : Unit::kMaxRows;
   const std::uint64_t held = sweeps ? sweep_count_ * sweep_bytes_ : ring_bytes_;
   const std::uint64_t ahead = held / std::max<std::uint64_t>(1, batch * (sweeps ? mean : usual));
+  count_plans(demand, std::min<std::uint64_t>(ahead, sweeps ? kMostAhead : 64));
+}
+
+// How many batches and units may be in the making: as many as slabs and `ahead` batches on the ring can use, within
+// the memory for plans.
+void Loader::Engine::count_plans(const Demand& demand, std::uint64_t ahead) {
+  const std::uint64_t batch = demand.batch_size, slab = std::max<std::uint64_t>(1, demand.batch_bytes);
   // More batches in the making than slabs for them would only be a list of plans.
-  const std::uint64_t fit = std::min(options_.prefetch_factor, slab_limit_ / std::max<std::uint64_t>(1, slab));
-  max_pendings_ = std::min<std::uint64_t>(fit, 4096) + 2 + std::min<std::uint64_t>(ahead, sweeps ? kMostAhead : 64);
+  const std::uint64_t slabs = std::min<std::uint64_t>({options_.prefetch_factor, slab_limit_ / slab, 4096});
+  const PlanCounts most = plans_within(allowance_.plan_bytes, batch, recipe_.varies());
+  max_pendings_ = std::min(slabs + 2 + ahead, most.pendings);
+  const std::uint64_t batch_units = (batch + unit_rows_ - 1) / unit_rows_;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(max_pendings_ * batch_units, sweep_count_ == 0 ? 4096 : kSweeps * kMostAhead) + 8;
+  // A batch whose length is known only when all of it was read keeps all of its units, of one row at worst, until then.
+  max_units_ = std::min(std::max(wanted, recipe_.varies() ? batch + 8 : 0), most.units);
 }
 
 // The memory that one sweep would like, where a row takes `row` bytes of it.

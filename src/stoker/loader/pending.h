@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -50,7 +51,7 @@ struct Pending {
   std::vector<struct Unit*> parked;  // read, but waiting for a slab
 
   std::mutex errors_mutex;
-  std::vector<SampleError> errors;
+  std::deque<SampleError> errors;                          // without names, which are long: see Engine::named
   std::optional<std::pair<std::uint64_t, Error>> failure;  // the first row that ends the run, and why
 };
 
@@ -60,6 +61,9 @@ struct ReadFault {
   bool size_changed = false;
   bool too_large = false;
   std::uint64_t actual_bytes = 0;
+  std::uint64_t too_long = 0;  // the length of a row that no batch has room for
+
+  bool is_any() const noexcept { return error_number != 0 || size_changed || too_large || too_long != 0; }
 };
 
 // Consecutive rows of one batch: read together, handed over together. One row where decoding is the cost.

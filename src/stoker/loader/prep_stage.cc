@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::uint32_t kReplacements = 16;    // tries for a stand-in before the row becomes zeros
 constexpr std::size_t kLargeBatch = 8 * kMiB;  // with those that lie ready, more than caches hold
+constexpr Verdict kNoRoomToRead{failed(Code::no_memory, "no working memory to read it"), "read"};
+constexpr Verdict kUnreadable{failed(Code::io, "it cannot be read"), "read"};
+constexpr Verdict kTooLong{failed(Code::too_large, "its row is longer than a batch may be"), "transform"};
 
 ErrorKind kind_of(const Verdict& verdict) {
   switch (verdict.result.code) {
@@ -44,20 +47,16 @@ Unit* Loader::Engine::pop_locked() {
 
 void Loader::Engine::work_loop(Worker& self, int number) {
   std::int64_t now = measure::now_ns();
-  std::uint64_t scratch_asked = 0;
   while (true) {
     Unit* unit = nullptr;
     {
       std::unique_lock lock(mutex_);
       work_cv_.wait(lock, [&] {
         return stopping_ || (number < active_workers_ && !queue_.empty()) ||
-               scratch_wanted_.load(std::memory_order_relaxed) != scratch_asked;
+               (working_->is_wanted() && self.space.arena.size() != 0);
       });
       if (stopping_) return;
-      if (const std::uint64_t asked = scratch_wanted_.load(std::memory_order_relaxed); asked != scratch_asked) {
-        scratch_asked = asked;
-        self.scratch.release();
-      }
+      working_->give_way(self.space);
       if (number < active_workers_) unit = pop_locked();
     }
     const std::int64_t started = measure::now_ns();
@@ -77,6 +76,7 @@ bool Loader::Engine::process(Unit& unit, Worker& self) noexcept {
     process_rows(unit, self);
     return true;
   } catch (const std::exception& error) {
+    if (stopping_) return false;  // it was waiting for memory
     fail_for_good(Error(ErrorKind::internal, std::string("a worker failed: ") + error.what()));
     return false;
   }
@@ -109,15 +109,25 @@ void Loader::Engine::measure_rows(Unit& unit, Worker& self) {
   Pending& pending = *unit.pending;
   std::uint64_t longest = 0;
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
-    self.scratch.reset();
+    ReadFault& fault = unit.faults[i];
     std::uint64_t length = 0;
-    const SampleBytes sample = bytes_of(unit, i, self.scratch);
-    const bool good = sample.error_number == 0 && recipe_.measure(sample.bytes, length).result.ok();
-    if (!good) length = 0;  // it fails again, with its name, when it is made
-    if (!good && options_.on_error == OnError::replace) {
+    const auto measure = [&](codec::Bytes bytes) {
+      const Verdict verdict = recipe_.measure(bytes, length);
+      return verdict.result.ok() && !fits_batch(length) ? kTooLong : verdict;
+    };
+    const Verdict verdict = with_bytes(unit, i, self, measure);
+    if (!verdict.result.ok()) {  // it fails again, with its name, when it is made
+      if (verdict.result.code == Code::too_large) {
+        fault.too_long = length;
+        unit.has_fault = true;
+      }
+      length = 0;
       // The batch has room for the stand-in, so that the same one fits whatever else is in the batch.
-      try_replacements(pending.epoch, pending.rows[unit.first_row + i].position, self,
-                       [&](std::uint64_t, codec::Bytes other) { return recipe_.measure(other, length); });
+      if (options_.on_error == OnError::replace &&
+          !try_replacements(pending.epoch, pending.rows[unit.first_row + i].position, self,
+                            [&](std::uint64_t, codec::Bytes other) { return measure(other); })) {
+        length = 0;
+      }
     }
     longest = std::max(longest, length);
   }
@@ -154,20 +164,43 @@ Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std:
     const double offset = dataset_->column(hu_offset_column_, index);
     if (!std::isnan(offset)) key.hu_offset = offset;
   }
-  return recipe_.make(bytes, key, slot_of(pending, row), length, self.scratch, seek_.get());
+  return recipe_.make(bytes, key, slot_of(pending, row), length, self.space.scratch, seek_.get());
 }
 
-// The bytes of a unit's row. If it has an error number, they could not be read and its fault says why; ENOMEM: only
-// because `scratch` has no room for them.
-SampleBytes Loader::Engine::bytes_of(const Unit& unit, std::uint32_t i, Scratch& scratch) const {
-  const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
-  const ReadFault& fault = unit.faults[i];
-  if (fault.size_changed && dataset_->facts().sizes_may_be_stale && dataset_->extent(index).source == nullptr) {
-    // The listing was an older one: the file as it is now is what counts.
-    return read_sample(*dataset_, index, scratch);
+// Runs make() in as much working memory as it turns out to want, if one sample may have so much. Waiting for it does
+// not depend on the sample, and giving up does not depend on the others: see working_memory.h.
+template <typename Make>
+Verdict Loader::Engine::make_with_room(Worker& self, const Make& make) {
+  working_->give_way(self.space);
+  self.space.scratch.reset();
+  Verdict verdict = make();
+  while (verdict.result.code == Code::no_memory) {
+    const std::uint64_t wanted = self.space.scratch.wanted_bytes();
+    if (wanted == 0 || wanted > working_->most_bytes()) break;
+    working_->provide(self.space, wanted);
+    verdict = make();
   }
-  if (fault.error_number != 0 || fault.size_changed || fault.too_large) return {{}, EIO};
-  return {unit.bytes[i], 0};
+  return verdict;
+}
+
+// The listing was an older one: the file as it is now is what counts.
+bool Loader::Engine::is_stale(const Unit& unit, std::uint32_t i) const noexcept {
+  const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
+  return unit.faults[i].size_changed && dataset_->facts().sizes_may_be_stale &&
+         dataset_->extent(index).source == nullptr;
+}
+
+// take(bytes) of a unit's row, with room. Code::io: the bytes could not be read, and the row's fault says why.
+template <typename Take>
+Verdict Loader::Engine::with_bytes(const Unit& unit, std::uint32_t i, Worker& self, const Take& take) {
+  const bool stale = is_stale(unit, i);
+  if (unit.faults[i].is_any() && !stale) return kUnreadable;
+  return make_with_room(self, [&] {
+    if (!stale) return take(unit.bytes[i]);
+    const SampleBytes again = read_sample(*dataset_, unit.pending->rows[unit.first_row + i].index, self.space.scratch);
+    if (again.error_number == ENOMEM) return kNoRoomToRead;
+    return again.error_number != 0 ? kUnreadable : take(again.bytes);
+  });
 }
 
 void Loader::Engine::make_rows(Unit& unit, Worker& self) {
@@ -175,48 +208,37 @@ void Loader::Engine::make_rows(Unit& unit, Worker& self) {
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
     const std::uint64_t row = unit.first_row + i;
     Row& place = pending.rows[row];
-    bool readable = true;
-    const auto make = [&]() -> Verdict {
-      self.scratch.reset();  // the bytes may lie in it, so each attempt asks for them
-      const SampleBytes sample = bytes_of(unit, i, self.scratch);
-      if (sample.error_number == ENOMEM)
-        return {failed(Code::no_memory, "the file does not fit what memory_limit leaves"), "read"};
-      readable = sample.error_number == 0;
-      if (!readable || unit.in_place) return {};  // in place: already there
-      return make_row(pending, row, place.index, sample.bytes, place.length, self);
-    };
-    Verdict verdict = make();
-    if (verdict.result.code == Code::no_memory) verdict = retry_with_more_memory(make, self);
-    if (!readable) {
+    const Verdict verdict = with_bytes(unit, i, self, [&](codec::Bytes bytes) {
+      if (unit.in_place) return Verdict{};  // already there
+      return make_row(pending, row, place.index, bytes, place.length, self);
+    });
+    if (verdict.result.code == Code::io) {
       row_failed(pending, row, describe(place.index, unit.faults[i]), self);
     } else if (!verdict.result.ok()) {
-      row_failed(pending, row, describe(verdict), self);
+      row_failed(pending, row, describe(verdict, self), self);
     }
     std::atomic_ref(pending.times[row].done_ns).store(measure::now_ns(), std::memory_order_relaxed);
     progress_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-// A sample larger than the others: asks every worker for its scratch, one large sample at a time.
-Verdict Loader::Engine::retry_with_more_memory(const std::function<Verdict()>& again, Worker& self) {
-  const std::scoped_lock large(large_sample_mutex_);
-  self.scratch.release();
-  Verdict verdict = again();
-  const std::int64_t give_up = measure::now_ns() + std::int64_t{2'000'000'000};
-  while (verdict.result.code == Code::no_memory && measure::now_ns() < give_up && !stopping_) {
-    self.scratch.release();
-    const std::uint64_t used = scratch_budget_->used_bytes();
-    if (used == 0) {
-      verdict = again();
-      break;
-    }
-    scratch_wanted_.fetch_add(1, std::memory_order_relaxed);
-    work_cv_.notify_all();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (scratch_budget_->used_bytes() < used) verdict = again();
-  }
-  self.scratch.release();
-  return verdict;
+bool Loader::Engine::fits_batch(std::uint64_t length) const noexcept {
+  return !recipe_.varies() || slab_bytes_for(length) <= allowance_.batch_bytes;
+}
+
+// Says what a sample needs that it cannot have, and the memory_limit with which it could.
+void Loader::Engine::explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes,
+                                  std::uint64_t Allowance::*share) const {
+  const std::uint64_t enough =
+      enough_limit(demand(), [&](const Allowance& allowance) { return allowance.*share >= bytes; });
+  bad.error.cause =
+      fmt::format("{} needs {}, more than the {} that memory_limit {} leaves for it", what, format_bytes(bytes),
+                  format_bytes(allowance_.*share), format_bytes(options_.memory_limit));
+  bad.kind = ErrorKind::unavailable;
+  if (enough == 0) return;
+  const std::string limit = fmt::format("{}MiB", (enough + kMiB - 1) / kMiB);
+  bad.error.cause += fmt::format("; memory_limit={} is enough", limit);
+  bad.hint = fmt::format("raise memory_limit to {}, or use on_error=\"skip\", \"replace\" or \"zero\"", limit);
 }
 
 BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) const {
@@ -225,10 +247,11 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
   SampleError& error = bad.error;
   error.stage = "read";
   if (fault.too_large) {
-    error.cause = fmt::format("it is {} long, more than the {} that memory_limit leaves for bytes being read",
-                              format_bytes(extent.bytes), format_bytes(std::max(ring_bytes_, sweep_bytes_)));
-    bad.kind = ErrorKind::unavailable;
-    bad.hint = "raise memory_limit, or use on_error=\"skip\", \"replace\" or \"zero\"";
+    explain_need(bad, "reading it", extent.bytes, &Allowance::encoded_bytes);
+  } else if (fault.too_long != 0) {
+    error.stage = "transform";
+    explain_need(bad, fmt::format("a batch of {} rows of its length", format_count(options_.batch_size)),
+                 slab_bytes_for(fault.too_long), &Allowance::batch_bytes);
   } else if (fault.size_changed) {
     error.cause = fmt::format("it was {} bytes long when the folder was scanned and is {} now",
                               format_count(extent.bytes), format_count(fault.actual_bytes));
@@ -244,20 +267,23 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
   return bad;
 }
 
-BadRow Loader::Engine::describe(const Verdict& verdict) const {
+BadRow Loader::Engine::describe(const Verdict& verdict, const Worker& self) const {
   BadRow bad;
   SampleError& error = bad.error;
   error.stage = verdict.stage;
   error.cause = verdict.result.cause;
   if (verdict.result.offset != kNoOffset) error.offset = static_cast<std::int64_t>(verdict.result.offset);
   bad.kind = kind_of(verdict);
+  if (const std::uint64_t wanted = self.space.scratch.wanted_bytes();
+      verdict.result.code == Code::no_memory && wanted != 0) {
+    explain_need(bad, "working memory for it", wanted, &Allowance::working_bytes);
+  }
   return bad;
 }
 
 void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self) {
   Row& place = pending.rows[row];
   SampleError& error = bad.error;
-  error.name = dataset_->name(place.index);
   error.index = place.index;
   error.id = place.id;
   error.epoch = pending.epoch;
@@ -278,7 +304,7 @@ void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad,
     case OnError::raise: {
       const std::scoped_lock lock(pending.errors_mutex);
       if (!pending.failure || row < pending.failure->first) {
-        pending.failure.emplace(row, Error(bad.kind, error.message(), bad.hint));
+        pending.failure.emplace(row, Error(bad.kind, named(error).message(), bad.hint));
       }
       make_zero();
       break;
@@ -306,15 +332,17 @@ bool Loader::Engine::try_replacements(std::uint64_t epoch, std::uint64_t positio
   const dataset::Order order = make_order(epoch, 0);
   for (std::uint32_t attempt = 0; attempt < kReplacements; ++attempt) {
     const std::uint64_t index = order.replacement(position, attempt);
-    const auto offer = [&]() -> Verdict {
-      self.scratch.reset();
-      const SampleBytes sample = read_sample(*dataset_, index, self.scratch);
-      if (sample.error_number == 0) return take(index, sample.bytes);
-      return {failed(sample.error_number == ENOMEM ? Code::no_memory : Code::truncated, "it cannot be read")};
-    };
-    Verdict verdict = offer();
-    // Else the choice would depend on what other workers hold at the moment.
-    if (verdict.result.code == Code::no_memory) verdict = retry_with_more_memory(offer, self);
+    const Verdict verdict = make_with_room(self, [&] {
+      Scratch& scratch = self.space.scratch;
+      const SampleBytes sample = read_sample(*dataset_, index, scratch);
+      if (sample.error_number == ENOMEM) return kNoRoomToRead;
+      if (sample.error_number != 0) return kUnreadable;
+      // Where its bytes are mapped it could do with less, but which one is taken must not depend on the storage.
+      const bool is_mapped =
+          dataset_->extent(index).source != nullptr && !dataset_->extent(index).source->view().empty();
+      if (is_mapped && scratch.take(sample.bytes.size()).empty()) return kNoRoomToRead;
+      return take(index, sample.bytes);
+    });
     if (verdict.result.ok()) return true;
   }
   return false;

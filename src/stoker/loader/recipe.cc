@@ -1,6 +1,7 @@
 #include "stoker/loader/recipe.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -21,7 +22,7 @@ using codec::Media;
 
 constexpr std::uint64_t kSamplesToLookAt = 16;
 constexpr std::uint32_t kMaxViews = 64;
-constexpr const char* kPictureDoesNotFit = "the decoded picture does not fit what memory_limit leaves";
+constexpr Result kNoRoom = failed(Code::no_memory, "no working memory for it");
 
 Verdict bad(Result result, const char* stage = "decode") noexcept {
   return {result, stage};
@@ -68,6 +69,7 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options) {
                                               outputs_.size(), plan_->view_count(), kMaxOutputs, kMaxViews));
   }
   varies_ = outputs_.front().varies;
+  if (input.kind == transform::Kind::audio) first_length_ = plan_->output_frames(first_length_, input.rate_hz);
   has_lengths_ = input.kind == transform::Kind::audio;
   is_copy_ = input.kind == transform::Kind::array && rows_of_array_ && plan_->array_is_copy();
   is_heavy_ = input.kind == transform::Kind::image;
@@ -106,12 +108,15 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
     return;
   }
   std::string first_problem;
-  Scratch scratch;
+  Budget budget(options.memory_limit);  // nothing else is held yet
+  Scratch scratch(&budget);
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), kSamplesToLookAt); ++i) {
     scratch.reset();
     const SampleBytes sample = read_sample(dataset, i, scratch);
     Result result;
-    if (sample.error_number != 0) {
+    if (sample.error_number == ENOMEM) {
+      result = failed(Code::no_memory, "it is larger than memory_limit");
+    } else if (sample.error_number != 0) {
       result = failed(Code::io, std::strerror(sample.error_number));
     } else {
       const Media media = codec::sniff(sample.bytes);
@@ -131,6 +136,8 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
         result = codec::probe_wav(sample.bytes, info);
         input.kind = transform::Kind::audio;
         input.audio_channels = info.channels, input.rate_hz = info.rate_hz;
+        first_length_ = info.frames;
+        first_bytes_ = std::max<std::uint64_t>(1, sample.bytes.size());
       } else if (media == Media::npy || media == Media::npz) {
         codec::ArrayInfo info;
         result = media == Media::npy ? codec::probe_npy(sample.bytes, sample.bytes.size(), info)
@@ -156,6 +163,11 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
               fmt::format("cannot tell what `{}` holds: none of its first samples can be read; {}",
                           dataset.facts().address, first_problem),
               "look at it with `stoker inspect`");
+}
+
+std::uint64_t Recipe::length_of(std::uint64_t bytes) const noexcept {
+  return static_cast<std::uint64_t>(static_cast<double>(bytes) / static_cast<double>(first_bytes_) *
+                                    static_cast<double>(first_length_));
 }
 
 std::uint64_t Recipe::row_bytes(std::size_t output, std::uint64_t length) const noexcept {
@@ -249,9 +261,14 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     }
   }
 
+  std::uint64_t view_bytes = 0;  // each view takes its working memory anew
+  for (std::uint32_t view = 0; view < views; ++view) {
+    view_bytes = std::max(view_bytes, plan_->working_bytes(view, draws[view], fast ? options.scale : 1));
+  }
   Pixels pixels;
   transform::Placement placement;
   if (rows_of_array_) {
+    if (!scratch.expect(view_bytes)) return bad(kNoRoom, "transform");
     pixels = row_pixels_;
     pixels.data = const_cast<std::byte*>(bytes.data());  // read only from here on
     region = {0, 0, info.width, info.height};
@@ -266,20 +283,26 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     }
     pixels.dtype = image_options_.deep ? DType::u16 : DType::u8;
     pixels.stride_bytes = pixels.row_bytes();
+    const std::uint64_t pixel_bytes = Scratch::rounded(pixels.stride_bytes * pixels.height);
+    const bool turns = orientation != codec::Orientation::upright;
+    const std::uint64_t after_decoding = (turns ? pixel_bytes : 0) + view_bytes;
+    if (!scratch.expect(pixel_bytes + std::max(info.working_bytes, after_decoding))) return bad(kNoRoom);
     const std::span<std::byte> memory = scratch.take(pixels.stride_bytes * pixels.height);
-    if (memory.empty()) return bad(failed(Code::no_memory, kPictureDoesNotFit));
+    if (memory.empty()) return bad(kNoRoom);
     pixels.data = memory.data();
+    const Scratch::Mark decoding = scratch.mark();
     SeekStore::Lease lease;
     const bool crops = stored.width < info.width || stored.height < info.height;
     if (seek != nullptr && media == Media::jpeg && crops) seek->lease(bytes, lease);
     const Result result = codec::decode_image(media, bytes, options, stored, pixels, scratch, lease.index());
     if (!result.ok()) return bad(result);
-    if (orientation != codec::Orientation::upright) {
+    scratch.rewind(decoding);
+    if (turns) {
       const Pixels from = pixels;
       if (codec::exchanges_sides(orientation)) std::swap(pixels.width, pixels.height);
       pixels.stride_bytes = pixels.row_bytes();
       pixels.data = scratch.take(pixels.stride_bytes * pixels.height).data();
-      if (pixels.data == nullptr) return bad(failed(Code::no_memory, kPictureDoesNotFit));
+      if (pixels.data == nullptr) return bad(kNoRoom);
       codec::turn_upright(orientation, from, pixels);
     }
     const std::int64_t scale = options.scale;
@@ -328,8 +351,11 @@ Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length,
     std::memset(slot.outputs[0] + length * 2, 0, (room - length) * 2);
     return {};
   }
-  const std::span<std::byte> memory = scratch.take(info.frames * info.channels * sizeof(float));
-  if (memory.empty()) return bad(failed(Code::no_memory, "the decoded sound does not fit what memory_limit leaves"));
+  const std::uint64_t decoded_bytes = info.frames * info.channels * sizeof(float);
+  const std::uint64_t transform_bytes = plan_->audio_working_bytes(info.frames, info.rate_hz, info.channels);
+  if (!scratch.expect(Scratch::rounded(decoded_bytes) + transform_bytes)) return bad(kNoRoom);
+  const std::span<std::byte> memory = scratch.take(decoded_bytes);
+  if (memory.empty()) return bad(kNoRoom);
   float* const planar = reinterpret_cast<float*>(memory.data());
   if (const Result result = codec::decode_wav(bytes, info, 0, info.frames, planar, info.frames); !result.ok()) {
     return bad(result);
@@ -357,9 +383,14 @@ Verdict Recipe::make_array(Bytes bytes, const Slot& slot, Scratch& scratch) cons
   if (info.dtype != row_.dtype || info.rank != row_.rank || info.shape != row_.shape) {
     return bad(failed(Code::mismatch, "its shape or dtype is not that of the first array"));
   }
-  if (plan_->array_is_copy()) return bad(codec::decode_array(media, bytes, info, slot.outputs[0], scratch));
+  const std::uint64_t inflated_bytes = info.deflated ? Scratch::rounded(info.member_bytes) : 0;
+  if (plan_->array_is_copy()) {
+    if (!scratch.expect(inflated_bytes)) return bad(kNoRoom);
+    return bad(codec::decode_array(media, bytes, info, slot.outputs[0], scratch));
+  }
+  if (!scratch.expect(Scratch::rounded(info.data_bytes) + inflated_bytes)) return bad(kNoRoom);
   const std::span<std::byte> memory = scratch.take(info.data_bytes);
-  if (memory.empty()) return bad(failed(Code::no_memory, "the decoded array does not fit what memory_limit leaves"));
+  if (memory.empty()) return bad(kNoRoom);
   result = codec::decode_array(media, bytes, info, memory.data(), scratch);
   if (!result.ok()) return bad(result);
   return bad(plan_->apply_array(memory.data(), slot.outputs[0]), "transform");

@@ -48,7 +48,8 @@ class Recipe {
   bool is_heavy() const noexcept { return is_heavy_; }  // decoding costs far more than handing over
   std::uint64_t scratch_estimate() const noexcept {
     return scratch_estimate_;
-  }  // bytes one worker needs for a usual sample
+  }                                                             // bytes one worker needs for a usual sample
+  std::uint64_t length_of(std::uint64_t bytes) const noexcept;  // about, of the row of a sample of so many bytes
   std::uint64_t row_bytes(std::size_t output, std::uint64_t length) const noexcept;  // of one sample
   bool has_lengths() const noexcept { return has_lengths_; }
   // MCUs of the first picture, if it is a JPEG file whose places can be noted; else 0.
@@ -76,6 +77,7 @@ class Recipe {
   Pixels row_pixels_;           // rows used as pictures
   bool varies_ = false, is_copy_ = false, is_heavy_ = false, has_lengths_ = false;
   std::uint64_t scratch_estimate_ = 0;
+  std::uint64_t first_length_ = 1, first_bytes_ = 1;  // of the first sound: frames that leave, and its file
   std::uint32_t seekable_mcus_ = 0;
 };
 

@@ -129,7 +129,7 @@ TEST(Sweeps, GiveTheBatchesOfEveryOtherStorageWhateverTheMemory) {
     LoaderOptions plain = options;
     plain.storage = storage::Storage::buffered;
     const auto reference = epoch_of(open_uncached(folder.path("x.npy")), plain, 2);
-    for (const std::uint64_t limit : {std::uint64_t{300} << 10, std::uint64_t{1} << 20, std::uint64_t{64} << 20}) {
+    for (const std::uint64_t limit : {std::uint64_t{3700} << 10, std::uint64_t{4} << 20, std::uint64_t{64} << 20}) {
       for (const int workers : {0, 3}) {
         for (const int io_threads : {1, 3}) {
           options.memory_limit = limit;
@@ -199,7 +199,7 @@ TEST(Sweeps, LeavingAnEpochHalfWayStartsTheNextOneCleanly) {
   folder.write("x.npy", npy(900, 2000));
   const auto data = open_direct(folder.path("x.npy"));
   LoaderOptions options = direct(8, kBlocks);
-  options.memory_limit = 2 << 20;
+  options.memory_limit = 5 << 20;
   Loader loader(data, options);
   for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
     loader.start_epoch(epoch);

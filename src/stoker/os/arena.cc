@@ -34,6 +34,11 @@ std::size_t Arena::rounded(std::size_t bytes) noexcept {
   return round_up(bytes, bytes >= kHugePage ? kHugePage : page_size());
 }
 
+std::size_t Arena::within(std::size_t bytes) noexcept {
+  const std::size_t unit = bytes >= kHugePage ? kHugePage : page_size();
+  return bytes / unit * unit;
+}
+
 Arena::Arena(std::size_t bytes) {
   if (bytes == 0) return;
   const std::size_t size = rounded(bytes);

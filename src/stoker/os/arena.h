@@ -19,6 +19,8 @@ class Arena {
 
   // Bytes that an Arena of `bytes` will really take.
   static std::size_t rounded(std::size_t bytes) noexcept;
+  // The largest that an Arena can be without taking more than `bytes`.
+  static std::size_t within(std::size_t bytes) noexcept;
 
   std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }

@@ -33,6 +33,9 @@ TEST(Arena, RoundsToPagesAndToHugePagesFromTwoMegabytesOn) {
   EXPECT_EQ(Arena::rounded(1), page);
   EXPECT_EQ(Arena::rounded(2 * kMiB), 2 * kMiB);
   EXPECT_EQ(Arena::rounded(2 * kMiB + 1), 4 * kMiB);
+  EXPECT_EQ(Arena::within(page + 1), page);
+  EXPECT_EQ(Arena::within(page - 1), 0u);
+  EXPECT_EQ(Arena::within(6 * kMiB - 1), 4 * kMiB);
   const Arena small(1), large(5 * kMiB);
   EXPECT_EQ(small.size(), Arena::rounded(1));
   EXPECT_TRUE(aligned(small.data(), page));
