@@ -1,0 +1,121 @@
+"""memory_limit is a hard bound: no data set makes the process grow by more, whatever its files claim.
+
+Each test runs the loader in a process of its own and watches that from outside; see growth.py for what counts. The whole matrix is slow.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import hostile
+import pytest
+from growth import bytes_of, grow
+
+CODE = 24_000_000     # pages of libraries that the first use brings in; they are the page cache's
+LIMITS = ["64MB", "256MB", "1GB"]
+STORAGES = ["buffered", "direct", "mmap", "ram", "auto"]
+
+# Quick to make, and one of each way in which memory was once missed.
+QUICK = ["small_photos", "progressive_photos", "small_sounds", "rows_of_an_array", "npz_shorter_than_its_shape", "npz_that_lie_behind_a_good_one",
+         "npy_that_claim_more", "sounds_that_claim_more"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def caches_in_a_folder_of_the_test(tmp_path_factory):
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory, binary):
+    """``data("small_photos")`` gives the address and the options of a loader; each data set is made once."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            if name.endswith(" pack"):
+                source, options = make(name.split(" ")[0])
+                raw = ["--kind", "raw", "--size", "160"] if " raw " in name else []
+                subprocess.run([binary, "pack", str(source), str(folder / "x.pack"), *raw, "--quiet"], check=True, capture_output=True)
+                options = {**options, **({"transform": "rrc:96"} if raw else {})}
+                made[name] = folder / "x.pack", options
+            else:
+                made[name] = hostile.KINDS[name](folder)
+        return made[name]
+
+    return make
+
+
+def check(found, maps_files=False):
+    said = f"{found.bytes / 1e6:.1f} MB of {found.limit / 1e6:.0f} MB; {found}"
+    assert found.bytes <= found.limit, said
+    assert found.memory_peak <= found.limit, said
+    if not maps_files:
+        assert found.peak_bytes <= found.limit + CODE, said
+    # Samples arrive, or one sentence says what is wrong.
+    assert found.samples > 0 or found.refused or found.causes, said
+    if found.refused and "fewer elements" not in found.refused:
+        assert "memory_limit" in found.refused, said
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_the_process_grows_by_at_most_the_limit(data, kind):
+    address, options = data(kind)
+    check(grow(address, "64MB", **{**options, "epochs": 1}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("kind", hostile.KINDS)
+def test_no_data_set_makes_the_process_grow_by_more(data, kind, limit):
+    address, options = data(kind)
+    check(grow(address, limit, **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("kind", ["small_photos", "large_photos", "small_sounds", "rows_of_an_array", "a_photo_tar", "small_photos encoded pack",
+                                  "small_photos raw pack", "many_classes_with_long_names"])
+def test_every_storage_keeps_the_limit(data, kind, limit, storage):
+    address, options = data(kind)
+    check(grow(address, limit, storage=storage, **options), maps_files=storage == "mmap")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 1, 4, 12])
+@pytest.mark.parametrize("kind", ["small_photos", "large_photos_whole", "progressive_photos", "small_sounds", "long_sounds_resampled"])
+def test_any_number_of_workers_keeps_the_limit(data, kind, workers):
+    address, options = data(kind)
+    check(grow(address, "64MB", num_workers=workers, **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["large_photos_whole", "progressive_photos", "pngs_that_claim_more", "long_sounds_resampled", "npz_of_many_zeros"])
+def test_the_limit_that_an_error_names_is_enough(data, kind):
+    """Every sample whose error names a limit arrives once the largest of those is given."""
+    address, options = data(kind)
+    options = {**options, "inflate": 1, "epochs": 1}
+    found = grow(address, "64MB", **options)
+    named = [int(cause.split("memory_limit=")[1].split("MiB")[0]) for cause in found.causes if "memory_limit=" in cause]
+    enough = max([least for least in named if least < 2000], default=0)
+    assert enough > 61, found
+    again = grow(address, f"{-(-enough * 1048576 // 1000000)}MB", **options)
+    assert again.samples > found.samples
+    assert not any(f"memory_limit={least}MiB" in cause for cause in again.causes for least in named if least <= enough), again
+
+
+@pytest.mark.slow
+def test_near_the_limit_the_same_samples_arrive_every_time(data):
+    address, options = data("large_photos_whole")
+    seen = {grow(address, limit, num_workers=workers, storage=storage, **options).samples
+            for limit in ["64MB"] for workers in range(5) for storage in ["buffered", "ram", "direct"] for _ in range(3)}
+    assert len(seen) == 1
+
+
+def test_the_measure_sees_what_a_child_allocates(data):
+    address, options = data("rows_of_an_array")
+    found = grow(address, "1GB", **{**options, "epochs": 1})
+    batch = 64 * 16384 * 4
+    assert 2 * batch <= found.bytes <= bytes_of("1GB")
