@@ -96,7 +96,7 @@ TEST_P(EveryDataset, LeadsToBytesOfTheSizeItNames) {
     const std::size_t length = data->path(i, path);
     ASSERT_GT(length, 0u);
     EXPECT_EQ(std::strlen(path), length);
-    EXPECT_EQ(data->name(i), path);
+    EXPECT_TRUE(data->name(i).ends_with(path)) << path;  // a list names whole paths, and reaches files from a folder
     struct stat facts {};
     ASSERT_EQ(::fstatat(data->directory(), path, &facts, 0), 0);
     EXPECT_EQ(static_cast<std::uint64_t>(facts.st_size), extent.bytes);
