@@ -108,6 +108,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
     return;
   }
   std::string first_problem;
+  bool is_limit_too_low = false;
   Budget budget(options.memory_limit);  // nothing else is held yet
   Scratch scratch(&budget);
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), kSamplesToLookAt); ++i) {
@@ -152,6 +153,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
       }
     }
     if (result.ok()) return;
+    is_limit_too_low |= result.code == Code::no_memory;
     if (first_problem.empty()) first_problem = fmt::format("`{}`: {}", dataset.name(i), result.cause);
   }
   if (dataset.size() == 0) {
@@ -159,10 +161,11 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
                 fmt::format("cannot tell what `{}` holds: no sample of it is selected", dataset.facts().address),
                 "select at least one sample");
   }
-  throw Error(ErrorKind::corrupt,
-              fmt::format("cannot tell what `{}` holds: none of its first samples can be read; {}",
-                          dataset.facts().address, first_problem),
-              "look at it with `stoker inspect`");
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("cannot tell what `{}` holds: none of its first samples can be read; {}", dataset.facts().address,
+                  first_problem),
+      is_limit_too_low ? "raise memory_limit: it does not hold one sample" : "look at it with `stoker inspect`");
 }
 
 std::uint64_t Recipe::length_of(std::uint64_t bytes) const noexcept {
