@@ -178,6 +178,7 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   compute_ns_ += compute;
   run_ended_ns_ = called;
   returned_ns_ = 0;
+  asked_ = true;
   if (step_ == order_->steps()) return nullptr;
   if (draining_) {
     lock.unlock();

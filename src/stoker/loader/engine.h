@@ -283,6 +283,7 @@ class Loader::Engine {
   // The consumer's place. mutex_ for what others read.
   std::optional<dataset::Order> order_;
   std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
+  bool asked_ = false;              // for a batch, since the epoch was entered
   std::int64_t returned_ns_ = 0;    // when the last batch was handed out; 0: not inside an epoch
   std::deque<SampleError> errors_;  // the first ones, without names
   std::uint64_t errors_bytes_ = 0;

@@ -25,12 +25,13 @@ void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position, co
 void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted) {
   const dataset::Order order = make_order(epoch, position);
   start_threads();
-  bool prefetched = false;  // the I/O threads are ahead in that epoch already
+  bool prefetched = false;  // the I/O threads work for that place already
   {
     const std::scoped_lock plan(plan_mutex_);
     const std::scoped_lock lock(mutex_);
-    prefetched =
-        !paused_ && !fatal_ && position == 0 && epoch == epoch_ + 1 && step_ == order_->steps() && plan_epoch_ >= epoch;
+    const bool follows = position == 0 && epoch == epoch_ + 1 && step_ == order_->steps() && plan_epoch_ >= epoch;
+    const bool is_there = epoch == epoch_ && position == position_ && !asked_;
+    prefetched = !paused_ && !fatal_ && (follows || is_there);
   }
   if (!prefetched) drain(interrupted);
   {
@@ -38,6 +39,7 @@ void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, co
     order_.emplace(order);
     epoch_ = epoch, step_ = 0, position_ = position, epoch_errors_ = 0;
     returned_ns_ = 0;
+    asked_ = false;
   }
   if (!prefetched) plan_from_here();
 }

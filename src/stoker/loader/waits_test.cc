@@ -79,6 +79,20 @@ TEST_P(LoaderWaits, GivingUpTheNextEpochLeavesTheLoaderWhereItStood) {
   }
 }
 
+TEST_P(LoaderWaits, GoingWhereTheLoaderStandsAlreadyWaitsForNothing) {
+  Loader loader(data_, options_);
+  State state = loader.state();
+  state.epoch = 3;
+  state.position = 5;
+  data_->reads.hold();
+  loader.load_state(state);
+  data_->reads.wait_until_somebody_waits();
+  loader.start_epoch(3, 5, [] { return true; });  // what was prefetched is kept
+  data_->reads.let();
+  EXPECT_EQ(indices_of(drain(loader)).front(), 5);
+  EXPECT_EQ(loader.state().epoch, 4u);
+}
+
 TEST_P(LoaderWaits, ClosingEndsTheWaitForTheNextEpoch) {
   Loader loader(data_, options_);
   data_->reads.hold();
