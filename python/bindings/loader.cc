@@ -49,6 +49,12 @@ class LoaderHandle {
   }
   bool is_forked() const noexcept { return origin_.is_forked(); }
 
+  void close() {
+    gave_up_ = true;
+    wait_for([this](const loader::Interrupted& interrupted) { loader_->close(interrupted); });
+    gave_up_ = false;
+  }
+
   // The engine serves one consumer; a second thread is told so instead of racing it.
   template <class Call>
   auto consume(Call&& call) {
@@ -70,7 +76,10 @@ class LoaderHandle {
   bool close_quietly() noexcept {
     const nb::error_scope error_on_its_way;
     try {
-      wait_for([this](const loader::Interrupted& interrupted) { loader_->close(interrupted); });
+      // After Ctrl-C in close() the user does not wait once more.
+      wait_for([this](const loader::Interrupted& interrupted) {
+        loader_->close(gave_up_ ? loader::Interrupted([] { return true; }) : interrupted);
+      });
       return true;
     } catch (nb::python_error& error) {
       if (error.matches(PyExc_KeyboardInterrupt)) {
@@ -86,6 +95,7 @@ class LoaderHandle {
   std::unique_ptr<loader::Loader> loader_;
   Origin origin_;
   std::atomic<bool> consuming_{false};
+  bool gave_up_ = false;  // the last close() ended early
 };
 
 std::optional<DType> dtype_option(const std::optional<std::string>& text) {
@@ -343,8 +353,7 @@ void bind_loader(nb::module_& module) {
              return out;
            })
       .def("close", [](LoaderHandle& self) {
-        if (self.is_forked()) return;
-        wait_for([&loader = self.get()](const loader::Interrupted& interrupted) { loader.close(interrupted); });
+        if (!self.is_forked()) self.close();
       });
 
   module.def(

@@ -590,6 +590,13 @@ def _close_live_loaders() -> None:
     """Threads of the engine must be gone before the interpreter takes its memory apart."""
     global _exiting
     _exiting = True
+    failure = None
     for loader in list(_live):
-        loader.close()
+        try:
+            if not loader._closed:  # else Ctrl-C ended a close(): its threads are not waited for again
+                loader.close()
+        except BaseException as error:  # Ctrl-C, or storage that never answers: the others still end
+            failure = error
     _engine.set_stream_provider(None)
+    if failure is not None:
+        raise failure

@@ -111,18 +111,27 @@ def test_a_loader_made_in_the_child_works(run_python, photos):
     """, photos, timeout=60)
 
 
-def interrupt_when_ready(program, *arguments):
-    """Runs a program that prints a line when it is about to block; sends SIGINT then."""
+def interrupt_when_ready(program, *arguments, ready=lambda pid: True):
+    """Runs a program that prints a line when it is about to block; sends SIGINT then, and when ``ready``."""
     process = subprocess.Popen([sys.executable, "-u", "-c", textwrap.dedent(program), *map(str, arguments)], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         line = process.stdout.readline()
+        deadline = time.monotonic() + 30
+        while not ready(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.001)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     finally:
         process.kill()
     return line + out, err, process.returncode
+
+
+def waits_for_a_lock(pid):
+    """Whether a thread of the process waits for a lock on a file."""
+    with open("/proc/locks") as locks:
+        return any(words[1] == "->" and str(pid) in words for words in map(str.split, locks))
 
 
 def test_ctrl_c_ends_a_loop_that_runs(big_array):
@@ -187,31 +196,42 @@ def test_ctrl_c_ends_the_wait_for_the_next_epoch(tmp_path, workers):
     assert out.split() == ["waiting", "caught"] and code == 0, err
 
 
-@pytest.mark.parametrize("end", ["loader.close()", "loader = iterator = None"])
-def test_ctrl_c_ends_the_wait_for_the_end(photos, tmp_path, run_python, end):
-    """Closing saves the seek index, and waits while another process is saving its own."""
-    make = """
-        import os, sys, stoker
-        loader = stoker.Loader(sys.argv[1], batch_size=4, output="numpy", num_workers=2, cache_dir=sys.argv[2], transform=[stoker.RandomResizedCrop(8)])
+@pytest.fixture
+def somebody_saves(photos, tmp_path, run_python):
+    """A program that has a loader; closing it waits, because another process is saving the same seek index."""
+    program = f"""
+        import sys, time, stoker
+        loader = stoker.Loader({str(photos)!r}, batch_size=4, output="numpy", num_workers=2, cache_dir={str(tmp_path)!r}, transform=[stoker.RandomResizedCrop(8)])
         iterator = iter(loader)
         for _ in iterator: pass
     """
-    run_python(make, photos, tmp_path)
+    run_python(program)
     lock, = tmp_path.rglob("*.lock")
     lock.with_suffix("").unlink()
     with open(lock) as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        out, err, code = interrupt_when_ready(make + f"""
+        yield program
+
+
+@pytest.mark.parametrize("end", ["loader.close()", "loader = iterator = None"])
+def test_ctrl_c_ends_the_wait_for_the_end_of_a_loader(somebody_saves, end):
+    out, err, code = interrupt_when_ready(somebody_saves + f"""
         try:
             print("waiting")
             {end}
-            import time
             while True: time.sleep(0.01)
         except KeyboardInterrupt:
             print("caught")
-            os._exit(0)
-        """, photos, tmp_path)
-    assert out.split() == ["waiting", "caught"] and code == 0, err
+    """, ready=waits_for_a_lock)
+    assert out.split() == ["waiting", "caught"] and code == 0, err  # nobody waits for that loader again
+
+
+def test_ctrl_c_ends_the_wait_at_the_interpreter_s_end(somebody_saves):
+    out, err, code = interrupt_when_ready(somebody_saves + """
+        import atexit
+        atexit.register(print, "waiting")  # runs before the loaders are closed
+    """, ready=waits_for_a_lock)
+    assert out.split() == ["waiting"] and "KeyboardInterrupt" in err
 
 
 def test_ctrl_c_without_a_handler_ends_the_program(big_array):
