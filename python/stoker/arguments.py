@@ -8,10 +8,41 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _engine
-from .errors import UsageError
+from .errors import UnknownOptionError, UsageError
 
 AUTO = -1
 TOO_LARGE = 2**62  # no count of anything reaches it
+
+# Words of PyTorch's DataLoader that the loader does not take.
+_REFUSED = {
+    "sampler": ("the order is a pure function of seed, epoch and position", "shuffle=, seed=, subset=, rank= and world_size= say what a sampler would"),
+    "batch_sampler": ("the order is a pure function of seed, epoch and position", "batch_size=, shuffle=, drop_last="),
+    "collate_fn": ("samples are written straight into their batch", "batch_transform=f(data, labels) sees each batch"),
+    "generator": ("randomness is keyed by seed, epoch and sample", "seed="),
+}
+_NOTED = {
+    "worker_init_fn": "workers are threads of the engine, no Python runs in them",
+    "multiprocessing_context": "workers are threads, no process is started",
+    "in_order": "batches always leave in order",
+    "pin_memory_device": "device= says where batches go",
+}
+
+
+def foreign_options(given: dict[str, Any], known: list[str]) -> list[str]:
+    """Refuses keywords that are not the loader's, or notes that they change nothing."""
+    notes = []
+    for word, value in given.items():
+        if word in _REFUSED:
+            if value is not None:
+                reason, remedy = _REFUSED[word]
+                raise UsageError(f"{word}= has no meaning here: {reason}", remedy)
+        elif word in _NOTED:
+            if value not in (None, "", True):
+                notes.append(f"{word}= changes nothing here: {_NOTED[word]}")
+        else:
+            near = difflib.get_close_matches(word, [*known, *_REFUSED, *_NOTED], 1)
+            raise UnknownOptionError(f"Loader has no option {word!r}", f"did you mean {near[0]}=?" if near else "help(stoker.Loader) lists them")
+    return notes
 
 
 def choice(word: str, value: Any, choices: Sequence[str]) -> str:

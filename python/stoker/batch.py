@@ -70,6 +70,19 @@ class Batch:
     def names(self) -> list[str]:
         return self._names_of(self._row_values("indices"))
 
+    def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        """Moves the torch tensors ``data`` and ``labels`` to a device and returns this batch. Trainers call it.
+
+        ``ids`` and the other values of rows stay in host memory.
+        """
+        if self._framework.NAME != "torch":
+            raise UsageError(f"cannot move {self._framework.NAME} arrays to {str(device)!r}: batch.to() works with torch tensors", "Loader(output=\"torch\")")
+        before = self._data, self._labels
+        data, labels = (each(array, lambda array: array.to(device, non_blocking=non_blocking)) for array in before)
+        if data is not before[0] or labels is not before[1]:
+            self._leave_slab(data, labels)
+        return self
+
     def __iter__(self) -> Iterator[Any]:
         return iter((self._data, self._labels))
 
@@ -115,9 +128,7 @@ class Batch:
 
     def _copy_out(self) -> None:
         """Arrays of their own; the slab is free at once."""
-        copied, data = self._framework.copied, self._data
-        self._leave_slab({name: copied(array) for name, array in data.items()} if isinstance(data, dict) else copied(data),
-                         copied(self._labels))
+        self._leave_slab(each(self._data, self._framework.copied), self._framework.copied(self._labels))
 
     def _leave_slab(self, data: Any, labels: Any, keep: Any = slice(None)) -> None:
         """Takes new data and labels, and copies of the values of the rows in ``keep``."""
@@ -127,6 +138,11 @@ class Batch:
         self.size = len(self._rows["ids"])
         self._data, self._labels = data, labels
         self._slab = None
+
+
+def each(data: Any, function: Callable[[Any], Any]) -> Any:
+    """Of one array, or of each in a dict."""
+    return {name: function(array) for name, array in data.items()} if isinstance(data, dict) else function(data)
 
 
 def _shape(array: Any) -> str:

@@ -63,6 +63,10 @@ class Epochs:
             self.start = (epoch, 0)
         self._stands = self.start
 
+    def skip(self, samples: int) -> None:
+        """The epoch that begins next begins that much later."""
+        self.start = (self.start[0], self.start[1] + samples)
+
     def load(self, place: Place) -> None:
         self.start = self._stands = place
 

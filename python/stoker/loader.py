@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import math
 import os
 import sys
@@ -17,14 +16,15 @@ import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
-from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, choice, error_limit, last_batch_word, seed_number, shuffle_word, timeout_seconds,
-                        whole_count, worker_count)
+from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, choice, error_limit, foreign_options, last_batch_word, seed_number, shuffle_word,
+                        timeout_seconds, whole_count, worker_count)
 from .batch import Batch
 from .epochs import Epochs
-from .errors import Error, Note, UnknownOptionError, UsageError, shortened
+from .errors import Error, Note, UsageError, shortened
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
 from .source import open_source
+from .trainers import ReadByTrainers
 from .transforms import compile_transform
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
@@ -32,7 +32,7 @@ __all__ = ["Loader", "SampleError", "ErrorList"]
 _OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
 
 
-class Loader:
+class Loader(ReadByTrainers):
     """Batches, in order, from a data set: a folder of classes, an index.csv, an .npy.
 
     ::
@@ -125,8 +125,7 @@ class Loader:
         **other: Any,
     ) -> None:
         self._engine: _engine.Loader | None = None
-        self._notes: list[str] = []
-        self._check_other(other)
+        self._notes = foreign_options(other, list(Loader.__init__.__kwdefaults__))
         if persistent_workers is False:
             self._say("persistent_workers=False changes nothing: workers are threads that live until close()")
 
@@ -461,6 +460,17 @@ class Loader:
     def _make_engine(self, rank: Rank) -> _engine.Loader:
         return _engine.Loader(self._dataset, rank=rank.rank, world_size=rank.world_size, **self._engine_options)
 
+    def _steps_ahead(self) -> int:
+        """Steps of the epoch that begins next."""
+        self._settle_rank()
+        return self._usable().steps_from(self._epochs.start[1])
+
+    def _iter_after(self, steps: int) -> Iterator[Batch]:
+        """An iterator over the epoch that begins next, without its first steps. They are not read."""
+        self._settle_rank()
+        self._epochs.skip(steps * self.batch_size * self.options["world_size"])
+        return iter(self)
+
     def _settle_rank(self) -> None:
         """Takes the rank when it is first needed, and says from where. Afterwards a process group must agree with it."""
         engine = self._usable()
@@ -478,19 +488,6 @@ class Loader:
 
     def _say(self, text: str) -> None:
         self._notes.append(text)
-
-    def _check_other(self, other: dict[str, Any]) -> None:
-        for word, value in other.items():
-            if word in _REFUSED:
-                if value is not None:
-                    reason, remedy = _REFUSED[word]
-                    raise UsageError(f"{word}= has no meaning here: {reason}", remedy)
-            elif word in _NOTED:
-                if value not in (None, "", True):
-                    self._say(f"{word}= changes nothing here: {_NOTED[word]}")
-            else:
-                near = difflib.get_close_matches(word, [*_option_names(), *_REFUSED, *_NOTED], 1)
-                raise UnknownOptionError(f"Loader has no option {word!r}", f"did you mean {near[0]}=?" if near else "help(stoker.Loader) lists them")
 
 
 class _Iteration(Iterator[Batch]):
@@ -514,27 +511,9 @@ class _Iteration(Iterator[Batch]):
         return 0 if self._done else self._loader._epochs.steps_left
 
 
-_REFUSED = {
-    "sampler": ("the order is a pure function of seed, epoch and position", "shuffle=, seed=, subset=, rank= and world_size= say what a sampler would"),
-    "batch_sampler": ("the order is a pure function of seed, epoch and position", "batch_size=, shuffle=, drop_last="),
-    "collate_fn": ("samples are written straight into their batch", "batch_transform=f(data, labels) sees each batch"),
-    "generator": ("randomness is keyed by seed, epoch and sample", "seed="),
-}
-_NOTED = {
-    "worker_init_fn": "workers are threads of the engine, no Python runs in them",
-    "multiprocessing_context": "workers are threads, no process is started",
-    "in_order": "batches always leave in order",
-    "pin_memory_device": "device= says where batches go",
-}
-
-
 def _is_pinned(engine: _engine.Loader) -> bool:
     """Whether slabs are page-locked: it was asked for, and the engine found a device runtime (otherwise it left a note)."""
     return engine.options()["pin_memory"] and not any(note.startswith("pin_memory is off") for note in engine.notes)
-
-
-def _option_names() -> list[str]:
-    return list(Loader.__init__.__kwdefaults__)
 
 
 def _framework(output: str, device: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .batch import each
 from .errors import UsageError
 
 NAME = "torch"
@@ -63,12 +64,12 @@ class DeviceCopier:
         cuda = self._runtime.cuda
         host = (batch.data, batch.labels)
         with cuda.stream(self._stream):
-            data = _each(batch.data, lambda array: array.to(self.device, non_blocking=True))
+            data = each(batch.data, lambda array: array.to(self.device, non_blocking=True))
             labels = batch.labels.to(self.device, non_blocking=True)
         event = self._stream.record_event()
         consumer = cuda.current_stream(self.device)
         consumer.wait_event(event)
-        _each(data, lambda array: array.record_stream(consumer))
+        each(data, lambda array: array.record_stream(consumer))
         labels.record_stream(consumer)
         self._in_flight.append((event, host))
         self.release_finished()
@@ -83,9 +84,3 @@ class DeviceCopier:
             elif not event.query():
                 return
             self._in_flight.popleft()
-
-
-def _each(data: Any, function: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: function(array) for name, array in data.items()}
-    return function(data)

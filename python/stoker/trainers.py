@@ -1,0 +1,163 @@
+"""What trainers written for PyTorch's DataLoader read from a loader besides its batches.
+
+Some of them build a DataLoader of their own from ``dataset``, ``batch_sampler`` and ``collate_fn``: accelerate's
+``skip_first_batches`` does, which the Hugging Face Trainer calls when it resumes. That works. The batch sampler gives one
+step after the other, the data set takes the batch of each step from the loader, and steps that were skipped are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .errors import UsageError, shortened
+
+__all__ = ["ReadByTrainers"]
+
+
+class ReadByTrainers:
+    """The attributes of a DataLoader, for :class:`stoker.Loader`. They hold the loader; the loader does not hold them."""
+
+    # For accelerate: the ranks share the batches already, and the loader saves a state of its own.
+    _is_accelerate_prepared = True
+    use_stateful_dataloader = True
+    # For a DataLoader that is built from these attributes: the loader has threads, so there are no worker processes.
+    num_workers = 0
+    prefetch_factor = None
+    generator = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """Has a length, and no single samples."""
+        return Dataset(self)
+
+    @property
+    def sampler(self) -> Sampler:
+        """Has a length and ``set_epoch``, and no list of samples."""
+        return Sampler(self)
+
+    @property
+    def batch_sampler(self) -> BatchSampler:
+        """The steps of the epoch that begins next, for a DataLoader around ``dataset``."""
+        return BatchSampler(self)
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of a batch, on each rank."""
+        return self.options["batch_size"]  # type: ignore[attr-defined]
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether a short last batch is left out."""
+        return self._engine_options["last_batch"] == "drop"  # type: ignore[attr-defined]
+
+    @property
+    def pin_memory(self) -> bool:
+        """Whether batches are page-locked already."""
+        return self.options["pin_memory"]  # type: ignore[attr-defined]
+
+    @property
+    def collate_fn(self) -> Callable[[Any], Any]:
+        """Changes nothing: batches are whole already."""
+        return _unchanged
+
+
+class _View:
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+
+class Dataset(_View):
+    def __len__(self) -> int:
+        """Samples, over all ranks."""
+        return self._loader.num_samples
+
+    def __getitem__(self, index: Any) -> Any:
+        raise UsageError(f"cannot take samples from the dataset of a Loader ({shortened(index)} was asked for): a Loader gives whole batches",
+                         "iterate over the loader itself; for single samples, open the files with a dataset of your own")
+
+    def __getitems__(self, keys: list[Any]) -> Any:
+        """The batch of one step of the batch sampler. This is how a DataLoader asks."""
+        if not keys:
+            raise _shared_twice()
+        return keys[0].batch(keys) if isinstance(keys[0], _Step) else self[keys]
+
+
+class Sampler(_View):
+    def __len__(self) -> int:
+        """Samples of one rank, as a DistributedSampler counts them. Without drop_last some ranks get fewer."""
+        steps, loader = len(self._loader), self._loader  # len() takes the rank
+        if loader.drop_last:
+            return steps * loader.batch_size
+        return -(-loader.num_samples // loader.options["world_size"])
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        raise UsageError("cannot list the samples that a Loader will give", "batch.indices has the samples of each batch")
+
+
+class BatchSampler(_View):
+    @property
+    def sampler(self) -> Sampler:
+        return self._loader.sampler
+
+    @property
+    def batch_size(self) -> int:
+        return self._loader.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        return self._loader.drop_last
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[list[_Step]]:
+        """One list per step, as long as its batch: a DataLoader passes each to ``dataset``."""
+        one = _Pass(self._loader)
+        for number in range(self._loader._steps_ahead()):
+            one.given += 1
+            yield self.batch_size * [_Step(one, number)]
+
+
+class _Pass:
+    """One pass of a DataLoader over the steps of an epoch."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+        self.given = 0                             # steps that the batch sampler gave
+        self.next = 0                              # step to take
+        self.batches: Iterator[Any] | None = None  # from the first step on that is taken
+
+
+class _Step:
+    """What stands for a sample number in the lists of the batch sampler."""
+
+    def __init__(self, one: _Pass, number: int) -> None:
+        self._pass = one
+        self._number = number
+
+    def batch(self, keys: list[_Step]) -> Any:
+        """The first steps of a pass may be left out. Later gaps mean that somebody shares the steps among processes."""
+        one = self._pass
+        whole = len(keys) == one.loader.batch_size and all(key is self for key in keys)
+        if not whole or one.given != self._number + 1 or (one.batches is not None and one.next != self._number):
+            raise _shared_twice()
+        if one.batches is None:
+            one.batches = one.loader._iter_after(self._number)
+        one.next = self._number + 1
+        return next(one.batches)
+
+
+def _shared_twice() -> UsageError:
+    return UsageError("cannot share the batches of this Loader among processes: each rank has its own batches already",
+                      "use the loader as it is; Accelerator.prepare and Accelerator.prepare_data_loader return it unchanged")
+
+
+def _unchanged(batch: Any) -> Any:
+    return batch
