@@ -112,7 +112,14 @@ void bind_batch(nb::module_& module) {
       .def("ids", [](Self self) { return row_values(self, batch_of(self)->ids()); })
       .def("indices", [](Self self) { return row_values(self, batch_of(self)->indices()); })
       .def("lengths", [](Self self) { return row_values(self, batch_of(self)->lengths()); })
-      .def("valid", [](Self self) { return row_values(self, batch_of(self)->valid()); });
+      .def("valid", [](Self self) { return row_values(self, batch_of(self)->valid()); })
+      .def(
+          "position",
+          [](const BatchHandle& self, std::uint64_t row) {
+            if (row >= self->size()) throw nb::index_error("a batch has fewer rows");
+            return self->position_of(row);
+          },
+          nb::arg("row"), "Of the row's sample in the epoch, over all ranks.");
 }
 
 }  // namespace stoker::bindings

@@ -86,6 +86,9 @@ class Batch:
 
     def valid(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
 
+    def position(self, row: int) -> int:
+        """Of the row's sample in the epoch, over all ranks."""
+
 class Loader:
     """The engine's loader."""
 

@@ -443,9 +443,8 @@ class Loader(ReadByTrainers):
         name = self._dataset.name(index)
         message = f"cannot decode `{name}`: {type(error).__name__}: {error}"
         self._python_errors.append(SampleError(
-            name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch,
-            position=batch.step * self._engine.options()["batch_size"] + row, stage="decode",  # type: ignore[union-attr]
-            cause=f"{type(error).__name__}: {error}", offset=None, action=self._on_error, message=message))
+            name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
+            stage="decode", cause=f"{type(error).__name__}: {error}", offset=None, action=self._on_error, message=message))
         if self._on_error == "raise":
             raise Error(message, "on_error=\"skip\" or \"zero\" goes on without it", "corrupt") from error
 

@@ -1,5 +1,6 @@
 """Python callables: the last transform, batch_transform, decode."""
 
+import io
 import time
 
 import numpy
@@ -111,6 +112,31 @@ def test_decode_that_raises_obeys_skip_and_zero(records):
     with load(None, samples=samples(records), decode=picky, on_error="zero") as loader:
         batches = list(loader)
         assert batches[1].data.tolist()[1] == [0, 0, 0] and batches[1].valid.tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("place", [{}, {"rank": 1, "world_size": 2}], ids=["alone", "second of two ranks"])
+@pytest.mark.parametrize("start", [0, 3], ids=["from the start", "resumed"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_bad_sample_has_the_same_position_whoever_finds_it(tmp_path, place, start, shuffle):
+    """The engine knows the global position. What a Python decoder refuses is listed with the same one, also in a batch that lost a row."""
+    listed = []
+    for number in range(40):
+        numpy.save(tmp_path / f"{number:02}.npy", numpy.full(3, number))
+        listed.append((tmp_path / f"{number:02}.npy", number))
+    for number in (2, 5, 12, 23, 31):
+        (tmp_path / f"{number:02}.npy").write_bytes(b"not an array at all")
+
+    def bad(decode):
+        with load(None, samples=listed, decode=decode, on_error="skip", batch_size=6, drop_last=True, shuffle=shuffle, seed=9, prefetch_factor=0, **place) as loader:
+            loader.load_state_dict({**loader.state_dict(), "position": start})
+            (tmp_path / "01.npy").rename(tmp_path / "away")
+            try:
+                list(loader)
+            finally:
+                (tmp_path / "away").rename(tmp_path / "01.npy")
+            return [(error.name, error.position, error.epoch) for error in loader.errors]
+
+    assert bad(lambda view: numpy.load(io.BytesIO(view))) == bad("exact")
 
 
 def test_what_decode_cannot_have_is_refused(records):

@@ -41,6 +41,7 @@ class Batch {
       const noexcept = 0;  // true frames (sound) or bytes (Decode::none); else empty
   virtual std::span<std::uint8_t> valid() const noexcept = 0;  // 0: padding or a zeroed bad sample
   virtual std::string name_of(std::uint64_t row) const = 0;
+  virtual std::uint64_t position_of(std::uint64_t row) const noexcept = 0;  // global, in the epoch
   virtual std::uint64_t slab_bytes() const noexcept = 0;
 };
 

@@ -28,9 +28,13 @@ class HandedBatch final : public Batch {
         size_(pending.kept),
         epoch_(pending.epoch),
         step_(pending.step),
+        first_position_(pending.range.first),
         layout_(lay_out(recipe, batch_size, pending.length)),
         has_lengths_(recipe.has_lengths()) {
     for (std::size_t o = 0; o < recipe.outputs().size(); ++o) tensors_.push_back(tensor(recipe, o, pending.length));
+    for (const Row& row : pending.rows) {
+      if (row.skipped) skipped_positions_.push_back(row.position);
+    }
   }
   ~HandedBatch() override {
     if (slab_ != nullptr) pool_->release(slab_);
@@ -57,6 +61,11 @@ class HandedBatch final : public Batch {
   std::span<std::uint8_t> valid() const noexcept override { return at<std::uint8_t>(layout_.valid); }
   std::string name_of(std::uint64_t row) const override {
     return dataset_->name(static_cast<std::uint64_t>(indices()[row]));
+  }
+  std::uint64_t position_of(std::uint64_t row) const noexcept override {
+    std::uint64_t position = first_position_ + row;
+    for (const std::uint64_t skipped : skipped_positions_) position += skipped <= position;
+    return position;
   }
   std::uint64_t slab_bytes() const noexcept override { return slab_ == nullptr ? 0 : slab_->arena.size(); }
 
@@ -95,7 +104,8 @@ class HandedBatch final : public Batch {
   std::shared_ptr<SlabPool> pool_;
   Slab* slab_;  // null for a batch without rows
   dataset::DatasetPtr dataset_;
-  std::uint64_t size_, epoch_, step_;
+  std::uint64_t size_, epoch_, step_, first_position_;
+  std::vector<std::uint64_t> skipped_positions_;  // ascending
   SlabLayout layout_;
   bool has_lengths_;
   std::vector<Tensor> tensors_;
