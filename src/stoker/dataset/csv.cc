@@ -235,6 +235,7 @@ class CsvDataset final : public Dataset {
       for (std::size_t c = 0; c < header_.size(); ++c) {
         if (lower(header_[c]) == wanted) {
           path_column_ = c;
+          refuse_twins(c, lower);
           return;
         }
       }
@@ -264,11 +265,24 @@ class CsvDataset final : public Dataset {
         "the first line must name the columns; name the one with the paths `path`");
   }
 
+  // Which of two columns of one name is meant, nobody can tell. `seen` is the name as it is compared.
+  template <typename Seen>
+  void refuse_twins(std::size_t column, Seen seen) const {
+    for (std::size_t c = column + 1; c < header_.size(); ++c) {
+      if (seen(header_[c]) != seen(header_[column])) continue;
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("cannot read `{}`: columns {} and {} are both named `{}`", facts_.address, column + 1,
+                              c + 1, header_[c]),
+                  "give each column a name of its own");
+    }
+  }
+
   void choose_label_column() {
     const std::string& wanted = options_.label;
     const auto at = std::find(header_.begin(), header_.end(), wanted.empty() ? std::string("label") : wanted);
     if (at != header_.end()) {
       label_column_ = static_cast<std::size_t>(at - header_.begin());
+      refuse_twins(*label_column_, [](const std::string& name) { return name; });
       return;
     }
     if (wanted.empty()) return;
@@ -410,11 +424,13 @@ class CsvDataset final : public Dataset {
     sizes_.resize(rows_.size());
     look_up(
         sizes_, [this](std::uint64_t i) { return size_of_path(*field_of_row(text_, rows_[i], path_column_)); },
-        options_.threads, options_.progress);
+        options_);
     const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
     if (missing == 0) return;
     const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
-    std::string cause = fmt::format("no such file: `{}`", name(first));
+    char buffer[kMaxPath + 1];
+    write_path(first, false, buffer);
+    std::string cause = why_no_file(base_.get(), buffer, name(first));
     if (missing > 1)
       cause += fmt::format(", and {} more of {} are missing", format_count(missing - 1), format_count(rows_.size()));
     throw error_at(ErrorKind::not_found, rows_[first], cause,

@@ -35,6 +35,29 @@ class Index {
   std::string csv_;
 };
 
+TEST(Csv, RefusesTwoColumnsOfOneNameWhereOneIsNeeded) {
+  EXPECT_TRUE(mentions(Index("path,label,x,label\na.png,1,2,3\n").error(), "columns 2 and 4 are both named `label`"));
+  EXPECT_TRUE(
+      mentions(Index("path,score,score\na.png,1,2\n").error("score"), "columns 2 and 3 are both named `score`"));
+  EXPECT_TRUE(mentions(Index("path,label,Path\na.png,1,b.png\n").error(), "columns 1 and 3 are both named `Path`"));
+  EXPECT_EQ(Index("path,,\na.png,1,2\n").open()->facts().columns, (Names{"", ""})) << "nobody asks for them";
+}
+
+TEST(Csv, NamesWhatIsNotAFileAndNeverOpensIt) {
+  const Index index("path\npipe.png\n");
+  ASSERT_EQ(::mkfifo(index.tree.at("pipe.png").c_str(), 0600), 0);
+  EXPECT_TRUE(mentions(index.error(), "index.csv line 2: `pipe.png` is a pipe, not a file"));
+  EXPECT_TRUE(mentions(Index("path\n/dev/null\n").error(), "`/dev/null` is a device, not a file"));
+  EXPECT_TRUE(mentions(Index("path\n.\n").error(), "`.` is a folder, not a file"));
+}
+
+TEST(List, NamesWhatIsNotAFileAndNeverOpensIt) {
+  const Tree tree;
+  ASSERT_EQ(::mkfifo(tree.at("pipe.png").c_str(), 0600), 0);
+  const auto error = error_of([&] { from_list({{tree.at("pipe.png"), {}}}, LabelKind::none); });
+  EXPECT_TRUE(mentions(error, "cannot find sample 0 of the list: `" + tree.at("pipe.png") + "` is a pipe, not a file"));
+}
+
 TEST(Csv, ReadsPathsLabelsAndFurtherColumns) {
   const Index index("hu_offset,path,label,series\n32768,a.png,cat,x\n-1.5e3,b.png,ant,\n,\"c, \"\"d\"\".png\",cat,7\n");
   const DatasetPtr data = index.open();
@@ -159,7 +182,7 @@ TEST(Csv, NamesTheFirstMissingFileAndCountsTheRest) {
                        "line 2: no such file: `x.png`, and 1 more of 3 are missing"));
   const Index folder("path\nfolder\n");
   folder.tree.make_folder("folder");
-  EXPECT_TRUE(mentions(folder.error(), "no such file: `folder`"));
+  EXPECT_TRUE(mentions(folder.error(), "`folder` is a folder, not a file"));
 }
 
 TEST(Csv, ListsTheColumnsWhenTheLabelIsNotAmongThem) {

@@ -33,6 +33,16 @@ struct Extent {
   std::uint64_t bytes = 0;
 };
 
+// Data that is there and could not be listed: a folder that may not be read, a damaged part of a tar shard.
+struct Loss {
+  std::string name;  // of the folder or shard, as in messages
+  std::string cause;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  // 0: not known
+
+  std::string message() const;  // one sentence
+};
+
 // What is true of the whole data set.
 struct Facts {
   std::string address;            // as the user gave it
@@ -48,6 +58,7 @@ struct Facts {
   std::string seek_path;                  // where places in its JPEG files may be kept; empty: nowhere
   std::string pack_seek_path;             // where a pack brings them along; empty: it does not
   bool sizes_may_be_stale = false;  // sizes come from a cached listing: a different size at read time is not an error
+  std::vector<Loss> losses;         // only with OpenOptions::skip_losses
   std::vector<std::string> notes;   // things worth saying once: skipped hidden files, ignored extensions, loops
 };
 
@@ -91,6 +102,8 @@ struct OpenOptions {
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
+  // What cannot be listed is left out and named in Facts::losses; false: it is an error.
+  bool skip_losses = false;
   int threads = 0;  // of the scan; 0: effective cores
   Progress progress;
   std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)

@@ -1,6 +1,7 @@
 // A folder tree as a data set: classes are its sub-folders, as with torchvision's ImageFolder.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -43,8 +44,10 @@ struct Remarks {
   std::uint64_t folders = 0;  // below the root
   std::uint64_t cached_files = 0;
   bool all_from_cache = true;
-  bool holds_index = false;                               // an index.csv at the root
-  std::vector<std::string> broken_links, loops, missing;  // paths
+  bool holds_index = false;                                              // an index.csv at the root
+  std::vector<std::string> broken_links, loops, missing, special_files;  // paths
+  std::vector<Loss> losses;
+  int error_number = 0;  // of the first loss
 
   std::string unknown_kinds() const {
     auto extensions = left_out.extensions;
@@ -64,11 +67,14 @@ struct Remarks {
       return missing.push_back(folder.path.substr(0, folder.path.size() - 1));
     }
     folders += folder.parent != nullptr;
+    if (folder.error_number != 0) {
+      if (losses.empty()) error_number = folder.error_number;
+      losses.push_back(loss_of(folder));
+    }
     if (folder.from_cache) cached_files += folder.files.size();
     all_from_cache = all_from_cache && folder.from_cache;
     left_out.hidden += folder.left_out.hidden;
     left_out.unknown += folder.left_out.unknown;
-    left_out.special += folder.left_out.special;
     left_out.too_long += folder.left_out.too_long;
     for (const auto& more : folder.left_out.extensions) {
       const auto known = std::find_if(left_out.extensions.begin(), left_out.extensions.end(),
@@ -80,7 +86,16 @@ struct Remarks {
       }
     }
     for (const std::string& name : folder.broken_links) broken_links.push_back(folder.path + name);
+    for (const std::string& name : folder.special_files) special_files.push_back(folder.path + name);
     for (const auto& child : folder.folders) collect(*child);
+  }
+
+  static Loss loss_of(const ScannedFolder& folder) {
+    const std::string path = folder.path.empty() ? "." : folder.path.substr(0, folder.path.size() - 1);
+    const char* const reason = std::strerror(folder.error_number);
+    if (folder.is_unreadable()) return {path, fmt::format("the folder cannot be read: {}", reason)};
+    return {path, fmt::format("{} cannot be looked up, `{}` the first: {}", plural(folder.unknown_files, "file"),
+                              folder.first_unknown_file, reason)};
   }
 
   std::vector<std::string> notes() const {
@@ -92,8 +107,9 @@ struct Remarks {
       notes.push_back(
           fmt::format("left out {} of unknown kind ({})", plural(left_out.unknown, "file"), unknown_kinds()));
     }
-    if (left_out.special > 0) {
-      notes.push_back(fmt::format("left out {} (pipes, sockets, devices)", plural(left_out.special, "special file")));
+    if (!special_files.empty()) {
+      notes.push_back(fmt::format("left out {} (pipes, sockets, devices): {}",
+                                  plural(special_files.size(), "special file"), named(special_files)));
     }
     if (left_out.too_long > 0) {
       notes.push_back(fmt::format("left out {} longer than {} bytes", plural(left_out.too_long, "path"), kMaxPath));
@@ -135,7 +151,10 @@ class FolderDataset final : public Dataset {
     std::uint64_t below = 0;
     for (const auto& child : tree.folders) below += count_files(*child);
     // ImageFolder ignores files beside the class folders; where most files lie there, it is the folders that are stray.
-    const bool has_classes = below > 0 && below >= at_top;
+    // A folder that cannot be read may hold the most: it must not make a folder of classes one without.
+    const bool holds_unreadable = std::any_of(tree.folders.begin(), tree.folders.end(),
+                                              [](const auto& child) { return child->error_number != 0; });
+    const bool has_classes = below > 0 && (below >= at_top || holds_unreadable);
     if (has_classes) {
       name_classes(tree);
       if (at_top > 0) {
@@ -208,7 +227,7 @@ class FolderDataset final : public Dataset {
     for (const auto& child : tree.folders) {
       if (child->is_loop || child->is_missing) continue;
       facts_.classes.push_back(child->name);
-      if (count_files(*child) == 0) empty.push_back(child->name);
+      if (count_files(*child) == 0 && child->error_number == 0) empty.push_back(child->name);
     }
     std::sort(facts_.classes.begin(), facts_.classes.end());
     facts_.label_kind = LabelKind::integer;
@@ -293,6 +312,10 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   remarks.collect(*tree);
   remarks.holds_index = ::faccessat(root.get(), "index.csv", F_OK, 0) == 0;
   if (count_files(*tree) == 0) {
+    if (!remarks.losses.empty()) {
+      throw Error(system_error(remarks.error_number, "read", address).kind(),
+                  fmt::format("cannot find samples in `{}`: {}", address, remarks.losses[0].message()));
+    }
     std::string seen =
         remarks.folders == 0 && remarks.left_out.unknown == 0 && remarks.left_out.hidden == 0
             ? "it is empty"
@@ -307,6 +330,7 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   auto dataset = std::make_shared<FolderDataset>(address, std::move(root));
   Facts& facts = dataset->own_facts();
   facts.notes = remarks.notes();
+  facts.losses = std::move(remarks.losses);
   facts.seek_path = seek_path(options, real_path);
   facts.sizes_may_be_stale = remarks.cached_files > 0;
   if (!cached_at.empty() && !tree->changes_show) {

@@ -106,7 +106,7 @@ TEST(Folder, CountsWhatItLeavesOut) {
   EXPECT_EQ(names_of(*data), (Names{"cat/1.jpg"}));
   EXPECT_TRUE(has_note(*data, "3 hidden"));
   EXPECT_TRUE(has_note(*data, "3 files of unknown kind (.txt 2, no extension 1)"));
-  EXPECT_TRUE(has_note(*data, "1 special file"));
+  EXPECT_TRUE(has_note(*data, "left out 1 special file (pipes, sockets, devices): `cat/pipe.jpg`"));
 }
 
 TEST(Folder, LeavesOutStrayFilesBesideTheClassFoldersAndSaysSo) {
@@ -257,6 +257,81 @@ TEST(Folder, NamesASubFolderThatMayNotBeRead) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), ErrorKind::permission);
   EXPECT_TRUE(mentions(error, tree.at("a`")) || mentions(error, tree.at("b`"))) << error->message();
+}
+
+// The Loss list as text.
+Names losses_of(const Dataset& data) {
+  Names texts;
+  for (const Loss& loss : data.facts().losses) texts.push_back(loss.message());
+  return texts;
+}
+
+OpenOptions skipping() {
+  OpenOptions options = on_one_thread();
+  options.skip_losses = true;
+  return options;
+}
+
+TEST(FolderLosses, ASubFolderThatMayNotBeReadIsNamedAndTheRestIsTaken) {
+  Tree tree;
+  for (const char* name : {"a/1.jpg", "b/1.jpg", "c/1.jpg"}) tree.write(name, "");
+  const os::InjectFault fault(os::Call::open, {.error_number = EACCES, .skip = 2});  // one of them: the last is first
+  const DatasetPtr data = open(tree.at(), skipping());
+  EXPECT_EQ(names_of(*data), (Names{"a/1.jpg", "b/1.jpg"}));
+  EXPECT_EQ(data->facts().classes, (Names{"a", "b", "c"})) << "labels are those of the whole folder";
+  EXPECT_EQ(losses_of(*data), Names{"cannot list `c`: the folder cannot be read: Permission denied"});
+  EXPECT_FALSE(has_note(*data, "without samples"));
+}
+
+TEST(FolderLosses, AFolderThatFailsHalfWayIsLeftOutWhole) {
+  Tree tree;
+  for (const char* name : {"a/1.jpg", "b/1.jpg"}) tree.write(name, "");
+  const os::InjectFault fault(os::Call::read, {.error_number = EIO, .skip = 3});  // the second read of one of them
+  const DatasetPtr data = open(tree.at(), skipping());
+  EXPECT_EQ(data->size(), 1u);
+  EXPECT_EQ(losses_of(*data), Names{"cannot list `b`: the folder cannot be read: Input/output error"});
+}
+
+TEST(FolderLosses, FilesThatCannotBeLookedUpAreCountedPerFolder) {
+  Tree tree;
+  for (const char* name : {"a/1.jpg", "b/1.jpg", "b/2.jpg"}) tree.write(name, "");
+  const os::InjectFault fault(os::Call::stat, {.error_number = EACCES, .times = 2});
+  const DatasetPtr data = open(tree.at(), skipping());
+  EXPECT_EQ(names_of(*data), Names{"a/1.jpg"});
+  EXPECT_EQ(losses_of(*data),
+            Names{"cannot list `b`: 2 files cannot be looked up, `1.jpg` the first: Permission denied"});
+}
+
+TEST(FolderLosses, WhatWasLostIsLookedAtAgainThoughTheListingIsCached) {
+  Tree tree, cache;
+  for (const char* name : {"a/1.jpg", "b/1.jpg", "b/deep/1.jpg"}) tree.write(name, "");
+  OpenOptions options = with_cache(cache);
+  options.skip_losses = true;
+  options.threads = 1;
+  {
+    const os::InjectFault fault(os::Call::open, {.error_number = EACCES, .skip = 3, .times = 1});
+    EXPECT_EQ(open(tree.at(), options)->facts().losses.size(), 1u);
+  }
+  const DatasetPtr again = open(tree.at(), options);
+  EXPECT_EQ(again->size(), 3u);
+  EXPECT_TRUE(again->facts().losses.empty());
+}
+
+TEST(FolderLosses, AMachineOutOfDescriptorsIsAnErrorWhateverThePolicy) {
+  Tree tree;
+  tree.write("a/1.jpg", "");
+  const os::InjectFault fault(os::Call::open, {.error_number = EMFILE, .skip = 2});
+  EXPECT_TRUE(mentions(error_of([&] { open(tree.at(), skipping()); }), "Too many open files"));
+}
+
+TEST(FolderLosses, AFolderOfNothingButLossesIsAnError) {
+  Tree tree;
+  tree.write("a/1.jpg", "");
+  const os::InjectFault fault(os::Call::open, {.error_number = EACCES, .skip = 2});
+  const auto error = error_of([&] { open(tree.at(), skipping()); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::permission);
+  EXPECT_TRUE(mentions(error, "cannot list `a`: the folder cannot be read: Permission denied"));
 }
 
 TEST(Folder, NamesASubFolderWhosePermissionsForbidReading) {

@@ -54,15 +54,18 @@ class ListDataset final : public Dataset {
           path(i, buffer);
           return size_of_file(directory(), buffer);
         },
-        options.threads, options.progress);
+        options);
     const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
     if (missing > 0) {
       const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
-      throw Error(ErrorKind::not_found,
-                  fmt::format("cannot find sample {} of the list: no such file: `{}`{}", first, name(first),
-                              missing > 1 ? fmt::format(", and {} more of {} are missing", format_count(missing - 1),
-                                                        format_count(size()))
-                                          : ""));
+      char buffer[kMaxPath + 1];
+      path(first, buffer);
+      throw Error(
+          ErrorKind::not_found,
+          fmt::format("cannot find sample {} of the list: {}{}", first, why_no_file(directory(), buffer, name(first)),
+                      missing > 1 ? fmt::format(", and {} more of {} are missing", format_count(missing - 1),
+                                                format_count(size()))
+                                  : ""));
     }
 
     repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });

@@ -21,7 +21,7 @@
 namespace stoker::dataset {
 namespace {
 
-constexpr std::string_view kMagic = "STKLIST1";
+constexpr std::string_view kMagic = "STKLIST2";
 constexpr std::uint64_t kMaxListing = std::uint64_t{1} << 36;
 constexpr std::size_t kMaxName = 255;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 62;
@@ -89,9 +89,14 @@ bool is_sound_name(std::string_view name) {
          name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
 }
 
+// Not read, and to be looked at again by the next scan.
+bool is_odd(const ScannedFolder& folder) {
+  return folder.is_loop || folder.is_missing || folder.is_unreadable();
+}
+
 void write_folder(Writer& writer, const ScannedFolder& folder) {
-  const bool holds_odd_folders = std::any_of(folder.folders.begin(), folder.folders.end(),
-                                             [](const auto& child) { return child->is_loop || child->is_missing; });
+  const bool holds_odd_folders =
+      std::any_of(folder.folders.begin(), folder.folders.end(), [](const auto& child) { return is_odd(*child); });
   const bool trusted = folder.can_be_trusted && !holds_odd_folders;
   writer.text<std::uint16_t>(folder.name);
   writer.number(folder.stamp.device);
@@ -101,7 +106,6 @@ void write_folder(Writer& writer, const ScannedFolder& folder) {
   writer.number(static_cast<std::uint8_t>(trusted));
   writer.number(folder.left_out.hidden);
   writer.number(folder.left_out.unknown);
-  writer.number(folder.left_out.special);
   writer.number(folder.left_out.too_long);
   writer.number(static_cast<std::uint8_t>(folder.left_out.extensions.size()));
   for (const auto& [extension, count] : folder.left_out.extensions) {
@@ -116,10 +120,10 @@ void write_folder(Writer& writer, const ScannedFolder& folder) {
     }
   }
   std::uint32_t children = 0;
-  for (const auto& child : folder.folders) children += !child->is_loop && !child->is_missing;
+  for (const auto& child : folder.folders) children += !is_odd(*child);
   writer.number(children);
   for (const auto& child : folder.folders) {
-    if (!child->is_loop && !child->is_missing) write_folder(writer, *child);
+    if (!is_odd(*child)) write_folder(writer, *child);
   }
 }
 
@@ -140,7 +144,6 @@ void read_folder(Reader& reader, ScannedFolder& folder) {
   folder.can_be_trusted = reader.number<std::uint8_t>() == 1;
   folder.left_out.hidden = reader.number<std::uint64_t>();
   folder.left_out.unknown = reader.number<std::uint64_t>();
-  folder.left_out.special = reader.number<std::uint64_t>();
   folder.left_out.too_long = reader.number<std::uint64_t>();
   for (auto left = reader.number<std::uint8_t>(); left > 0; --left) {
     const std::string_view extension = reader.text<std::uint8_t>();

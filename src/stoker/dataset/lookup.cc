@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "stoker/base/error.h"
@@ -34,11 +35,29 @@ std::uint64_t size_of_file(int directory, const char* path) {
   return S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : kNoFile;
 }
 
-void look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_t(std::uint64_t)>& size_of, int threads,
-             const Progress& progress) {
-  Crew crew(sizes.size() <= kGrain ? 1 : threads, progress);
+std::string why_no_file(int directory, const char* path, std::string_view name) {
+  struct stat facts {};
+  const mode_t mode = ::fstatat(directory, path, &facts, 0) == 0 ? facts.st_mode : 0;
+  const char* const kind = S_ISDIR(mode)                    ? "a folder"
+                           : S_ISFIFO(mode)                 ? "a pipe"
+                           : S_ISSOCK(mode)                 ? "a socket"
+                           : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+                                                            : nullptr;
+  return kind == nullptr ? fmt::format("no such file: `{}`", name) : fmt::format("`{}` is {}, not a file", name, kind);
+}
+
+void look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_t(std::uint64_t)>& size_of,
+             const OpenOptions& options) {
+  Crew crew(sizes.size() <= kGrain ? 1 : options.threads, options.progress);
   crew.run_in_parts(sizes.size(), kGrain, [&](std::uint64_t begin, std::uint64_t end) {
-    for (std::uint64_t i = begin; i < end; ++i) sizes[i] = size_of(i);
+    for (std::uint64_t i = begin; i < end; ++i) {
+      try {
+        sizes[i] = size_of(i);
+      } catch (const Error&) {
+        if (!options.skip_losses) throw;
+        sizes[i] = 0;
+      }
+    }
     crew.count(end - begin);
   });
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
+#include <mutex>
 #include <optional>
 
 #include <dirent.h>
@@ -58,6 +59,16 @@ int stat_at(int directory, const char* name, struct stat& facts) {
   os::Fault fault;
   if (os::fault_now(os::Call::stat, fault)) return fault.error_number;
   return ::fstatat(directory, name, &facts, 0) == 0 ? 0 : errno;
+}
+
+// The machine lacks something, whatever the folder: no policy hides it.
+bool is_of_the_machine(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM;
+}
+
+Error with_remedy(const Error& error) {
+  if (!error.hint().empty()) return error;
+  return Error(error.kind(), error.message(), "make it readable; or on_error=\"skip\" goes on without it");
 }
 
 bool is_hidden(std::string_view name) {
@@ -168,7 +179,7 @@ class Scan {
         folder.is_loop = true;
         return;
       }
-      throw system_error(error_number, "read folder", shown(folder));
+      return cannot_read(folder, error_number);
     }
     struct stat facts {};
     const std::int64_t read_at = options_.now_ns ? options_.now_ns() : system_now_ns();
@@ -182,9 +193,30 @@ class Scan {
     folder.can_be_trusted =
         folder.changes_show && std::max(folder.stamp.modified_ns, folder.stamp.changed_ns) < read_at - kRacyNs;
     list_entries(folder, fd->get());
-    if (!folder.broken_links.empty()) folder.can_be_trusted = false;
+    if (!folder.broken_links.empty() || !folder.special_files.empty() || folder.error_number != 0)
+      folder.can_be_trusted = false;
     enter_folders(folder, known.get());
     look_up_sizes(folder, std::move(fd));
+  }
+
+  // A folder below the root is left empty, and marked: all of it, though part of it may have been read. It must not
+  // depend on the moment what is there.
+  void cannot_read(ScannedFolder& folder, int error_number) const {
+    if (!options_.skip_losses || folder.parent == nullptr || is_of_the_machine(error_number))
+      throw with_remedy(system_error(error_number, "read folder", shown(folder)));
+    folder.error_number = error_number;
+    folder.files.clear();
+    folder.names.clear();
+    folder.folders.clear();
+  }
+
+  void cannot_look_up(ScannedFolder& folder, std::string_view name, int error_number) {
+    if (!options_.skip_losses || is_of_the_machine(error_number))
+      throw with_remedy(system_error(error_number, "look up", shown(folder) + "/" + std::string(name)));
+    const std::scoped_lock lock(unknown_files_);
+    folder.error_number = error_number;
+    folder.can_be_trusted = false;
+    if (folder.unknown_files++ == 0 || name < folder.first_unknown_file) folder.first_unknown_file = name;
   }
 
   static bool changes_show(const ScannedFolder& folder, int fd) {
@@ -249,7 +281,7 @@ class Scan {
       if (got < 0) {
         if (errno == EINTR) continue;
         if (errno == ENOENT) return;  // removed while open: nothing in it any more
-        throw system_error(errno, "read folder", shown(folder));
+        return cannot_read(folder, errno);
       }
       for (long at = 0; at < got;) {
         const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer.data() + at);
@@ -273,13 +305,13 @@ class Scan {
         folder.broken_links.emplace_back(name);
         return;
       }
-      if (error_number != 0) throw system_error(error_number, "look up", shown(folder) + "/" + std::string(name));
+      if (error_number != 0) return cannot_look_up(folder, name, error_number);
       type = S_ISREG(facts.st_mode) ? DT_REG : S_ISDIR(facts.st_mode) ? DT_DIR : DT_FIFO;
     }
     if (type == DT_DIR) {
       add_folder(folder, name);
     } else if (type != DT_REG) {
-      ++folder.left_out.special;
+      folder.special_files.emplace_back(name);
     } else if (const codec::Media media = codec::media_of_name(name); media == codec::Media::unknown) {
       count_extension(folder.left_out, name);
     } else if (folder.path.size() + name.size() > kMaxPath) {
@@ -325,7 +357,8 @@ class Scan {
       } else if (error_number == 0 || error_number == ENOENT) {
         file.bytes = kGone;
       } else {
-        throw system_error(error_number, "look up", shown(folder) + "/" + std::string(folder.name_of(file)));
+        file.bytes = kGone;
+        cannot_look_up(folder, folder.name_of(file), error_number);
       }
       if (++uncounted == kCountEvery) crew_.count(std::exchange(uncounted, 0));
     }
@@ -336,6 +369,7 @@ class Scan {
   const std::string& address_;
   const OpenOptions& options_;
   Crew crew_;
+  std::mutex unknown_files_;
 };
 
 }  // namespace

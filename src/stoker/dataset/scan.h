@@ -32,7 +32,6 @@ struct LeftOut {
   std::uint64_t hidden = 0;                                       // names that begin with a dot, and lost+found
   std::uint64_t unknown = 0;                                      // files whose extension is none of ours
   std::vector<std::pair<std::string, std::uint64_t>> extensions;  // of those, the first few: ".txt" and how many
-  std::uint64_t special = 0;                                      // sockets, pipes, devices
   std::uint64_t too_long = 0;                                     // paths above 4095 bytes
 };
 
@@ -42,18 +41,23 @@ struct ScannedFolder {
   std::string path;  // from the root, with a slash at the end; empty for the root itself
   Stamp stamp;
   // A later scan may take this folder over when its stamp is unchanged. False if it changed within 2 s of being read
-  // (a change in the same tick of its clock would not show), or holds links that lead nowhere or into a loop.
+  // (a change in the same tick of its clock would not show), or holds what may change without it: links that lead
+  // nowhere or into a loop, special files, files or folders that could not be read.
   bool can_be_trusted = false;
   bool changes_show = true;  // see shows_changes
   bool from_cache = false;
-  bool is_loop = false;     // the same folder as one above it; not read
-  bool is_missing = false;  // went away during the scan
+  bool is_loop = false;             // the same folder as one above it; not read
+  bool is_missing = false;          // went away during the scan
+  int error_number = 0;             // it could not be read, or files in it could not be looked up
+  std::uint64_t unknown_files = 0;  // those that could not be looked up
+  std::string first_unknown_file;   // the first of them by name
   LeftOut left_out;
-  std::vector<std::string> broken_links;                // names
-  std::string names;                                    // of the files, one after another
-  std::vector<ScannedFile> files;                       // sorted by name, bytewise
-  std::vector<std::unique_ptr<ScannedFolder>> folders;  // sorted by name and a slash: the order of the paths inside
+  std::vector<std::string> broken_links, special_files;  // names
+  std::string names;                                     // of the files, one after another
+  std::vector<ScannedFile> files;                        // sorted by name, bytewise
+  std::vector<std::unique_ptr<ScannedFolder>> folders;   // sorted by name and a slash: the order of the paths inside
 
+  bool is_unreadable() const noexcept { return error_number != 0 && unknown_files == 0; }
   std::string_view name_of(const ScannedFile& file) const noexcept {
     return std::string_view(names).substr(file.name_at, file.name_bytes);
   }
@@ -68,7 +72,8 @@ inline constexpr std::size_t kMaxPath = 4095;
 inline constexpr std::int64_t kRacyNs = 2'000'000'000;
 
 // Scans below the open folder `root`; `address` is for messages. `known` (may be null) is an earlier listing of the
-// same folder; its parts are moved from. Throws Error.
+// same folder; its parts are moved from. Throws Error; with OpenOptions::skip_losses a folder that cannot be read is
+// marked and left empty.
 std::unique_ptr<ScannedFolder> scan(int root, const std::string& address, std::unique_ptr<ScannedFolder> known,
                                     const OpenOptions& options);
 

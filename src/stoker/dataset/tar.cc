@@ -46,6 +46,8 @@ struct ScannedShard {
   std::string names;
   std::vector<Sample> samples;
   std::vector<FoundLabel> labels;  // one per sample
+  std::vector<TarGap> gaps;
+  std::vector<std::uint64_t> beside_gaps;  // samples that may have lost their label
   std::uint64_t without_data = 0;
 };
 
@@ -100,12 +102,13 @@ class TarDataset final : public Dataset {
   TarDataset(const std::string& address, const std::vector<std::string>& paths, const OpenOptions& options) {
     facts_.address = address;
     facts_.kind = "tar";
-    std::vector<ScannedShard> scanned(paths.size());
-    open_shards(paths, options.storage);
+    open_shards(paths, options);
+    std::vector<ScannedShard> scanned(sources_.size());
     facts_.seek_path = seek_path(options, paths.size() == 1 ? real_path_of(address) : absolute_pattern(address));
-    Crew crew(paths.size() == 1 ? 1 : options.threads, options.progress);
-    crew.run_in_parts(paths.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
-      for (std::uint64_t i = begin; i < end; ++i) scan(static_cast<std::uint32_t>(i), scanned[i], crew);
+    Crew crew(sources_.size() == 1 ? 1 : options.threads, options.progress);
+    crew.run_in_parts(sources_.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
+      for (std::uint64_t i = begin; i < end; ++i)
+        scan(static_cast<std::uint32_t>(i), scanned[i], crew, options.skip_losses);
     });
     collect(scanned);
     repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
@@ -145,16 +148,27 @@ class TarDataset final : public Dataset {
     return std::string_view(names_).substr(samples_[index].name_at, samples_[index].name_bytes);
   }
 
-  void open_shards(const std::vector<std::string>& paths, storage::Storage storage) {
+  void open_shards(const std::vector<std::string>& paths, const OpenOptions& options) {
     const auto open_all = [&](storage::Storage how) {
       sources_.clear();
-      for (const std::string& path : paths) sources_.push_back(storage::open_source(path, how));
+      facts_.losses.clear();
+      for (const std::string& path : paths) {
+        try {
+          sources_.push_back(storage::open_source(path, how));
+        } catch (const Error& error) {
+          // A shard that does not exist is a mistake in the pattern, not a loss.
+          if (!options.skip_losses || error.kind() == ErrorKind::not_found) throw;
+          const std::size_t cause = error.message().find(fmt::format("`{}`: ", path));
+          facts_.losses.push_back(
+              {path, error.message().substr(cause == std::string::npos ? 0 : cause + path.size() + 4)});
+        }
+      }
     };
-    open_all(storage);
+    open_all(options.storage);
     std::uint64_t total = 0;
     for (const auto& source : sources_) total += source->size_bytes();
-    if (const storage::Storage settled = storage::settle(storage, total);
-        settled == storage::Storage::direct && settled != storage)
+    if (const storage::Storage settled = storage::settle(options.storage, total);
+        settled == storage::Storage::direct && settled != options.storage)
       open_all(settled);
     for (const auto& source : sources_) borrowed_.push_back(source.get());
   }
@@ -165,27 +179,37 @@ class TarDataset final : public Dataset {
                        pattern.substr(slash + 1));
   }
 
-  void scan(std::uint32_t number, ScannedShard& shard, Crew& crew) const {
-    TarReader reader(*sources_[number]);
+  void scan(std::uint32_t number, ScannedShard& shard, Crew& crew, bool skip_losses) const {
+    const storage::Source& source = *sources_[number];
+    if (source.size_bytes() == 0) {
+      if (!skip_losses)
+        throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: the file is empty", source.name()));
+      shard.gaps.push_back({0, 0, "the file is empty"});
+      return;
+    }
+    TarReader reader(source, skip_losses ? &shard.gaps : nullptr);
     TarMember member;
     std::string key;
-    bool open = false, has_data = false;
+    bool open = false, has_data = false, is_beside_gap = false;
     Sample sample;
     FoundLabel label;
     std::uint64_t counted = 0;
     const auto close = [&] {
       if (open && has_data) {
+        if (is_beside_gap && label.kind == FoundLabel::Kind::none) shard.beside_gaps.push_back(shard.samples.size());
         shard.samples.push_back(sample);
         shard.labels.push_back(std::exchange(label, {}));
         if (shard.samples.size() - counted >= 256)
           crew.count(shard.samples.size() - std::exchange(counted, shard.samples.size()));
-      } else if (open) {
+      } else if (open && !is_beside_gap) {
         ++shard.without_data;
       }
       open = has_data = false;
       label = {};
     };
-    while (reader.next(member)) {
+    for (std::size_t gaps = 0; reader.next(member); gaps = shard.gaps.size()) {
+      const bool is_behind_gap = shard.gaps.size() > gaps;
+      is_beside_gap = is_beside_gap || is_behind_gap;
       if (!member.is_file) continue;
       const std::size_t slash = member.name.rfind('/') + 1;  // npos + 1 is 0
       const std::size_t dot = member.name.find('.', slash);
@@ -196,6 +220,7 @@ class TarDataset final : public Dataset {
         close();
         key = own_key;
         open = true;
+        is_beside_gap = is_behind_gap;
       }
       const std::string_view extension = std::string_view(member.name).substr(dot + 1);
       if (extension == "cls") {
@@ -209,13 +234,26 @@ class TarDataset final : public Dataset {
         has_data = true;
       }
     }
+    if (!shard.gaps.empty() && shard.gaps.back().offset + shard.gaps.back().bytes == source.size_bytes())
+      is_beside_gap = true;
     close();
     crew.count(shard.samples.size() - counted);
   }
 
   void collect(std::vector<ScannedShard>& scanned) {
     std::uint64_t count = 0, without_data = 0;
-    for (const ScannedShard& shard : scanned) count += shard.samples.size(), without_data += shard.without_data;
+    bool has_labels = false;
+    for (const ScannedShard& shard : scanned) {
+      count += shard.samples.size(), without_data += shard.without_data;
+      has_labels = has_labels || std::any_of(shard.labels.begin(), shard.labels.end(), [](const FoundLabel& label) {
+                     return label.kind != FoundLabel::Kind::none;
+                   });
+    }
+    for (std::size_t s = 0; s < scanned.size(); ++s) {
+      for (TarGap& gap : scanned[s].gaps)
+        facts_.losses.push_back({std::string(sources_[s]->name()), std::move(gap.cause), gap.offset, gap.bytes});
+    }
+    if (count == 0 && !facts_.losses.empty()) throw Error(ErrorKind::corrupt, facts_.losses[0].message());
     if (count == 0) {
       throw Error(ErrorKind::not_found,
                   fmt::format("cannot find samples in `{}`: no member ends in .jpg, .jpeg, .png, .wav, .npy or .npz",
@@ -229,12 +267,23 @@ class TarDataset final : public Dataset {
     std::vector<FoundLabel> labels;
     labels.reserve(count);
     for (ScannedShard& shard : scanned) {
-      for (Sample& sample : shard.samples) {
+      std::size_t unlabelled = 0;  // in beside_gaps
+      for (std::size_t i = 0; i < shard.samples.size(); ++i) {
+        Sample& sample = shard.samples[i];
+        const bool is_beside_gap = unlabelled < shard.beside_gaps.size() && shard.beside_gaps[unlabelled] == i;
+        unlabelled += is_beside_gap;
+        if (is_beside_gap && has_labels) {
+          facts_.losses.push_back({std::string(sources_[sample.shard]->name()),
+                                   fmt::format("`{}` lost its label to damage beside it",
+                                               shard.names.substr(sample.name_at, sample.name_bytes)),
+                                   sample.offset, sample.bytes});
+          continue;
+        }
         sample.name_at += names_.size();
         samples_.push_back(sample);
+        labels.push_back(std::move(shard.labels[i]));
       }
       names_ += shard.names;
-      std::move(shard.labels.begin(), shard.labels.end(), std::back_inserter(labels));
       shard = {};
     }
     decide_labels(labels);

@@ -14,8 +14,12 @@ namespace stoker::dataset {
 namespace {
 
 constexpr std::uint64_t kWindow = 16384;         // a label, its header and the next header, mostly
+constexpr std::uint64_t kSearch = 1 << 20;       // read at once while a header is looked for
 constexpr std::uint64_t kMostSpecial = 1 << 20;  // of a pax record or a long name
 constexpr std::size_t kMostPatterns = 1'000'000;
+
+constexpr const char* kNotTar = "it is not a tar archive";
+constexpr const char* kBadChecksum = "a header's checksum is wrong";
 
 struct Header {
   char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6], version[2],
@@ -77,6 +81,55 @@ void put_checksum(Header& header) {
   header.checksum[6] = '\0';
 }
 
+bool is_zero(std::span<const std::byte> block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// A header that is not taken for one by chance: POSIX and GNU both write the magic.
+bool is_header(std::span<const std::byte> block) noexcept {
+  if (block.size() < kTarBlock) return false;
+  Header header;
+  std::memcpy(&header, block.data(), sizeof header);
+  return std::memcmp(header.magic, "ustar", 5) == 0 && checksum_fits(header) && number(header.size).has_value();
+}
+
+// What a pax header or a GNU long name says of the member behind it.
+struct PaxFields {
+  std::optional<std::string> name;
+  std::optional<std::uint64_t> size;
+};
+
+// The first "<length> <key>=<value>\n" of `records`, without the length and the line feed; nothing where there is none.
+std::optional<std::string_view> pax_record_at(std::string_view records, std::size_t& length) noexcept {
+  const auto [end, error] = std::from_chars(records.data(), records.data() + records.size(), length);
+  const auto digits = static_cast<std::size_t>(end - records.data());
+  if (error != std::errc() || length < digits + 3 || length > records.size() || *end != ' ' ||
+      records[length - 1] != '\n')
+    return std::nullopt;
+  const std::string_view record = records.substr(digits + 1, length - digits - 2);
+  return record.find('=') == std::string_view::npos ? std::nullopt : std::optional(record);
+}
+
+// Returns the cause where the records are broken, else null.
+const char* read_pax(std::string_view records, PaxFields& fields) {
+  while (!records.empty()) {
+    std::size_t length = 0;
+    const std::optional<std::string_view> record = pax_record_at(records, length);
+    if (!record) return "a pax header is broken";
+    records.remove_prefix(length);
+    const std::string_view key = record->substr(0, record->find('=')), value = record->substr(key.size() + 1);
+    if (key == "path") {
+      fields.name = value;
+    } else if (key == "size") {
+      std::uint64_t size = 0;
+      const auto [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), size);
+      if (wrong != std::errc() || stop != value.data() + value.size()) return "a pax header has a broken size";
+      fields.size = size;
+    }
+  }
+  return nullptr;
+}
+
 // "<length> <key>=<value>\n", where the length counts itself.
 std::string pax_record(std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;
@@ -119,10 +172,21 @@ bool fits_ustar(std::string_view name) {
 
 }  // namespace
 
-TarReader::TarReader(const storage::Source& source) : source_(source), size_(source.size_bytes()) {}
+// Thrown inside the reader only.
+struct TarReader::Damage {
+  std::uint64_t header = 0;  // the block that is bad, or whose content is
+  std::uint64_t offset = 0;  // for messages
+  std::string cause;
+  bool loses_a_name = false;  // the header behind it has no name of its own
+};
 
-void TarReader::fail(std::uint64_t offset, std::string_view cause) const {
-  throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}` at byte {}: {}", source_.name(), offset, cause));
+TarReader::TarReader(const storage::Source& source, std::vector<TarGap>* gaps)
+    : source_(source), gaps_(gaps), size_(source.size_bytes()) {}
+
+Error TarReader::error(const Damage& damage) const {
+  return Error(ErrorKind::corrupt,
+               fmt::format("cannot read `{}` at byte {}: {}", source_.name(), damage.offset, damage.cause),
+               "on_error=\"skip\" goes on with the members that can be found");
 }
 
 std::span<const std::byte> TarReader::bytes(std::uint64_t offset, std::uint64_t count) {
@@ -137,82 +201,124 @@ std::span<const std::byte> TarReader::bytes(std::uint64_t offset, std::uint64_t 
 }
 
 std::string TarReader::text(std::uint64_t offset, std::uint64_t count, std::string_view what) {
-  if (count > kMostSpecial) fail(offset, fmt::format("{} is longer than 1 MiB", what));
-  if (count > size_ - offset) fail(offset, fmt::format("the archive ends inside {}", what));
+  const std::uint64_t header = offset - kTarBlock;
+  if (count > kMostSpecial) throw Damage{header, offset, fmt::format("{} is longer than 1 MiB", what), true};
+  if (count > size_ - offset) throw Damage{header, offset, fmt::format("the archive ends inside {}", what), true};
   const std::span<const std::byte> found = bytes(offset, count);
   return {reinterpret_cast<const char*>(found.data()), found.size()};
 }
 
 std::string TarReader::content(const TarMember& member, std::uint64_t most_bytes) {
-  return text(member.offset, std::min(member.bytes, most_bytes), "a member");
+  try {
+    return text(member.offset, std::min(member.bytes, most_bytes), "a member");
+  } catch (const Damage& damage) {
+    throw error(damage);
+  }
 }
 
-void TarReader::read_pax(std::string_view records, std::uint64_t offset, std::string& name, bool& has_name,
-                         std::uint64_t& size, bool& has_size) const {
-  while (!records.empty()) {
-    std::size_t length = 0;
-    const auto [end, error] = std::from_chars(records.data(), records.data() + records.size(), length);
-    const auto digits = static_cast<std::size_t>(end - records.data());
-    if (error != std::errc() || length < digits + 3 || length > records.size() || *end != ' ' ||
-        records[length - 1] != '\n')
-      fail(offset, "a pax header is broken");
-    const std::string_view record = records.substr(digits + 1, length - digits - 2);
-    records.remove_prefix(length);
-    const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos) fail(offset, "a pax header is broken");
-    const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
-    if (key == "path") {
-      name = value;
-      has_name = true;
-    } else if (key == "size") {
-      const auto [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), size);
-      if (wrong != std::errc() || stop != value.data() + value.size()) fail(offset, "a pax header has a broken size");
-      has_size = true;
+template <typename Wanted>
+std::uint64_t TarReader::find_block(std::uint64_t offset, Wanted is_wanted) {
+  while (offset < size_) {
+    const std::uint64_t count = std::min(kSearch, size_ - offset);
+    const std::span<const std::byte> found = bytes(offset, count);
+    for (std::uint64_t at = 0; at < count; at += kTarBlock) {
+      if (is_wanted(found.subspan(at, std::min(kTarBlock, count - at)))) return offset + at;
+    }
+    offset += count;
+  }
+  return size_;
+}
+
+bool TarReader::skip_zeros() {
+  const std::uint64_t zeros = at_;
+  const std::uint64_t end = find_block(at_, [](std::span<const std::byte> block) { return !is_zero(block); });
+  at_ = end;
+  if (end == size_) return false;
+  if (end - zeros >= 2 * kTarBlock && size_ - end >= kTarBlock && is_header(bytes(end, kTarBlock))) return true;
+  throw Damage{zeros, zeros, "there are zeros where a header should be", false};
+}
+
+// Whether the header at `header`, the first one behind damage, may have its name in a block that is lost.
+bool TarReader::may_lack_its_name(const Damage& damage, std::uint64_t header) {
+  if (damage.loses_a_name) return true;
+  Header found;
+  std::memcpy(&found, bytes(header, kTarBlock).data(), sizeof found);
+  if (field(found.name).size() == sizeof found.name) return true;
+  if (header - damage.header < 2 * kTarBlock) return false;
+  const std::uint64_t content = damage.header + kTarBlock;
+  const std::span<const std::byte> block = bytes(content, std::min(kWindow, header - content));
+  std::size_t length = 0;
+  return pax_record_at({reinterpret_cast<const char*>(block.data()), block.size()}, length).has_value();
+}
+
+bool TarReader::next(TarMember& member) {
+  std::optional<TarGap> gap;
+  bool is_nameless = false;
+  for (;;) {
+    const std::uint64_t begin = at_;
+    try {
+      const bool found = read_member(member);
+      if (found && is_nameless) {
+        is_nameless = false;
+        gap->bytes = at_ - gap->offset;
+        continue;
+      }
+      if (gap) gaps_->push_back(std::move(*gap));
+      return found;
+    } catch (const Damage& damage) {
+      if (gaps_ == nullptr) throw error(damage);
+      if (!gap) gap = TarGap{begin, 0, damage.cause};
+      at_ = find_block(damage.header + kTarBlock, is_header);
+      gap->bytes = at_ - gap->offset;
+      if (gap->offset == 0 && at_ < size_ && gap->cause == kNotTar) gap->cause = kBadChecksum;
+      is_nameless = at_ < size_ && may_lack_its_name(damage, at_);
     }
   }
 }
 
-bool TarReader::next(TarMember& member) {
-  std::string long_name;
-  bool has_name = false, has_size = false;
-  std::uint64_t pax_size = 0;
+bool TarReader::read_member(TarMember& member) {
+  PaxFields pax;
   while (true) {
-    if (at_ == size_) {
-      if (has_name || has_size) fail(at_, "the archive ends behind the head of a member");
+    const std::uint64_t at = at_;
+    const auto damage = [&](std::string cause) { return Damage{at, at, std::move(cause), false}; };
+    if (at == size_) {
+      if (pax.name || pax.size) throw damage("the archive ends behind the head of a member");
       return false;
     }
-    if (size_ - at_ < kTarBlock) fail(at_, "the archive ends inside a header");
+    if (size_ - at < kTarBlock) throw damage("the archive ends inside a header");
     Header header;
-    std::memcpy(&header, bytes(at_, kTarBlock).data(), sizeof header);
-    const char* const raw = reinterpret_cast<const char*>(&header);
-    if (std::all_of(raw, raw + kTarBlock, [](char c) { return c == '\0'; })) {
-      at_ = size_;
-      return false;
+    std::memcpy(&header, bytes(at, kTarBlock).data(), sizeof header);
+    if (is_zero(std::as_bytes(std::span(&header, 1)))) {
+      if (pax.name || pax.size) throw damage("there are zeros where a header should be");
+      if (!skip_zeros()) return false;
+      continue;
     }
-    if (!checksum_fits(header)) fail(at_, at_ == 0 ? "it is not a tar archive" : "a header's checksum is wrong");
+    if (!checksum_fits(header)) throw damage(at == 0 ? kNotTar : kBadChecksum);
     const auto stated = number(header.size);
-    if (!stated) fail(at_, "a header has a broken size");
-    const std::uint64_t content = at_ + kTarBlock;
+    if (!stated) throw damage("a header has a broken size");
+    const std::uint64_t content = at + kTarBlock;
     const bool special = header.type == 'x' || header.type == 'g' || header.type == 'L' || header.type == 'K';
-    const std::uint64_t bytes_of = has_size && !special ? pax_size : *stated;
+    const std::uint64_t bytes_of = pax.size && !special ? *pax.size : *stated;
     const bool has_content = header.type != '1' && header.type != '2' && header.type != '3' && header.type != '4' &&
                              header.type != '5' && header.type != '6';
     const std::uint64_t length = has_content ? bytes_of : 0;
-    if (length > size_ - content) fail(content, "the archive ends inside a member");
+    if (length > size_ - content) throw Damage{at, content, "the archive ends inside a member", special};
     at_ = std::min(size_, content + std::min(tar_padded(length), size_ - content));
     if (special) {
       if (header.type == 'L') {
-        long_name = text(content, length, "a long name");
-        long_name.resize(std::min(long_name.size(), long_name.find('\0')));
-        has_name = true;
+        std::string name = text(content, length, "a long name");
+        name.resize(std::min(name.size(), name.find('\0')));
+        pax.name = std::move(name);
       } else if (header.type == 'x') {
-        read_pax(text(content, length, "a pax header"), content, long_name, has_name, pax_size, has_size);
+        if (const char* const cause = read_pax(text(content, length, "a pax header"), pax); cause != nullptr) {
+          throw Damage{at, content, cause, true};
+        }
       }
       continue;
     }
     const bool ustar = std::memcmp(header.magic, "ustar\0", 6) == 0;
-    if (has_name) {
-      member.name = std::move(long_name);
+    if (pax.name) {
+      member.name = std::move(*pax.name);
     } else {
       member.name = ustar && header.prefix[0] != '\0' ? fmt::format("{}/{}", field(header.prefix), field(header.name))
                                                       : std::string(field(header.name));

@@ -1,5 +1,9 @@
 // Plain tar: reading the members of an archive in place, and writing the head of one. POSIX ustar and pax, GNU long
 // names; no compression. A reader belongs to one thread.
+//
+// Damage: a header is 512 bytes at a multiple of 512, with a checksum. Behind a bad one the reader looks for the next
+// block with the magic "ustar" and the right checksum; what lies between is a gap. What is found depends on the bytes
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/base/error.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::dataset {
@@ -25,24 +30,39 @@ struct TarMember {
   bool is_file = false;                 // a regular file, whole and in one piece
 };
 
+// Bytes that could not be read as members.
+struct TarGap {
+  std::uint64_t offset = 0, bytes = 0;
+  std::string cause;  // "a header's checksum is wrong"
+};
+
 class TarReader {
  public:
-  explicit TarReader(const storage::Source& source);
+  // With `gaps`, damage is listed there and reading goes on behind it; without, next() throws.
+  explicit TarReader(const storage::Source& source, std::vector<TarGap>* gaps = nullptr);
 
   // False at the end. Throws Error(corrupt) naming the archive and the byte; an archive that ends without the closing
-  // blocks is taken as it is if its last member is whole.
+  // blocks is taken as it is if its last member is whole. Archives that were joined (`cat a.tar b.tar`) are read as
+  // one.
   bool next(TarMember& member);
   // The content of a small member, such as a label. Throws Error.
   std::string content(const TarMember& member, std::uint64_t most_bytes);
 
  private:
+  struct Damage;
+
   std::span<const std::byte> bytes(std::uint64_t offset, std::uint64_t count);
   std::string text(std::uint64_t offset, std::uint64_t count, std::string_view what);
-  [[noreturn]] void fail(std::uint64_t offset, std::string_view cause) const;
-  void read_pax(std::string_view records, std::uint64_t offset, std::string& name, bool& has_name, std::uint64_t& size,
-                bool& has_size) const;
+  bool read_member(TarMember& member);  // throws Damage
+  bool skip_zeros();                    // at a block of zeros: whether a joined archive follows. Throws Damage
+  Error error(const Damage& damage) const;
+  // The first block from `offset` on that `is_wanted`; the size of the archive if there is none.
+  template <typename Wanted>
+  std::uint64_t find_block(std::uint64_t offset, Wanted is_wanted);
+  bool may_lack_its_name(const Damage& damage, std::uint64_t header);
 
   const storage::Source& source_;
+  std::vector<TarGap>* gaps_;
   std::uint64_t size_;
   std::uint64_t at_ = 0;
   std::vector<std::byte> window_;

@@ -6,6 +6,7 @@
 
 #include "stoker/dataset/tar_format.h"
 #include "stoker/dataset/test_tree.h"
+#include "stoker/os/fault.h"
 
 namespace stoker::dataset {
 namespace {
@@ -40,6 +41,28 @@ std::vector<Part> read_back(const std::string& bytes) {
   }
   return parts;
 }
+
+struct Recovered {
+  std::vector<std::string> names;
+  std::vector<TarGap> gaps;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places() const {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
+    for (const TarGap& gap : gaps) out.emplace_back(gap.offset, gap.bytes);
+    return out;
+  }
+};
+
+Recovered recover(const std::string& bytes) {
+  const auto source = storage::memory_source("x.tar", as_bytes(bytes));
+  Recovered found;
+  TarReader reader(*source, &found.gaps);
+  TarMember member;
+  while (reader.next(member)) found.names.push_back(member.name);
+  return found;
+}
+
+using Names = std::vector<std::string>;
+using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 std::string text_of(const Dataset& dataset, std::uint64_t index) {
   const Extent extent = dataset.extent(index);
@@ -91,6 +114,73 @@ TEST(Tar, DamageIsNamedWithItsByte) {
   EXPECT_TRUE(mentions(error_of([&] { read_back(sound.substr(0, 100)); }), "the archive ends inside a header"));
 }
 
+TEST(TarGaps, MembersBeforeAndBehindABadHeaderAreFound) {
+  const std::string sound = tar({{"a", std::string(700, 'a')}, {"b", std::string(600, 'b')}, {"c", "c"}});
+  std::string bytes = sound;
+  bytes[1536] ^= 1;  // the name of b
+  const Recovered found = recover(bytes);
+  EXPECT_EQ(found.names, (Names{"a", "c"}));
+  EXPECT_EQ(found.places(), (Places{{1536, 1536}}));
+  EXPECT_EQ(found.gaps[0].cause, "a header's checksum is wrong");
+  EXPECT_EQ(recover(sound).names, (Names{"a", "b", "c"}));
+  EXPECT_TRUE(recover(sound).gaps.empty());
+}
+
+TEST(TarGaps, ZerosWhereAHeaderShouldBeAreNotTakenForTheEnd) {
+  const std::string sound = tar({{"a", "a"}, {"b", std::string(9000, 'b')}, {"c", "c"}});
+  for (const std::size_t zeros : {512, 1024, 4096}) {
+    std::string bytes = sound;
+    std::fill_n(bytes.begin() + 1024, zeros, '\0');
+    const Recovered found = recover(bytes);
+    EXPECT_EQ(found.names, (Names{"a", "c"})) << zeros;
+    EXPECT_EQ(found.places(), (Places{{1024, 512 + 9216}})) << zeros;
+    EXPECT_TRUE(
+        mentions(error_of([&] { read_back(bytes); }), "at byte 1024: there are zeros where a header should be"));
+  }
+}
+
+TEST(TarGaps, ACutArchiveHasItsWholeMembers) {
+  const std::string sound = tar({{"a", "a"}, {"b", std::string(9000, 'b')}});
+  for (const std::size_t size : {1025, 1535, 1536, 1537, 5000}) {
+    const Recovered found = recover(sound.substr(0, size));
+    EXPECT_EQ(found.names, Names{"a"}) << size;
+    EXPECT_EQ(found.places(), (Places{{1024, size - 1024}})) << size;
+  }
+}
+
+TEST(TarGaps, AMemberThatMayHaveLostItsLongNameIsLostToo) {
+  const std::string name = std::string(300, 'n') + ".jpg";
+  const std::string sound = tar({{"a.jpg", "a"}, {name, "long"}, {"c.jpg", "c"}});
+  ASSERT_EQ(sound.substr(1024 + 512, 10), "314 path=n");
+  // In the header of the pax header, in its records, in the header behind it.
+  for (const std::size_t at : {1024 + 3, 1024 + 512, 1024 + 512 + 512 + 3}) {
+    std::string bytes = sound;
+    bytes[at] ^= 1;
+    const Recovered found = recover(bytes);
+    EXPECT_EQ(found.names, (Names{"a.jpg", "c.jpg"})) << at;
+    EXPECT_EQ(found.places(), (Places{{1024, 2048}})) << at;
+  }
+}
+
+TEST(TarGaps, JoinedArchivesAreReadAsOne) {
+  const std::string joined = tar({{"a", "a"}}) + tar({{"b", "b"}});
+  EXPECT_EQ(recover(joined).names, (Names{"a", "b"}));
+  EXPECT_TRUE(recover(joined).gaps.empty());
+  EXPECT_EQ(read_back(joined).size(), 2u);
+}
+
+TEST(TarGaps, OneDamagedByteLosesOneMember) {
+  const std::string sound = tar({{"a", "1"}, {"b", std::string(1000, '2')}, {"c", ""}, {"d", "4"}});
+  for (std::size_t at = 0; at < sound.size() - 1024; ++at) {
+    std::string bytes = sound;
+    bytes[at] ^= 0x10;
+    const Recovered found = recover(bytes);
+    EXPECT_GE(found.names.size(), 3u) << at;
+    EXPECT_EQ(found.names.size() + found.gaps.size(), 4u) << at;
+    for (const std::string& name : found.names) EXPECT_NE(std::string("abcd").find(name), std::string::npos) << at;
+  }
+}
+
 TEST(Tar, NoDamageCrashesTheReader) {
   const std::string sound =
       tar({{std::string(300, 'n') + ".jpg", "1"}, {"b.cls", "7"}, {"c/d.wav", std::string(600, 'c')}});
@@ -100,6 +190,14 @@ TEST(Tar, NoDamageCrashesTheReader) {
     for (int i = 0; i < 1 + round % 4; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
     if (round % 3 == 0) bytes.resize(random() % bytes.size());
     (void)error_of([&] { read_back(bytes); });
+    const Recovered found = recover(bytes);
+    std::uint64_t end = 0;
+    for (const TarGap& gap : found.gaps) {
+      EXPECT_GE(gap.offset, end);
+      EXPECT_GT(gap.bytes, 0u);
+      end = gap.offset + gap.bytes;
+      EXPECT_LE(end, bytes.size());
+    }
   }
 }
 
@@ -177,6 +275,111 @@ TEST(Tar, ClassesMayBeChosenWhereSomeSamplesHaveNoLabel) {
   EXPECT_EQ(open(tree.at("t.tar"), options)->size(), 1u);
 }
 
+// Three shards of `count` labelled samples each: s-0.tar, s-1.tar, s-2.tar.
+std::string write_shards(const Tree& tree, int count = 4) {
+  for (int shard = 0; shard < 3; ++shard) {
+    std::vector<Part> parts;
+    for (int i = 0; i < count; ++i) {
+      parts.push_back({fmt::format("{}{}.jpg", shard, i), std::string(700, 'x')});
+      parts.push_back({fmt::format("{}{}.cls", shard, i), fmt::format("{}", i)});
+    }
+    tree.write(fmt::format("s-{}.tar", shard), tar(parts));
+  }
+  return tree.at("s-{0..2}.tar");
+}
+constexpr std::size_t kSampleBytes = 512 + 1024 + 1024;  // in such a shard
+
+void flip(const Tree& tree, std::string_view path, std::size_t at) {
+  std::fstream file(tree.at(path), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(byte);
+}
+
+OpenOptions skipping() {
+  OpenOptions options;
+  options.skip_losses = true;
+  return options;
+}
+
+TEST(TarLosses, OneBadHeaderLosesOneSampleAndIsNamed) {
+  const Tree tree;
+  const std::string address = write_shards(tree);
+  flip(tree, "s-1.tar", kSampleBytes);  // the header of 11.jpg
+  EXPECT_TRUE(mentions(error_of([&] { open(address); }),
+                       fmt::format("cannot read `{}` at byte 2560: a header's checksum is wrong", tree.at("s-1.tar"))));
+
+  const DatasetPtr data = open(address, skipping());
+
+  EXPECT_EQ(names_of(*data), (std::vector<std::string>{"00.jpg", "01.jpg", "02.jpg", "03.jpg", "10.jpg", "12.jpg",
+                                                       "13.jpg", "20.jpg", "21.jpg", "22.jpg", "23.jpg"}));
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{0, 1, 2, 3, 0, 2, 3, 0, 1, 2, 3}));
+  ASSERT_EQ(data->facts().losses.size(), 1u);
+  EXPECT_EQ(data->facts().losses[0].message(),
+            fmt::format("cannot list `{}` at byte 2560: a header's checksum is wrong; 1,536 bytes are lost",
+                        tree.at("s-1.tar")));
+}
+
+TEST(TarLosses, ASampleThatLostItsLabelIsLostToo) {
+  const Tree tree;
+  const std::string address = write_shards(tree);
+  flip(tree, "s-0.tar", 512 + 1024);  // the header of 00.cls
+  const DatasetPtr data = open(address, skipping());
+  EXPECT_EQ(data->size(), 11u);
+  EXPECT_EQ(data->name(0), "01.jpg");
+  ASSERT_EQ(data->facts().losses.size(), 2u);
+  EXPECT_TRUE(data->facts().losses[1].message().find("`00.jpg` lost its label") != std::string::npos);
+  EXPECT_FALSE(has_note(*data, "no label"));
+}
+
+TEST(TarLosses, TheSameSamplesAreFoundWhateverTheThreads) {
+  const Tree tree;
+  const std::string address = write_shards(tree, 40);
+  for (const std::size_t at : {0, 5, 17, 33}) {
+    flip(tree, "s-0.tar", at * kSampleBytes);
+    flip(tree, "s-2.tar", (at + 3) * kSampleBytes + 512 + 1024);
+  }
+  OpenOptions one = skipping(), many = skipping();
+  one.threads = 1, many.threads = 8;
+  const DatasetPtr first = open(address, one);
+  EXPECT_EQ(first->size(), 120u - 8);
+  for (int round = 0; round < 10; ++round) {
+    const DatasetPtr again = open(address, many);
+    EXPECT_EQ(names_of(*again), names_of(*first));
+    EXPECT_EQ(again->facts().fingerprint, first->facts().fingerprint);
+    EXPECT_EQ(again->facts().losses.size(), first->facts().losses.size());
+  }
+}
+
+TEST(TarLosses, AnEmptyShardIsNamed) {
+  const Tree tree;
+  const std::string address = write_shards(tree);
+  tree.write("s-1.tar", "");
+  EXPECT_TRUE(mentions(error_of([&] { open(address); }), "s-1.tar`: the file is empty"));
+  const DatasetPtr data = open(address, skipping());
+  EXPECT_EQ(data->size(), 8u);
+  ASSERT_EQ(data->facts().losses.size(), 1u);
+  EXPECT_EQ(data->facts().losses[0].message(), fmt::format("cannot list `{}`: the file is empty", tree.at("s-1.tar")));
+}
+
+TEST(TarLosses, AShardThatMayNotBeReadIsNamed) {
+  const Tree tree;
+  const std::string address = write_shards(tree);
+  const os::InjectFault fault(os::Call::open, {.error_number = EACCES, .skip = 1});
+  const DatasetPtr data = open(address, skipping());
+  EXPECT_EQ(data->size(), 8u);
+  EXPECT_EQ(data->name(4), "20.jpg");
+  ASSERT_EQ(data->facts().losses.size(), 1u);
+  EXPECT_EQ(data->facts().losses[0].message(), fmt::format("cannot list `{}`: Permission denied", tree.at("s-1.tar")));
+}
+
+TEST(TarLosses, AFileThatIsNoTarAtAllIsAnErrorWhateverThePolicy) {
+  const Tree tree;
+  tree.write("x.tar", std::string(5000, 'x'));
+  EXPECT_TRUE(mentions(error_of([&] { open(tree.at("x.tar"), skipping()); }), "it is not a tar archive"));
+}
+
 TEST(Tar, AMissingShardOfAPatternIsNamed) {
   const Tree tree;
   tree.write("s-0.tar", tar({{"0.jpg", "a"}}));
@@ -184,7 +387,6 @@ TEST(Tar, AMissingShardOfAPatternIsNamed) {
 }
 
 TEST(Braces, RangesAndChoicesAreExpandedInOrder) {
-  using Names = std::vector<std::string>;
   EXPECT_EQ(expand_braces("a.tar"), Names{"a.tar"});
   EXPECT_EQ(expand_braces("a-{008..010}.tar"), (Names{"a-008.tar", "a-009.tar", "a-010.tar"}));
   EXPECT_EQ(expand_braces("{8..10}"), (Names{"8", "9", "10"}));
