@@ -18,16 +18,16 @@ namespace stoker::cli {
 namespace {
 
 // The file that holds sample `index`: its own, or the one its source reads. Inflated copies repeat files: skip is up to
-// the caller.
+// the caller. O_NONBLOCK: a pipe that took a file's place must not be waited for.
 int open_holder(const dataset::Dataset& dataset, std::uint64_t index) {
   const dataset::Extent extent = dataset.extent(index);
-  if (extent.source) return ::open(std::string(extent.source->name()).c_str(), O_RDONLY | O_CLOEXEC);
+  if (extent.source) return ::open(std::string(extent.source->name()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   std::array<char, 4096> path;
   if (dataset.path(index, path) == 0) {
     errno = ENAMETOOLONG;
     return -1;
   }
-  return ::openat(dataset.directory(), path.data(), O_RDONLY | O_CLOEXEC);
+  return ::openat(dataset.directory(), path.data(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ class CsvDataset final : public Dataset {
     file_name_ = slash == std::string::npos ? address : address.substr(slash + 1);
     open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));
 
-    const os::Fd file = os::open_file(address, O_RDONLY);
+    const os::Fd file = os::open_file(address, O_RDONLY | O_NONBLOCK);
     const std::uint64_t bytes = os::file_size(file.get(), address);
     if (bytes < kCopyBelow) {
       copy_.resize(bytes);

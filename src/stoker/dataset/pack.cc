@@ -36,7 +36,7 @@ class HeldFile {
  public:
   void open(const std::string& folder, const PackFile& file, std::string_view address) {
     const std::string path = fmt::format("{}/{}", folder, file.name);
-    const os::Fd fd = os::open_file(path, O_RDONLY);
+    const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
     const std::uint64_t bytes = os::file_size(fd.get(), path);
     if (bytes < kCopyBelow) {
       copy_.resize(bytes);

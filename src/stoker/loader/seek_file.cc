@@ -55,7 +55,7 @@ SeekFile SeekFile::open(const std::string& path, std::string& why) {
   why.clear();
   SeekFile file;
   int error_number = 0;
-  const os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY, error_number);
+  const os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, error_number);
   if (!fd) {
     if (error_number != ENOENT) why = std::strerror(error_number);
     return file;

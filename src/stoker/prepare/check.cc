@@ -172,8 +172,8 @@ class Checking {
   void forget_cached(const dataset::PackManifest& manifest) const {
     for (const dataset::PackShard& shard : manifest.shards) {
       int error_number = 0;
-      const os::Fd fd =
-          os::try_open(AT_FDCWD, fmt::format("{}/{}", options_.address, shard.name).c_str(), O_RDONLY, error_number);
+      const os::Fd fd = os::try_open(AT_FDCWD, fmt::format("{}/{}", options_.address, shard.name).c_str(),
+                                     O_RDONLY | O_NONBLOCK, error_number);
       if (fd) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
     }
   }

@@ -141,7 +141,7 @@ std::uint64_t write_pack_seek(const std::string& folder, std::span<const Journal
   }
   const std::string path = fmt::format("{}/{}", folder, dataset::kPackSeek);
   loader::write_seek_file(path, records);
-  const os::Fd fd = os::open_file(path, O_RDONLY);
+  const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
   const os::Mapping written(fd.get(), os::file_size(fd.get(), path), path);
   pack.files.push_back({std::string(dataset::kPackSeek), written.bytes().size(), hash_bytes(written.bytes())});
   return records.size();
@@ -163,7 +163,7 @@ std::string open_pack_seek(const std::string& address, const dataset::PackManife
   if (named == nullptr) return {};
   const std::string path = fmt::format("{}/{}", address, named->name);
   try {
-    const os::Fd fd = os::open_file(path, O_RDONLY);
+    const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
     const os::Mapping there(fd.get(), os::file_size(fd.get(), path), path);
     if (there.bytes().size() != named->bytes || hash_bytes(there.bytes()) != named->xxh3)
       return fmt::format("{} is not the file that pack.json describes", named->name);

@@ -44,6 +44,7 @@ enum class Step : std::uint8_t { open, read };
 constexpr std::uint64_t kWakeData = std::uint64_t{1} << 62;
 constexpr std::uint64_t kIgnoredData = kWakeData + 1;
 
+constexpr std::chrono::nanoseconds kLookAtPipesAfter = std::chrono::milliseconds(200);
 constexpr int kTries = 1000;  // of answers that ask to try again
 
 bool asks_again(int error_number) {
@@ -116,8 +117,10 @@ class RingFetcher final : public Fetcher {
     for (;;) {
       take_completions();
       if (finished_count_ > 0 || woken_ || timed_out || in_flight_ == 0) break;
-      const auto left = bounded ? deadline - Clock::now() : std::chrono::nanoseconds::max();
-      timed_out = enter_and_wait(left) || (bounded && left <= std::chrono::nanoseconds::zero());
+      const std::chrono::nanoseconds left = bounded ? deadline - Clock::now() : std::chrono::nanoseconds::max();
+      const bool nothing_came = enter_and_wait(std::min(left, kLookAtPipesAfter));
+      if (nothing_came) release_pipes();
+      timed_out = (nothing_came && left <= kLookAtPipesAfter) || left <= std::chrono::nanoseconds::zero();
     }
     woken_ = false;
     std::size_t filled = 0;
@@ -149,6 +152,7 @@ class RingFetcher final : public Fetcher {
     std::int64_t short_bytes = -1;  // a fault on purpose
     bool direct = false;
     bool is_open = false;
+    bool awaits_file = false;  // a file of its own is being opened or read
   };
 
   // Hands over what is queued.
@@ -212,6 +216,7 @@ class RingFetcher final : public Fetcher {
       io_uring_prep_openat(sqe, slot.fetch.directory, slot.path.c_str(), flags | O_CLOEXEC, 0);
     }
     sqe->user_data = index * std::uint64_t{2} + static_cast<std::uint64_t>(Step::open);
+    slot.awaits_file = true;
     ++in_kernel_;
   }
 
@@ -276,6 +281,19 @@ class RingFetcher final : public Fetcher {
     if (!ending_) arm_wake();
   }
 
+  // A pipe that took a file's place: opening or reading it waits for a writer. One that comes and goes ends the wait,
+  // and the read finds the end of the file. O_NONBLOCK would not wait, but kernels may then answer EAGAIN for files on
+  // a disk.
+  void release_pipes() noexcept {
+    for (const Slot& slot : slots_) {
+      struct stat facts {};
+      if (!slot.awaits_file || ::fstatat(slot.fetch.directory, slot.path.c_str(), &facts, 0) != 0) continue;
+      if (!S_ISFIFO(facts.st_mode)) continue;
+      int error_number = 0;
+      (void)os::try_open(slot.fetch.directory, slot.path.c_str(), O_WRONLY | O_NONBLOCK, error_number);
+    }
+  }
+
   void on_open(std::uint32_t index, int result) {
     Slot& slot = slots_[index];
     if (result >= 0) {
@@ -333,6 +351,7 @@ class RingFetcher final : public Fetcher {
   }
 
   void finish(std::uint32_t index, const Fetched& fetched) {
+    slots_[index].awaits_file = false;
     queue_close(index);
     free_.push_back(index);
     push_finished(fetched);
