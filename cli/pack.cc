@@ -73,11 +73,11 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
       fmt::format("{} in {}, {} ({}, {})", count_of(report.count, "sample"), count_of(report.shards, "shard"),
                   format_bytes(report.bytes), name(report.kind), report.content);
   if (report.dry_run) {
-    out += fmt::format("{}: would hold about {}\n", report.destination, what);
+    out += fmt::format("{}: would hold about {}\n", printable(report.destination), what);
   } else if (report.idle) {
-    out += fmt::format("{}: up to date, {}\n", report.destination, what);
+    out += fmt::format("{}: up to date, {}\n", printable(report.destination), what);
   } else {
-    out += fmt::format("{}: {}\n", report.destination, what);
+    out += fmt::format("{}: {}\n", printable(report.destination), what);
   }
   if (report.was_there || report.dry_run) {
     row("samples", fmt::format("{} added, {} changed, {} removed, {} kept", format_count(report.added),
@@ -108,7 +108,7 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   if (!report.skipped.empty()) {
     row("skipped", fmt::format("{}; pack.json names all", count_of(report.skipped.size(), "bad sample")));
     for (std::size_t i = 0; i < std::min(kNamed, report.skipped.size()); ++i)
-      out += fmt::format("    {}: {}\n", printable(report.skipped[i].name), report.skipped[i].cause);
+      out += fmt::format("    {}: {}\n", printable(report.skipped[i].name), printable(report.skipped[i].cause));
   }
   for (const std::string& note : report.notes) row("note", printable(note));
   return out;

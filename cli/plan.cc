@@ -246,7 +246,7 @@ void say_dry(const PlanInput& input, const Arguments& arguments, const std::vect
     if (arguments.has("--verify") && !run.address.empty()) out += fmt::format("runs our loader on `{}`\n", run.address);
   }
   for (const std::string& file : files) out += fmt::format("writes {}\n", file);
-  answer(printable(out));
+  answer(printable_lines(out));
 }
 
 int run(const Arguments& arguments) {

@@ -116,7 +116,7 @@ int run(const Arguments& arguments) {
     return code;
   }
   if (wants.file == "-") return code;
-  answer(printable(report::to_text(report, face.out.width)));
+  answer(printable_lines(report::to_text(report, face.out.width)));
   if (!arguments.has("--quiet")) {
     for (const auto& [file, bytes] : written)
       say(labelled(face.err, "written", 9, fmt::format("{} ({})", printable(file), format_bytes(bytes))));

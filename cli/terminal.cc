@@ -190,15 +190,13 @@ void answer(std::string_view text) {
   }
 }
 
-std::string printable(std::string_view text) {
+std::string printable_lines(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7F) {
-      out += fmt::format("\\x{:02X}", byte);
-    } else {
-      out += c;
-    }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += printable(text.substr(at, end - at));
+    if (end < text.size()) out += '\n';
+    at = end + 1;
   }
   return out;
 }

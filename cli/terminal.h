@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/base/utf8.h"
+
 #include "flags.h"
 
 namespace stoker::cli {
@@ -66,8 +68,8 @@ struct ReaderLeft {};
 // Writes all of `text` to stdout. Throws ReaderLeft, or Error where stdout cannot be written.
 void answer(std::string_view text);
 void say(std::string_view text);  // to stderr, never throws
-// Names of files may hold anything: what a terminal would obey is written as \x1B instead. Line ends stay.
-std::string printable(std::string_view text);
+// As printable() of base/utf8.h, for text of several lines: line ends stay. A name goes through printable().
+std::string printable_lines(std::string_view text);
 
 // A line on stderr that is redrawn at most ten times a second and is gone afterwards.
 class Bar {

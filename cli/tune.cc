@@ -361,7 +361,7 @@ int dry_run(const Arguments& arguments, const Face& face, const Target& target, 
               : fmt::format("time: at most {} trials, each with {} + {} steps and its start, none longer than {}\n",
                             most, arguments.text("--warmup-steps"), arguments.text("--bench-steps"),
                             arguments.text("--deadline"));
-  answer(printable(out));
+  answer(printable_lines(out));
   return 0;
 }
 
@@ -431,7 +431,7 @@ int run(const Arguments& arguments) {
       !tune::find_role(grid.points().front(), "batch_size"))
     report.notes.push_back("batch_size is no knob here: a printed it/s or s/it counts as one sample per step");
   if (!face.json) {
-    for (const std::string& note : report.notes) say(printable("note: " + note + "\n"));
+    for (const std::string& note : report.notes) say(printable_lines("note: " + note + "\n"));
   }
   config["environment"] = environment_of(target);
   const dataset::DatasetPtr subset = open_subset(face, target, config, report.notes);
@@ -466,8 +466,8 @@ int run(const Arguments& arguments) {
     screen.end(ask, row, from_before);
   };
   if (!quiet)
-    say(printable(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(), grid.size(),
-                              grid.size() == 1 ? "point" : "points", how, folder.path())));
+    say(printable_lines(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(),
+                                    grid.size(), grid.size() == 1 ? "point" : "points", how, folder.path())));
   double seconds_before = 0, cpu_seconds_before = 0;  // of a run that is resumed
   if (exists(folder.path() + "/results.json")) {
     const auto found = Json::parse_or_null(read_text(folder.path() + "/results.json"));
@@ -519,7 +519,7 @@ int run(const Arguments& arguments) {
   folder.write_results(report.choice, facts_of(report));
   write_reports(folder.path(), report.unfinished, report.notes);
   if (tuned.finish == tune::Finish::user_error) {
-    if (!face.json) say(printable(last_lines(tuned.failed_trial + "/stderr", 8)));
+    if (!face.json) say(printable_lines(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage, fmt::format("a trial failed by itself: {}", tuned.failure->cause),
                 fmt::format("{}{}what it printed is in {}", tuned.failure->remedy,
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));

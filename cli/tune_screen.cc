@@ -33,7 +33,7 @@ void TuneScreen::end(const tune::Ask& ask, const tune::Row& row, bool from_befor
   rows_.push_back(row);
   running_.clear();
   clear();
-  if (!is_quiet_ && !from_before) say(printable(one_line(ask, row)));
+  if (!is_quiet_ && !from_before) say(printable_lines(one_line(ask, row)));
 }
 
 void TuneScreen::tick() {
@@ -68,7 +68,7 @@ void TuneScreen::draw() {
   if (!face_.bars || is_quiet_) return;
   drawn_ = Clock::now();
   // A line that wraps, or a panel that scrolls, could not be taken back.
-  const std::string text = printable(panel());
+  const std::string text = printable_lines(panel());
   const auto width = static_cast<std::size_t>(std::max(1, face_.err.width - 1));
   const int most = std::max(1, screen_height() - 2);
   std::string out;

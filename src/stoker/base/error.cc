@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/utf8.h"
+
 namespace stoker {
 
 std::string_view name(ErrorKind kind) noexcept {
@@ -30,8 +32,8 @@ std::string_view name(ErrorKind kind) noexcept {
   return "internal";
 }
 
-Error::Error(ErrorKind kind, std::string message, std::string hint)
-    : kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {}
+Error::Error(ErrorKind kind, const std::string& message, const std::string& hint)
+    : kind_(kind), message_(one_line(message)), hint_(one_line(hint)) {}
 
 namespace {
 

@@ -22,8 +22,9 @@ std::string_view name(ErrorKind kind) noexcept;
 
 class Error : public std::exception {
  public:
-  // `message` is one sentence naming operation, subject and cause; `hint` is the remedy, or empty.
-  Error(ErrorKind kind, std::string message, std::string hint = {});
+  // `message` is one sentence naming operation, subject and cause; `hint` is the remedy, or empty. Both become
+  // one_line: names of files in them may hold anything.
+  Error(ErrorKind kind, const std::string& message, const std::string& hint = {});
 
   ErrorKind kind() const noexcept { return kind_; }
   const std::string& message() const noexcept { return message_; }

@@ -24,5 +24,10 @@ TEST(Error, NearestOffersOnlyWhatIsNear) {
   EXPECT_EQ(nearest("zebra crossing", words, 3), "");
 }
 
+TEST(Error, AFileNameInItCanNeitherForgeALineNorCommandATerminal) {
+  const Error error = system_error(2, "open", "a\nerror: forged\x1B[2J");
+  EXPECT_EQ(error.message(), "cannot open `a\\nerror: forged\\x1B[2J`: No such file or directory");
+}
+
 }  // namespace
 }  // namespace stoker

@@ -78,6 +78,7 @@ TEST(Json, RefusesNestingThatWouldExhaustTheStack) {
 
 TEST(Json, BringsBytesThatAreNotTextBackUnchanged) {
   const std::string name = "caf\xE9\x80.png \xC3\xA9 \xED\xA0\x80";
+  EXPECT_EQ(Json("\x7F\xC2\x9B\xE2\x80\xAE").dump(), "\"\\u007f\\u009b\\u202e\"") << "no command to a terminal";
   EXPECT_EQ(Json(name).dump(), "\"caf\\udce9\\udc80.png \xC3\xA9 \\udced\\udca0\\udc80\"");
   EXPECT_EQ(Json::parse(Json(name).dump(), "x").text(), name);
 

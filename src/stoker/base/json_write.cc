@@ -27,8 +27,13 @@ void write_text(std::string_view text, std::string& out) {
         fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
       }
       ++i;
-    } else if (const std::size_t bytes = byte < 0x80 ? 1 : character_bytes(text, i); bytes > 0) {
-      out += text.substr(i, bytes);
+    } else if (const std::size_t bytes = byte < 0x7F ? 1 : character_bytes(text, i); bytes > 0) {
+      const std::string_view character = text.substr(i, bytes);
+      if (byte < 0x7F || !commands_terminal(character)) {
+        out += character;
+      } else {
+        fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_of(character));
+      }
       i += bytes;
     } else {
       fmt::format_to(std::back_inserter(out), "\\udc{:02x}", byte);

@@ -20,5 +20,23 @@ TEST(Utf8, CutsBetweenCharacters) {
   EXPECT_EQ(as_utf8("ab\xC3\xA9z", 3), "ab...");
 }
 
+TEST(Utf8, OneLineShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(one_line("a\nb\r\tc\x1B[31m\x07\x7F"), "a\\nb\\r\\tc\\x1B[31m\\x07\\x7F");
+  EXPECT_EQ(one_line("\xC2\x9B"
+                     "31m"),
+            "\\x9B31m")
+      << "the same as ESC [";
+  EXPECT_EQ(one_line("\xE2\x80\xAEgnp"), "\\u202Egnp") << "from right to left";
+  EXPECT_EQ(one_line("\xE2\x80\xA8"), "\\u2028") << "a line separator";
+  EXPECT_EQ(one_line("caf\xE9 \xC3\xA9 \xF0\x9F\x94\xA5 \\n"), "caf\xE9 \xC3\xA9 \xF0\x9F\x94\xA5 \\n");
+  EXPECT_EQ(one_line(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
+TEST(Utf8, PrintableShowsEveryByteThatIsNone) {
+  EXPECT_EQ(printable("caf\xE9 \xC3\xA9\n"), "caf\\xE9 \xC3\xA9\\n");
+  EXPECT_EQ(printable("\xED\xB2\x80\xF0\x9F"), "\\xED\\xB2\\x80\\xF0\\x9F");
+  EXPECT_EQ(printable(printable("\x1B\xFF")), printable("\x1B\xFF"));
+}
+
 }  // namespace
 }  // namespace stoker
