@@ -163,3 +163,22 @@ def test_tars_and_arrays_are_checked_too(stoker, sounds, tmp_path):
     assert checked(stoker, "x.pack/data-00000.tar", "--decode")["samples"] == 40
     np.save(tmp_path / "x.npy", np.zeros((7, 3)))
     assert checked(stoker, "x.npy")["samples"] == 7
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "zeros"])
+def test_pack_json_is_made_again_from_the_rest(stoker, pictures, tmp_path, damage):
+    assert stoker("pack", "pictures", "x.pack").returncode == 0
+    path = tmp_path / "x.pack" / "pack.json"
+    whole = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(whole[:len(whole) // 2] if damage == "cut" else bytes(len(whole)))
+    assert stoker("load", "x.pack").returncode == 2
+    done = stoker("check", "x.pack")
+    assert done.returncode == 1 and "pack.json" in done.stdout and "--repair" in done.stdout
+    done = stoker("check", "x.pack", "--repair")
+    assert done.returncode == 0 and "pack.json was made again" in done.stdout, done.stdout + done.stderr
+    assert stoker("check", "x.pack").returncode == 0
+    before, after = json.loads(whole), json.loads(path.read_text())
+    for word in ("kind", "count", "fingerprint", "content", "label_kind", "classes", "shards", "files"):
+        assert after[word] == before[word]

@@ -16,6 +16,9 @@
 #include "stoker/dataset/packed.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/file.h"
+#include "stoker/prepare/manifest_repair.h"
+#include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/repair.h"
 #include "stoker/prepare/sample_stream.h"
 #include "stoker/prepare/seek_record.h"
@@ -33,7 +36,7 @@ class Checking {
   CheckReport run() {
     report_.address = options_.address;
     report_.decoded = options_.decode;
-    report_.is_pack = ::access(fmt::format("{}/{}", options_.address, dataset::kPackJson).c_str(), F_OK) == 0;
+    report_.is_pack = has(dataset::kPackJson) || (has(dataset::kPackIndex) && has(dataset::kPackNames));
     if (report_.is_pack) {
       check_pack();
     } else {
@@ -50,6 +53,10 @@ class Checking {
     return progress_(phase, done, total, report_.bytes);
   }
 
+  bool has(std::string_view name) const {
+    return ::access(fmt::format("{}/{}", options_.address, name).c_str(), F_OK) == 0;
+  }
+
   void check_pack() {
     std::vector<dataset::ShardProblem> problems;
     std::shared_ptr<const Packed> pack;
@@ -58,8 +65,14 @@ class Checking {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::not_found) throw;
       report_.broken.push_back(error.message());
-      if (options_.repair) remake(error);
-      return;
+      if (!options_.repair) {
+        report_.notes.emplace_back(
+            "--repair makes it again: pack.json from the index and the shards, else all from the source");
+        return;
+      }
+      problems.clear();
+      pack = open_with_new_manifest(problems);
+      if (pack == nullptr) return remake(error);
     }
     std::set<std::uint32_t> shards;  // to be written anew
     for (const dataset::ShardProblem& problem : problems) {
@@ -103,7 +116,39 @@ class Checking {
     report_.broken_repaired = true;
   }
 
-  // Index, names or pack.json are gone: there is nothing to tell good samples from bad ones.
+  // Where index.npy and names.txt are whole, pack.json can be made again from them. Null where they are not: pack.json
+  // can be read, and says so.
+  std::shared_ptr<const Packed> open_with_new_manifest(std::vector<dataset::ShardProblem>& problems) {
+    const std::string path = fmt::format("{}/{}", options_.address, dataset::kPackJson);
+    std::string damaged;
+    if (has(dataset::kPackJson)) {
+      const std::vector<std::byte> bytes = storage::read_file(path);
+      damaged.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    try {
+      const dataset::PackManifest manifest = dataset::parse_manifest(damaged, options_.address);
+      for (const std::string_view name : {dataset::kPackIndex, dataset::kPackNames}) {
+        const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, name));
+        if (bytes.size() != manifest.file(name)->bytes || hash_bytes(bytes) != manifest.file(name)->xxh3)
+          return nullptr;
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::corrupt) throw;
+    }
+    RemadeManifest remade = remake_manifest(options_.address, damaged);
+    if (!options_.source.empty()) remade.pack.source = std::filesystem::absolute(options_.source).string();
+    const PackFolder lock(options_.address);
+    if (!damaged.empty()) {
+      os::write_file(path + ".damaged", damaged);
+      report_.notes.push_back("the damaged pack.json is kept as pack.json.damaged");
+    }
+    os::write_file(path, dataset::to_json(remade.pack));
+    report_.notes.push_back("pack.json was made again from the index and the shards");
+    report_.notes.insert(report_.notes.end(), remade.notes.begin(), remade.notes.end());
+    return dataset::open_packed(options_.address, {}, &problems);
+  }
+
+  // The index or the names are gone: there is nothing to tell good samples from bad ones.
   void remake(const Error& error) {
     PackOptions again;
     try {
