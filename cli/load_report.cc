@@ -7,6 +7,7 @@
 
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
+#include "stoker/storage/fetcher.h"
 #include "stoker/transform/ops.h"
 
 #include "json_head.h"
@@ -179,7 +180,7 @@ std::string next_step(const LoadReport& report) {
         return "more requests in flight past the page cache: --storage direct --io-depth 256";
       }
       return fmt::format("the disk is the limit: --io-depth {}, --read-ahead 256MB, or a faster disk",
-                         std::max<std::uint64_t>(256, 2 * options.io_depth));
+                         std::clamp<std::uint64_t>(2 * options.io_depth, 256, storage::kMaxDepth));
     case measure::Bound::handoff:
       if (options.batch_size < 16) {
         return fmt::format("batches of {} are handed over one by one: --batch-size 64", options.batch_size);

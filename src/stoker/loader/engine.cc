@@ -43,6 +43,11 @@ LoaderOptions checked(LoaderOptions options) {
   if (options.max_errors < 0 || !std::isfinite(options.max_errors)) {
     throw Error(ErrorKind::usage, "max_errors is a share below 1 or a count");
   }
+  for (const auto& [word, value] : {std::pair("io_depth", options.io_depth), std::pair("io_batch", options.io_batch)}) {
+    if (value <= storage::kMaxDepth) continue;  // 0 is auto
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is 1 up to {}, or auto, not {}", word, format_count(storage::kMaxDepth), value));
+  }
   if (options.memory_limit == 0)
     options.memory_limit = std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
   if (options.num_workers > 1024) throw Error(ErrorKind::usage, "num_workers above 1024 is surely a mistake");

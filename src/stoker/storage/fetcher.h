@@ -66,9 +66,11 @@ class Fetcher {
   virtual void wake() noexcept = 0;
 };
 
+inline constexpr std::size_t kMaxDepth = 8192;
+
 struct FetcherOptions {
   Storage storage = Storage::buffered;
-  std::size_t depth = 128;     // requests in flight; at most 8192
+  std::size_t depth = 128;     // requests in flight; at most kMaxDepth
   std::size_t io_batch = 32;   // requests handed to the kernel at once
   bool allow_io_uring = true;  // false: plain system calls, one after another
 };

@@ -9,8 +9,6 @@
 
 namespace stoker::storage {
 
-inline constexpr std::size_t kMaxDepth = 8192;
-
 class FetcherRules {
  public:
   explicit FetcherRules(Storage storage) noexcept : storage_(storage) {}
