@@ -28,16 +28,16 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
   const std::string what = fmt::format("{} sample{}, {} ({})", format_count(report.count), report.count == 1 ? "" : "s",
                                        format_bytes(report.bytes), report.kind.empty() ? "pack" : report.kind);
   if (bad == 0 && report.broken.empty()) {
-    out += fmt::format("{}: sound: {}\n", report.address, what);
+    out += fmt::format("{}: sound: {}\n", printable(report.address), what);
   } else {
-    out += fmt::format("{}: {}{} damaged of {}\n", report.address, report.is_sound() ? "repaired: " : "",
+    out += fmt::format("{}: {}{} damaged of {}\n", printable(report.address), report.is_sound() ? "repaired: " : "",
                        format_count(bad), what);
   }
   for (const std::string& broken : report.broken)
-    out += fmt::format("  {}{}\n", broken, report.broken_repaired ? " (repaired)" : "");
+    out += fmt::format("  {}{}\n", printable(broken), report.broken_repaired ? " (repaired)" : "");
   for (std::size_t i = 0; i < std::min(bad, kNamed); ++i) {
     const Damage& damage = report.damaged[i];
-    out += fmt::format("  {}: {}{}\n", printable(damage.name), damage.cause,
+    out += fmt::format("  {}: {}{}\n", printable(damage.name), printable(damage.cause),
                        damage.repaired                ? " (repaired)"
                        : !damage.not_repaired.empty() ? fmt::format(" (not repaired: {})", damage.not_repaired)
                                                       : "");

@@ -103,6 +103,7 @@ struct Inspection {
   double scan_s = 0;
   Examined examined;
   bool examined_all = false;
+  std::vector<dataset::Loss> losses;
   std::vector<std::string> notes;
 };
 
@@ -296,6 +297,7 @@ Inspection look(const dataset::Dataset& data) {
   found.total_bytes = facts.total_bytes;
   found.columns = facts.columns;
   found.notes = facts.notes;
+  found.losses = facts.losses;
   for (const std::string& name : facts.classes) found.classes.push_back({name});
   found.labels = !facts.classes.empty()                            ? "classes"
                  : facts.label_kind == dataset::LabelKind::integer ? "whole numbers"
@@ -352,20 +354,23 @@ std::string tally(const std::map<T, std::uint64_t>& counts, std::string_view uni
 }
 
 std::string to_text(const Inspection& found, const Terminal& terminal, std::uint64_t classes_shown) {
+  constexpr std::size_t kShown = 20;  // losses, bad files
   std::string out;
   const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 11, text); };
   const auto bytes = [](double value) { return format_bytes(static_cast<std::uint64_t>(std::llround(value))); };
-  out += fmt::format("{}: {} samples, {} ({})\n\n", terminal.paint(Paint::bold, found.address),
+  out += fmt::format("{}: {} samples, {} ({})\n\n", terminal.paint(Paint::bold, printable(found.address)),
                      format_count(found.count), format_bytes(found.total_bytes), found.kind);
   if (!found.classes.empty()) {
     const auto by_count = [](const ClassCount& a, const ClassCount& b) { return a.count < b.count; };
     const auto [least, most] = std::minmax_element(found.classes.begin(), found.classes.end(), by_count);
-    row("classes", fmt::format("{}; least {} ({}), most {} ({})", format_count(found.classes.size()),
-                               format_count(least->count), least->name, format_count(most->count), most->name));
+    row("classes",
+        fmt::format("{}; least {} ({}), most {} ({})", format_count(found.classes.size()), format_count(least->count),
+                    printable(least->name), format_count(most->count), printable(most->name)));
     std::string list;
     const std::size_t shown = std::min<std::size_t>(classes_shown, found.classes.size());
     for (std::size_t i = 0; i < shown; ++i) {
-      list += fmt::format("{}{} {}", i ? ", " : "", found.classes[i].name, format_count(found.classes[i].count));
+      list +=
+          fmt::format("{}{} {}", i ? ", " : "", printable(found.classes[i].name), format_count(found.classes[i].count));
     }
     if (shown < found.classes.size()) list += fmt::format("{}... (--classes N shows more)", shown ? ", " : "");
     row("", list);
@@ -374,7 +379,7 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
   }
   if (!found.columns.empty()) {
     std::string list;
-    for (const std::string& column : found.columns) list += (list.empty() ? "" : ", ") + column;
+    for (const std::string& column : found.columns) list += (list.empty() ? "" : ", ") + printable(column);
     row("columns", list);
   }
   row("media", fmt::format("{}{}", tally(found.media), found.array.empty() ? "" : ": " + found.array));
@@ -423,13 +428,19 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
     row("note", fmt::format("{} file{}: {}; content decides", format_count(count), count == 1 ? "" : "s", what));
   }
   for (const std::string& note : found.notes) row("note", printable(note));
+  if (!found.losses.empty()) {
+    row("lost", terminal.paint(Paint::red, format_count(found.losses.size())));
+    for (std::size_t i = 0; i < std::min(kShown, found.losses.size()); ++i)
+      out += fmt::format("    {}\n", printable(found.losses[i].message()));
+    if (found.losses.size() > kShown)
+      out += fmt::format("    and {} more: --json lists all\n", format_count(found.losses.size() - kShown));
+  }
   if (seen.bad.empty()) {
     row("bad files", found.examined_all ? "none" : "none among those read");
   } else {
     row("bad files", terminal.paint(Paint::red, format_count(seen.bad.size())));
-    constexpr std::size_t kShown = 20;
     for (std::size_t i = 0; i < std::min(kShown, seen.bad.size()); ++i) {
-      out += fmt::format("    {}: {}\n", printable(seen.bad[i].name), seen.bad[i].cause);
+      out += fmt::format("    {}: {}\n", printable(seen.bad[i].name), printable(seen.bad[i].cause));
     }
     if (seen.bad.size() > kShown)
       out += fmt::format("    and {} more: --json lists all\n", format_count(seen.bad.size() - kShown));
@@ -485,6 +496,11 @@ Json to_json(const Inspection& found) {
     examined["bad_files"].push_back({{"index", bad.index}, {"name", bad.name}, {"cause", bad.cause}});
   }
   json["examined"] = std::move(examined);
+  json["lost"] = Json::array();
+  for (const dataset::Loss& loss : found.losses) {
+    json["lost"].push_back(
+        {{"name", loss.name}, {"cause", loss.cause}, {"offset", loss.offset}, {"bytes", loss.bytes}});
+  }
   json["notes"] = found.notes;
   return json;
 }
@@ -494,6 +510,7 @@ int run_inspect(const Arguments& arguments) {
   const std::string address = arguments.operand();
   dataset::OpenOptions options;
   options.label = arguments.text("--label");
+  options.skip_losses = true;
   if (arguments.has("--subset")) options.subset = arguments.count("--subset", 1);
   options.subset_seed = arguments.count("--subset-seed");
   const std::uint64_t classes_shown = arguments.count("--classes");
@@ -514,7 +531,7 @@ int run_inspect(const Arguments& arguments) {
   } else {
     answer(to_text(found, face.out, classes_shown));
   }
-  return found.examined.bad.empty() ? 0 : 1;
+  return found.examined.bad.empty() && found.losses.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -535,7 +552,7 @@ const Verb& inspect_verb() {
          {"--classes", "N", "8", "how many classes to list", true},
          {"--decode", "", "", "decode every file, not only a sample of 1,000", true}}},
        common_flags()},
-      [] { return std::string("Exit code 1 says that a bad file was found.\n"); },
+      [] { return std::string("Exit code 1 says that a bad file was found, or that a part could not be listed.\n"); },
       run_inspect};
   return verb;
 }

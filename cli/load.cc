@@ -189,6 +189,7 @@ int run_load(const Arguments& arguments) {
   report.step_ms = emulated.step_ms;
   const loader::LoaderOptions wanted = loader_options(arguments, report.workload);
   dataset::OpenOptions opening = open_options(arguments, wanted.storage);
+  opening.skip_losses = wanted.on_error != loader::OnError::raise;
   const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
   if (!errors_file.empty()) require_free(errors_file, arguments.has("--force"), "--save-errors");
   const std::string subset_file = arguments.text("--save-subset");
@@ -279,7 +280,7 @@ int run_load(const Arguments& arguments) {
   }
   save();
   for (const std::vector<std::string>& notes : {facts.notes, loader.notes()}) {
-    for (const std::string& note : notes) report.notes.push_back(printable(in_flags(note, arguments.verb())));
+    for (const std::string& note : notes) report.notes.push_back(one_line(in_flags(note, arguments.verb())));
   }
   add_warnings(report, arguments);
   if (face.json) {

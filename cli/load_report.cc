@@ -193,7 +193,7 @@ std::string next_step(const LoadReport& report) {
 std::string to_text(const LoadReport& report, const Terminal& terminal) {
   const Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
-  std::string out = fmt::format("{}: {} samples{}, {} ({})\n", report.address, format_count(report.size),
+  std::string out = fmt::format("{}: {} samples{}, {} ({})\n", printable(report.address), format_count(report.size),
                                 report.classes ? fmt::format(" in {} classes", format_count(report.classes)) : "",
                                 format_bytes(report.total_bytes), report.kind);
   out += fmt::format("batch {}, {} worker{}, {}, page cache {}\n", report.output, stats.num_workers,
@@ -206,7 +206,7 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
   out += "\n";
   if (report.nothing_left) {
     row(out, terminal, "state",
-        fmt::format("`{}` says that every epoch was handed out: nothing to do", report.state_file));
+        fmt::format("`{}` says that every epoch was handed out: nothing to do", printable(report.state_file)));
     return out;
   }
   if (report.fed.interrupted) row(out, terminal, "interrupted", "this is what was measured until then");
@@ -250,25 +250,29 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
     row(out, terminal, "errors", "none");
   } else {
     std::string kinds;
+    // Stage "list" is a part of the data set that could not be listed.
+    const bool has_losses = std::any_of(report.errors.begin(), report.errors.end(),
+                                        [](const loader::SampleError& error) { return !error.is_sample(); });
+    const std::string_view what =
+        report.errors.size() == 1 ? (has_losses ? "part" : "sample") : (has_losses ? "samples or parts" : "samples");
     for (const auto& [stage, count] : by_stage(report.errors)) {
       kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", stage, format_count(count));
     }
-    row(out, terminal, "errors",
-        fmt::format("{} bad sample{}: {}", format_count(report.errors.size()), report.errors.size() == 1 ? "" : "s",
-                    kinds));
+    row(out, terminal, "errors", fmt::format("{} bad {}: {}", format_count(report.errors.size()), what, kinds));
     constexpr std::size_t kShown = 5;
     for (std::size_t i = 0; i < std::min(kShown, report.errors.size()); ++i) {
-      row(out, terminal, "", fmt::format("{} ({})", report.errors[i].message(), report.errors[i].action));
+      row(out, terminal, "", fmt::format("{} ({})", printable(report.errors[i].message()), report.errors[i].action));
     }
     if (report.errors.size() > kShown && report.errors_file.empty()) {
       row(out, terminal, "",
           fmt::format("and {} more: --save-errors FILE", format_count(report.errors.size() - kShown)));
     }
   }
-  if (!report.errors_file.empty()) row(out, terminal, "saved", fmt::format("errors to `{}`", report.errors_file));
+  if (!report.errors_file.empty())
+    row(out, terminal, "saved", fmt::format("errors to `{}`", printable(report.errors_file)));
   if (!report.state_file.empty())
-    row(out, terminal, "saved", fmt::format("where it stopped to `{}`", report.state_file));
-  for (const std::string& note : report.notes) long_row(out, terminal, "note", note);
+    row(out, terminal, "saved", fmt::format("where it stopped to `{}`", printable(report.state_file)));
+  for (const std::string& note : report.notes) long_row(out, terminal, "note", printable(note));
   if (total.steps > 0) long_row(out, terminal, "try", next_step(report));
   return out;
 }
@@ -279,6 +283,9 @@ Json to_json(const std::vector<loader::SampleError>& errors) {
     Json entry = {{"name", error.name},   {"index", error.index},       {"id", error.id},
                   {"epoch", error.epoch}, {"position", error.position}, {"stage", error.stage},
                   {"cause", error.cause}, {"action", error.action},     {"message", error.message()}};
+    if (!error.is_sample()) {
+      for (const char* const word : {"index", "id", "epoch", "position"}) entry[word] = nullptr;
+    }
     entry["offset"] = error.offset >= 0 ? Json(error.offset) : Json(nullptr);
     list.push_back(std::move(entry));
   }

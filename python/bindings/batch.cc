@@ -5,7 +5,6 @@
 #include <string>
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace stoker::bindings {

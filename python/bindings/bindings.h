@@ -12,6 +12,8 @@
 #include "stoker/dataset/dataset.h"
 #include "stoker/os/fork.h"
 
+#include "bindings/text.h"
+
 namespace nb = nanobind;
 
 namespace stoker::bindings {

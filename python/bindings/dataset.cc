@@ -4,20 +4,21 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace stoker::bindings {
 namespace {
 
 dataset::OpenOptions open_options(const std::string& label, const std::string& storage, const std::string& cache_dir,
-                                  bool use_cache, std::uint64_t class_subset, std::uint64_t class_subset_seed,
-                                  std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
+                                  bool use_cache, bool skip_losses, std::uint64_t class_subset,
+                                  std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed,
+                                  std::uint64_t inflate) {
   dataset::OpenOptions options;
   options.label = label;
   options.storage = storage::parse_storage(storage);
   options.cache_dir = cache_dir;
   options.use_cache = use_cache;
+  options.skip_losses = skip_losses;
   options.class_subset = class_subset;
   options.class_subset_seed = class_subset_seed;
   options.subset = subset;
@@ -81,27 +82,27 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "open_dataset",
       [](const std::string& address, const std::string& label, const std::string& storage, const std::string& cache_dir,
-         bool use_cache, std::uint64_t class_subset, std::uint64_t class_subset_seed, std::uint64_t subset,
-         std::uint64_t subset_seed, std::uint64_t inflate) {
-        auto options = open_options(label, storage, cache_dir, use_cache, class_subset, class_subset_seed, subset,
-                                    subset_seed, inflate);
+         bool use_cache, bool skip_losses, std::uint64_t class_subset, std::uint64_t class_subset_seed,
+         std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
+        auto options = open_options(label, storage, cache_dir, use_cache, skip_losses, class_subset, class_subset_seed,
+                                    subset, subset_seed, inflate);
         return wait_for([&](const std::function<bool()>& interrupted) {
           options.progress = [&](std::uint64_t) { return !interrupted(); };
           return DatasetHandle{dataset::open(address, options)};
         });
       },
       nb::arg("address"), nb::kw_only(), nb::arg("label"), nb::arg("storage"), nb::arg("cache_dir"),
-      nb::arg("use_cache"), nb::arg("class_subset"), nb::arg("class_subset_seed"), nb::arg("subset"),
-      nb::arg("subset_seed"), nb::arg("inflate"));
+      nb::arg("use_cache"), nb::arg("skip_losses"), nb::arg("class_subset"), nb::arg("class_subset_seed"),
+      nb::arg("subset"), nb::arg("subset_seed"), nb::arg("inflate"));
 
   module.def(
       "dataset_from_list",
       [](std::vector<std::string> paths, const std::vector<std::int64_t>& integers, const std::vector<float>& reals,
-         const std::string& label_kind, const std::string& storage, std::uint64_t class_subset,
+         const std::string& label_kind, const std::string& storage, bool skip_losses, std::uint64_t class_subset,
          std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
         const dataset::LabelKind kind = parse_label_kind(label_kind);
-        auto options =
-            open_options("", storage, "", false, class_subset, class_subset_seed, subset, subset_seed, inflate);
+        auto options = open_options("", storage, "", false, skip_losses, class_subset, class_subset_seed, subset,
+                                    subset_seed, inflate);
         std::vector<std::pair<std::string, dataset::Label>> samples;
         samples.reserve(paths.size());
         for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -116,8 +117,8 @@ void bind_dataset(nb::module_& module) {
         });
       },
       nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"), nb::arg("storage"),
-      nb::arg("class_subset"), nb::arg("class_subset_seed"), nb::arg("subset"), nb::arg("subset_seed"),
-      nb::arg("inflate"));
+      nb::arg("skip_losses"), nb::arg("class_subset"), nb::arg("class_subset_seed"), nb::arg("subset"),
+      nb::arg("subset_seed"), nb::arg("inflate"));
 }
 
 }  // namespace stoker::bindings

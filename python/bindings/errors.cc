@@ -26,11 +26,9 @@ void bind_errors(nb::module_& module) {
     try {
       std::rethrow_exception(pointer);
     } catch (const Error& error) {
-      const std::string_view kind = name(error.kind());
-      nb::object python_error = nb::module_::import_("stoker.errors")
-                                    .attr("from_engine")(nb::str(kind.data(), kind.size()),
-                                                         nb::str(error.message().data(), error.message().size()),
-                                                         nb::str(error.hint().data(), error.hint().size()));
+      nb::object python_error =
+          nb::module_::import_("stoker.errors")
+              .attr("from_engine")(to_str(name(error.kind())), to_str(error.message()), to_str(error.hint()));
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(python_error.ptr())), python_error.ptr());
     }
   });

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "stoker/base/units.h"
@@ -209,10 +208,13 @@ nb::dict state_dict(const loader::State& state) {
 nb::dict error_dict(const loader::SampleError& error) {
   nb::dict out;
   out["name"] = error.name;
-  out["index"] = error.index;
-  out["id"] = error.id;
-  out["epoch"] = error.epoch;
-  out["position"] = error.position;
+  const auto of_sample = [&](std::uint64_t value) -> nb::object {
+    return error.is_sample() ? nb::int_(value) : nb::object(nb::none());
+  };
+  out["index"] = of_sample(error.index);
+  out["id"] = of_sample(error.id);
+  out["epoch"] = of_sample(error.epoch);
+  out["position"] = of_sample(error.position);
   out["stage"] = error.stage;
   out["cause"] = error.cause;
   out["offset"] = error.offset;

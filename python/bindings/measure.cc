@@ -1,6 +1,4 @@
 // What was measured in this process: records to an answer.
-#include <nanobind/stl/string.h>
-
 #include "stoker/base/json.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"

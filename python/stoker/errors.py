@@ -5,6 +5,8 @@ Kinds that Python has a word for are also that builtin: ``except FileNotFoundErr
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["Error", "UsageError", "NotFoundError", "PermissionDeniedError", "Note"]
 
 
@@ -59,6 +61,14 @@ _BY_KIND = {"usage": UsageError, "not_found": NotFoundError, "permission": Permi
 def from_engine(kind: str, message: str, hint: str) -> Error:
     """The exception for an error of the engine. Called by the bindings."""
     return _BY_KIND.get(kind, Error)(message, hint, kind)
+
+
+_COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def one_line(text: str) -> str:
+    """The text without what a terminal obeys: a file name in it can neither forge a line nor change the screen. The engine does the same."""
+    return _COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def shortened(value: object) -> str:

@@ -20,7 +20,7 @@ from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, cho
                         timeout_seconds, whole_count, worker_count)
 from .batch import Batch
 from .epochs import Epochs
-from .errors import Error, Note, UsageError, shortened
+from .errors import Error, Note, UsageError, one_line, shortened
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
 from .source import open_source
@@ -158,7 +158,7 @@ class Loader(ReadByTrainers):
 
         self._copy = bool(copy)
         self._dataset, self._classes = open_source(
-            source, samples, label=label, storage=storage, cache_dir=cache_dir,
+            source, samples, label=label, storage=storage, cache_dir=cache_dir, skip_losses=self._on_error != "raise",
             narrowing=dict(class_subset=whole_count("class_subset", class_subset, none=0), class_subset_seed=seed_number("class_subset_seed", class_subset_seed),
                            subset=whole_count("subset", subset, none=0), subset_seed=seed_number("subset_seed", subset_seed),
                            inflate=whole_count("inflate", inflate)))
@@ -283,7 +283,7 @@ class Loader(ReadByTrainers):
         for error in self._usable(closed=True).errors():
             offset = error["offset"]
             listed.append(SampleError(**{**error, "offset": offset if offset >= 0 else None}))
-        return ErrorList(sorted([*listed, *self._python_errors], key=lambda error: (error.epoch, error.position)))
+        return ErrorList(sorted([*listed, *self._python_errors], key=lambda error: (error.epoch, error.position) if error.epoch is not None else (-1, -1)))
 
     def stats(self) -> dict[str, Any]:
         """Counters since the start (or :meth:`reset_stats`): rates, where the time went, queues, memory.
@@ -441,7 +441,7 @@ class Loader(ReadByTrainers):
     def _note_bad_row(self, batch: Batch, row: int, error: Exception) -> None:
         index = int(batch._row_values("indices")[row])
         name = self._dataset.name(index)
-        message = f"cannot decode `{name}`: {type(error).__name__}: {error}"
+        message = one_line(f"cannot decode `{name}`: {type(error).__name__}: {error}")
         self._python_errors.append(SampleError(
             name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
             stage="decode", cause=f"{type(error).__name__}: {error}", offset=None, action=self._on_error, message=message))

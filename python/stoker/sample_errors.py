@@ -13,13 +13,16 @@ from .errors import UsageError
 
 @dataclass(frozen=True)
 class SampleError:
-    """One bad sample: which file, where, in which stage, why, and what was done about it."""
+    """One bad sample: which file, where, in which stage, why, and what was done about it.
+
+    Stage ``"list"`` is a part of the data set that could not be listed, such as a damaged piece of a tar shard: it has no index, id, epoch and position.
+    """
 
     name: str
-    index: int
-    id: int
-    epoch: int
-    position: int
+    index: int | None
+    id: int | None
+    epoch: int | None
+    position: int | None
     stage: str
     cause: str
     offset: int | None
@@ -34,7 +37,10 @@ class ErrorList(list):
     """The bad samples of a run, as a list that can be written to a file."""
 
     def to_csv(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """One row per error. An existing file is replaced only with ``force=True``."""
+        """One row per error. An existing file is replaced only with ``force=True``.
+
+        Names keep their bytes: read it with ``open(path, newline="", encoding="utf-8", errors="surrogateescape")``.
+        """
         text = io.StringIO()
         writer = csv.DictWriter(text, [field.name for field in fields(SampleError)])
         writer.writeheader()
@@ -42,7 +48,7 @@ class ErrorList(list):
         _write_whole(path, text.getvalue(), force)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """As csv or as JSON, by the ending of ``path``."""
+        """As csv or as JSON, by the ending of ``path``. A name read back from either opens the file."""
         if os.fspath(path).endswith(".json"):
             _write_whole(path, json.dumps([asdict(error) for error in self], indent=1) + "\n", force)
         elif os.fspath(path).endswith(".csv"):
@@ -57,7 +63,7 @@ def _write_whole(path: str | os.PathLike[str], text: str, force: bool) -> None:
         raise UsageError(f"cannot write `{path}`: it exists", "force=True replaces it")
     aside = f"{path}.{os.getpid()}.part"
     try:
-        with open(aside, "w", encoding="utf-8", newline="") as file:
+        with open(aside, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -10,7 +10,7 @@ from . import _engine
 from .errors import UsageError, shortened
 
 
-def open_source(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any,
+def open_source(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any, skip_losses: bool,
                 narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
     if (source is None) == (samples is None):
         raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
@@ -18,24 +18,35 @@ def open_source(source: Any, samples: Any, *, label: str | None, storage: str, c
     if samples is not None:
         if label is not None:
             raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
-        return _from_samples(samples, storage, narrowing)
-    if not isinstance(source, (str, os.PathLike)):
+        return _from_samples(samples, storage, skip_losses, narrowing)
+    if not isinstance(source, (str, bytes, os.PathLike)):
         raise UsageError(f"source is a path, not a {type(source).__name__}",
                          "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
     dataset = _engine.open_dataset(
-        os.fsdecode(source), label=label or "", storage=storage, use_cache=cache_dir is not False,
-        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else os.fsdecode(cache_dir), **narrowing)
+        _path(source, "source"), label=label or "", storage=storage, use_cache=cache_dir is not False, skip_losses=skip_losses,
+        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir"), **narrowing)
     return dataset, []
 
 
-def _from_samples(samples: Any, storage: str, narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+def _path(path: Any, word: str) -> str:
+    """As text. A surrogate that stands for no byte, such as half of a pair, is refused: no file can have that name."""
+    text = os.fsdecode(path)
+    if not text.isascii():
+        try:
+            os.fsencode(text)
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{word} has a path that no file can have: {shortened(text)}: {error.reason}") from None
+    return text
+
+
+def _from_samples(samples: Any, storage: str, skip_losses: bool, narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
     paths: list[str] = []
     labels: list[Any] = []
     for entry in samples:
         path, label = entry if isinstance(entry, (tuple, list)) and len(entry) == 2 else (entry, None)
-        if not isinstance(path, (str, os.PathLike)):
+        if not isinstance(path, (str, bytes, os.PathLike)):
             raise UsageError(f"samples= takes (path, label) or path, not {shortened(entry)}")
-        paths.append(os.fsdecode(path))
+        paths.append(_path(path, "samples="))
         labels.append(label)
     kinds = {"none" if label is None else "text" if isinstance(label, str) else "integer" if isinstance(label, numbers.Integral)
              else "real" if isinstance(label, numbers.Real) else type(label).__name__ for label in labels}
@@ -52,5 +63,6 @@ def _from_samples(samples: Any, storage: str, narrowing: dict[str, int]) -> tupl
         labels, kind = [places[label] for label in labels], "integer"
     dataset = _engine.dataset_from_list(
         paths, integers=[int(label) for label in labels] if kind == "integer" else [],
-        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, storage=storage, **narrowing)
+        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, storage=storage,
+        skip_losses=skip_losses, **narrowing)
     return dataset, classes

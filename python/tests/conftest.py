@@ -1,5 +1,6 @@
 """Small data sets that the tests make themselves."""
 
+import io
 import os
 import pathlib
 import subprocess
@@ -9,6 +10,8 @@ import textwrap
 import numpy
 import pytest
 from PIL import Image
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests"))  # hostile_names
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -22,6 +25,13 @@ def picture(seed: int, width: int = 48, height: int = 40) -> Image.Image:
     y, x = numpy.mgrid[0:height, 0:width]
     base = numpy.stack([127 + 120 * numpy.sin(x / 9 + seed), 127 + 120 * numpy.cos(y / 7 + seed), 2.0 * (x + y) % 256], -1)
     return Image.fromarray(numpy.clip(base + random.normal(0, 6, base.shape), 0, 255).astype(numpy.uint8))
+
+
+def encoded_picture(seed: int, kind: str = "png") -> bytes:
+    """A small picture as a file."""
+    out = io.BytesIO()
+    picture(seed, 12, 10).save(out, kind)
+    return out.getvalue()
 
 
 @pytest.fixture(scope="session")

@@ -41,8 +41,12 @@ def write_wav(path, frames=800, rate=16000, channels=1, seed=0):
 
 
 def write_png(path, width=8, height=6, seed=0, bits=8):
-    """An RGB (8 bits) or gray (16 bits) PNG, by hand."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(png_bytes(width, height, seed, bits))
+
+
+def png_bytes(width=8, height=6, seed=0, bits=8):
+    """An RGB (8 bits) or gray (16 bits) PNG, by hand."""
     random = np.random.default_rng(seed)
     if bits == 8:
         rows, color = random.integers(0, 256, size=(height, width * 3), dtype=np.uint8), 2
@@ -54,8 +58,7 @@ def write_png(path, width=8, height=6, seed=0, bits=8):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) +
-                     chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
 
 
 @pytest.fixture

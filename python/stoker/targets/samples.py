@@ -59,7 +59,7 @@ def _index(path: str, names: list[str]) -> tuple[str, dict[str, dict[str, str]]]
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.basename(folder) == "_index":
         folder = os.path.dirname(folder)
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
         rows = list(csv.DictReader(file))
     for column in rows[0] if rows else ():
         by_name = {row[column]: row for row in rows}

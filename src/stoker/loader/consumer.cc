@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/base/utf8.h"
 #include "stoker/loader/engine.h"
 
 namespace stoker::loader {
@@ -16,6 +17,17 @@ constexpr std::uint64_t kMostListed = 10'000;  // bad samples
 
 std::int64_t load_time(const std::int64_t& time) noexcept {
   return std::atomic_ref(const_cast<std::int64_t&>(time)).load(std::memory_order_relaxed);
+}
+
+SampleError error_of(const dataset::Loss& loss) {
+  SampleError error;
+  error.name = loss.name;
+  error.stage = "list";
+  error.cause =
+      loss.bytes == 0 ? loss.cause : fmt::format("{}; {} bytes are lost", loss.cause, format_count(loss.bytes));
+  if (loss.bytes != 0) error.offset = static_cast<std::int64_t>(loss.offset);
+  error.action = name(OnError::skip);
+  return error;
 }
 
 class HandedBatch final : public Batch {
@@ -114,7 +126,8 @@ class HandedBatch final : public Batch {
 }  // namespace
 
 std::string SampleError::message() const {
-  std::string text = fmt::format("cannot {} `{}` (sample {})", stage, name, index);
+  std::string text = fmt::format("cannot {} `{}`", stage, one_line(name));
+  if (is_sample()) text += fmt::format(" (sample {})", index);
   if (offset >= 0) text += fmt::format(" at byte {}", offset);
   return text + ": " + cause;
 }
@@ -268,13 +281,28 @@ SampleError Loader::Engine::named(SampleError error) const {
   return error;
 }
 
+double Loader::Engine::allowed_errors() const noexcept {
+  if (options_.max_errors >= 1) return options_.max_errors;
+  return std::max(1.0, std::floor(options_.max_errors * static_cast<double>(dataset_->size())));
+}
+
+// What could not be listed is lost in every epoch: it is in the list once, and counts against max_errors.
+void Loader::Engine::count_losses() {
+  error_count_ = losses();
+  if (options_.max_errors == 0 || losses() == 0 || static_cast<double>(losses()) <= allowed_errors()) return;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("{} parts of the data set could not be listed, more than max_errors={} allows ({}); the first: {}",
+                  losses(), options_.max_errors, format_count(static_cast<std::uint64_t>(allowed_errors())),
+                  dataset_->facts().losses.front().message()),
+      "`stoker check` names all of them; raise max_errors only if they are expected");
+}
+
 // Turns one bad sample too many into the batch's failure.
 void Loader::Engine::check_error_limit_locked(Pending& pending) {
   if (options_.max_errors == 0 || pending.errors.empty()) return;
-  const double allowed = options_.max_errors >= 1
-                             ? options_.max_errors
-                             : std::max(1.0, std::floor(options_.max_errors * static_cast<double>(dataset_->size())));
-  const std::uint64_t count = epoch_errors_ + pending.errors.size();
+  const double allowed = allowed_errors();
+  const std::uint64_t count = losses() + epoch_errors_ + pending.errors.size();
   if (static_cast<double>(count) <= allowed) return;
   pending.failure.emplace(
       0, Error(ErrorKind::corrupt,
@@ -474,7 +502,9 @@ void Loader::Engine::reset_stats() {
 std::vector<SampleError> Loader::Engine::errors() const {
   std::vector<SampleError> all;
   const std::scoped_lock lock(mutex_);
-  all.reserve(errors_.size());
+  const std::vector<dataset::Loss>& lost = dataset_->facts().losses;
+  all.reserve(std::min<std::uint64_t>(lost.size(), kMostListed) + errors_.size());
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(lost.size(), kMostListed); ++i) all.push_back(error_of(lost[i]));
   for (const SampleError& error : errors_) all.push_back(named(error));
   return all;
 }

@@ -86,7 +86,12 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
       constructed_ns_(measure::now_ns()) {
   const auto& columns = dataset_->facts().columns;
   const auto column = std::find(columns.begin(), columns.end(), "hu_offset");
+  if (std::count(column, columns.end(), "hu_offset") > 1)
+    throw Error(ErrorKind::corrupt,
+                fmt::format("cannot read `{}`: two columns are named `hu_offset`", dataset_->facts().address),
+                "give each column a name of its own");
   if (column != columns.end()) hu_offset_column_ = static_cast<std::size_t>(column - columns.begin());
+  count_losses();
   if (options_.pin_memory) {
     std::string why;
     device_ = DeviceRuntime::find(&why);

@@ -203,6 +203,9 @@ class Loader::Engine {
   void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
   Pending* front_locked() const noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
   void check_error_limit_locked(Pending& pending);
+  double allowed_errors() const noexcept;  // per epoch, where max_errors is set
+  std::uint64_t losses() const noexcept { return dataset_->facts().losses.size(); }
+  void count_losses();  // throws where they are more than max_errors
 
   dataset::DatasetPtr dataset_;
   LoaderOptions options_;

@@ -26,16 +26,18 @@ struct State {
   std::uint64_t fingerprint = 0;  // of the data set
 };
 
-// One bad sample.
+// One bad sample; or, in stage "list", a part of the data set that could not be listed (dataset::Loss), which has no
+// index, id, epoch and position.
 struct SampleError {
   std::string name;  // file
   std::uint64_t index = 0, id = 0;
   std::uint64_t epoch = 0, position = 0;
-  std::string stage;  // "read", "decode", "transform"
+  std::string stage;  // "list", "read", "decode", "transform"
   std::string cause;
   std::int64_t offset = -1;  // byte in the file, where known
   std::string action;        // what was done: "raise", "skip", "replace", "zero"
 
+  bool is_sample() const noexcept { return stage != "list"; }
   std::string message() const;  // one sentence
 };
 

@@ -226,10 +226,12 @@ class Checking {
   void check_samples() {
     dataset::OpenOptions opening;
     opening.label = options_.label;
+    opening.skip_losses = true;
     opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
     const dataset::DatasetPtr data = dataset::open(options_.address, opening);
     report_.kind = data->facts().kind;
     report_.notes = data->facts().notes;
+    for (const dataset::Loss& loss : data->facts().losses) report_.broken.push_back(loss.message());
     const bool rows = data->facts().array.has_value();
     read_all(*data, [&](StreamedSample& sample) {
       if (!rows) sample.problem = problem_of(sample.bytes);

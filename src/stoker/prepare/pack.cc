@@ -155,6 +155,7 @@ class Packing {
     dataset::OpenOptions opening;
     opening.cache_dir = options_.cache_dir;
     opening.label = options_.label;
+    opening.skip_losses = options_.on_error == loader::OnError::skip;
     opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
     source_ = dataset::open(options_.source, opening);
     if (absolute(options_.source) == absolute(folder_.destination()))
@@ -182,6 +183,11 @@ class Packing {
       if (options_.force && error.kind() != ErrorKind::unsupported) return;
       throw Error(error.kind(), error.message(),
                   error.kind() == ErrorKind::unsupported ? error.hint() : "--force makes it anew");
+    }
+    // What cannot be listed now would be taken out of the pack.
+    if (!options_.force && !source_->facts().losses.empty()) {
+      refuse(fmt::format("a part of its source is lost: {}", source_->facts().losses.front().message()),
+             "repair the source; or add --force to make the pack anew without that part");
     }
     const dataset::PackManifest& pack = base->manifest();
     const bool same_source = pack.source == absolute(options_.source);
@@ -352,7 +358,9 @@ class Packing {
     pack.rate_hz = content_.rate_hz;
     pack.source = absolute(options_.source);
     pack.settings = settings_;
-    pack.skipped = writer_->skipped();
+    for (const dataset::Loss& loss : source_->facts().losses) pack.skipped.push_back({loss.name, loss.message()});
+    const std::vector<dataset::PackSkipped>& skipped = writer_->skipped();
+    pack.skipped.insert(pack.skipped.end(), skipped.begin(), skipped.end());
     std::vector<JournalRow> rows = writer_->rows();
     if (base_) {
       std::map<std::uint32_t, std::uint32_t> renumbered;

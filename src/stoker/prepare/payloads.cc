@@ -298,7 +298,9 @@ bool Payloads::next_raw(std::uint64_t number, Payload& payload, const std::funct
   // A gap in the indices is a sample that the loader skipped.
   if (ended_ || static_cast<std::uint64_t>(batch_->indices()[row_]) != number) {
     if (!faults_.contains(number)) {
-      for (const loader::SampleError& error : loader_->errors()) faults_[error.index] = error.cause;
+      for (const loader::SampleError& error : loader_->errors()) {
+        if (error.is_sample()) faults_[error.index] = error.cause;
+      }
     }
     const auto found = faults_.find(number);
     payload.fault = found == faults_.end() ? "it could not be decoded" : found->second;
