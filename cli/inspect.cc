@@ -57,8 +57,9 @@ struct Examined {
   std::map<std::uint32_t, std::uint64_t> rates, sound_channels;
   Range<double> seconds;
   double total_seconds = 0;
-  std::map<std::string, std::uint64_t> array_shapes;  // "float32 [80, 3000]"
-  std::map<std::string, std::uint64_t> mislabelled;   // "png named .jpg"
+  std::map<std::string, std::uint64_t> array_shapes;              // "float32 [80, 3000]"
+  std::map<std::vector<std::string>, std::uint64_t> npz_members;  // of files with several arrays: the first is read
+  std::map<std::string, std::uint64_t> mislabelled;               // "png named .jpg"
   std::vector<BadFile> bad;
 
   void add(const Examined& other) {
@@ -70,6 +71,7 @@ struct Examined {
     for (const auto& [key, n] : other.rates) rates[key] += n;
     for (const auto& [key, n] : other.sound_channels) sound_channels[key] += n;
     for (const auto& [key, n] : other.array_shapes) array_shapes[key] += n;
+    for (const auto& [key, n] : other.npz_members) npz_members[key] += n;
     for (const auto& [key, n] : other.mislabelled) mislabelled[key] += n;
     bad.insert(bad.end(), other.bad.begin(), other.bad.end());
   }
@@ -204,6 +206,10 @@ class Examiner {
     const Result result = codec::decode_array(media, bytes_, info, into, scratch_);
     if (!result.ok()) return with_offset(result);
     ++seen.arrays, ++seen.array_shapes[shape_text(info)];
+    std::array<std::string_view, kMembersNamed> names;
+    std::size_t count = 0;
+    if (media == codec::Media::npz && codec::list_npz(bytes_, names, count).ok() && count > 1)
+      ++seen.npz_members[{names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(count, names.size()))}];
     return {};
   }
 
@@ -222,6 +228,8 @@ class Examiner {
     return fmt::format("needs {} decoded, more than the {} that inspect gives one sample", format_bytes(bytes),
                        format_bytes(most_bytes_));
   }
+
+  static constexpr std::size_t kMembersNamed = 16;
 
   const dataset::Dataset& data_;
   const std::uint64_t most_bytes_;
@@ -424,6 +432,13 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
       row("arrays", tally(seen.array_shapes));
     }
   }
+  for (const auto& [members, count] : seen.npz_members) {
+    std::string others;
+    for (std::size_t i = 1; i < members.size(); ++i)
+      others += fmt::format("{}`{}`", others.empty() ? "" : ", ", printable(members[i]));
+    row("note", fmt::format("{} .npz file{} with several arrays: only `{}` is read, not {}", format_count(count),
+                            count == 1 ? "" : "s", printable(members[0]), others));
+  }
   for (const auto& [what, count] : seen.mislabelled) {
     row("note", fmt::format("{} file{}: {}; content decides", format_count(count), count == 1 ? "" : "s", what));
   }
@@ -490,6 +505,11 @@ Json to_json(const Inspection& found) {
                           {"mean_seconds", seen.total_seconds / static_cast<double>(seen.sounds)}};
   }
   if (seen.arrays) examined["arrays"] = {{"count", seen.arrays}, {"shapes", counts_to_json(seen.array_shapes)}};
+  examined["npz_members"] = Json::array();
+  for (const auto& [members, count] : seen.npz_members) {
+    const std::vector<std::string> others(members.begin() + 1, members.end());
+    examined["npz_members"].push_back({{"read", members[0]}, {"not_read", others}, {"files", count}});
+  }
   examined["mislabelled"] = counts_to_json(seen.mislabelled);
   examined["bad_files"] = Json::array();
   for (const BadFile& bad : seen.bad) {

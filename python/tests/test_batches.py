@@ -198,3 +198,16 @@ def test_subsets_and_inflation(photos):
         assert len({int(number) for batch in batches for number in batch.ids}) == 15, "copies have ids of their own"
     with load(photos, class_subset=2) as loader:
         assert len(loader.classes) == 2 and loader.num_samples == 16
+
+
+def test_further_arrays_of_an_npz_are_named_once(tmp_path):
+    for number in range(3):
+        numpy.savez(tmp_path / f"{number}.npz", image=numpy.full(4, number), mask=numpy.zeros(2), meta=numpy.ones(1))
+    with load(tmp_path, batch_size=1) as loader:
+        assert [batch.data.tolist() for batch in loader] == [[[number] * 4] for number in range(3)]
+        assert [note for note in loader.notes if "arrays" in note] == ["`0.npz` holds 3 arrays: only the first, `image`, is loaded; left out: `mask`, `meta`"]
+    numpy.savez(tmp_path / "0.npz", image=numpy.full(4, 0))
+    with load(tmp_path, batch_size=1) as loader:
+        assert not [note for note in loader.notes if "arrays" in note]
+        list(loader)
+        assert [note for note in loader.notes if "arrays" in note] == ["some .npz files hold several arrays: only the first of each is loaded"]

@@ -143,3 +143,14 @@ def test_labels_come_from_the_named_column(stoker, sounds, tmp_path):
 def test_the_number_of_classes_listed_is_chosen(stoker, pictures):
     assert "a 4, b 4, c 4" in stoker("inspect", "pictures").stdout
     assert "a 4, ... (--classes N shows more)" in stoker("inspect", "pictures", "--classes", "1").stdout
+
+
+def test_arrays_of_an_npz_that_are_not_read_are_named(stoker, tmp_path):
+    for number in range(3):
+        np.savez(tmp_path / f"{number}.npz", image=np.zeros(4), mask=np.zeros(2), meta=np.ones(1))
+    np.savez(tmp_path / "one.npz", image=np.zeros(4))
+    done = stoker("inspect", ".")
+    assert done.returncode == 0
+    assert "3 .npz files with several arrays: only `image` is read, not `mask`, `meta`" in " ".join(done.stdout.split())
+    found = facts(stoker("inspect", ".", "--json"))["examined"]["npz_members"]
+    assert found == [{"read": "image", "not_read": ["mask", "meta"], "files": 3}]

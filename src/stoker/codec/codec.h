@@ -112,6 +112,9 @@ struct ArrayInfo {
 Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcept;
 // `member` names the array ("image" finds image.npy); empty takes the first one.
 Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept;
+// The names of the arrays in an npz, in its order, without their ending, as many as fit into `names`; `count` is that
+// of all. They borrow from `bytes`.
+Result list_npz(Bytes bytes, std::span<std::string_view> names, std::size_t& count) noexcept;
 // Writes info.data_bytes bytes.
 Result decode_array(Media media, Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
 

@@ -224,6 +224,18 @@ Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch&
   return {};
 }
 
+Result list_npz(Bytes bytes, std::span<std::string_view> names, std::size_t& count) noexcept {
+  count = 0;
+  Member none;
+  const Result result = find_member(bytes, none, [&](const Member& member) {
+    if (!member.name.ends_with(".npy")) return false;
+    if (count < names.size()) names[count] = member.name.substr(0, member.name.size() - 4);
+    ++count;
+    return false;
+  });
+  return result.code == Code::mismatch ? Result{} : result;  // all were seen
+}
+
 Result decode_npz(Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept {
   Bytes member;
   if (const Result result = read_member(bytes, info, scratch, member); !result.ok()) return result;

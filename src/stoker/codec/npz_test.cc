@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -183,6 +184,21 @@ TEST(Npz, SurvivesEveryTruncationAndFlippedBit) {
       (void)read(damaged, "b");
     });
   }
+}
+
+TEST(Npz, ListsItsArraysInOrder) {
+  const File file = zip({{"b.npy", numbers(1, 2)}, {"readme.txt", numbers(1, 2)}, {"a.npy", numbers(1, 2), true}});
+  std::array<std::string_view, 4> names;
+  std::size_t count = 0;
+  ASSERT_TRUE(list_npz(file, names, count).ok());
+  EXPECT_EQ(count, 2u);
+  EXPECT_EQ(names[0], "b");
+  EXPECT_EQ(names[1], "a");
+  ASSERT_TRUE(list_npz(file, std::span(names).first(1), count).ok());
+  EXPECT_EQ(count, 2u) << "also of those that do not fit";
+  ASSERT_TRUE(list_npz(zip({}), names, count).ok());
+  EXPECT_EQ(count, 0u);
+  EXPECT_FALSE(list_npz(Bytes(file).first(file.size() - 1), names, count).ok());
 }
 
 }  // namespace

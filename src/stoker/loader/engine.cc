@@ -302,7 +302,10 @@ void Loader::Engine::set_num_workers(int workers) {
 
 std::vector<std::string> Loader::Engine::notes() const {
   const std::scoped_lock lock(mutex_);
-  return notes_;
+  std::vector<std::string> notes = notes_;
+  const std::vector<std::string> more = recipe_.notes();
+  notes.insert(notes.end(), more.begin(), more.end());
+  return notes;
 }
 
 }  // namespace stoker::loader

@@ -41,6 +41,26 @@ bool wants_pictures(const transform::Ops& ops) {
   });
 }
 
+constexpr std::size_t kArraysNamed = 4;
+
+bool holds_several_arrays(Bytes npz) noexcept {
+  std::size_t count = 0;
+  return codec::list_npz(npz, {}, count).ok() && count > 1;
+}
+
+// What is left out of an .npz of several arrays; empty where there is one.
+std::string note_on_arrays(const std::string& name, Bytes npz) {
+  std::array<std::string_view, kArraysNamed> names;
+  std::size_t count = 0;
+  if (!codec::list_npz(npz, names, count).ok() || count < 2) return {};
+  std::string others;
+  for (std::size_t i = 1; i < std::min(count, kArraysNamed); ++i)
+    others += fmt::format("{}`{}`", others.empty() ? "" : ", ", names[i]);
+  if (count > kArraysNamed) others += fmt::format(" and {} more", count - kArraysNamed);
+  return fmt::format("`{}` holds {} arrays: only the first, `{}`, is loaded; left out: {}", name, count, names[0],
+                     others);
+}
+
 std::uint64_t product(std::span<const std::uint64_t> dims) {
   std::uint64_t n = 1;
   for (const std::uint64_t d : dims) n *= d;
@@ -147,6 +167,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
         input.dtype = info.dtype;
         input.shape.assign(info.dims().begin(), info.dims().end());
         row_ = info;
+        if (media == Media::npz) npz_note_ = note_on_arrays(dataset.name(i), sample.bytes);
       } else {
         result = failed(Code::unsupported,
                         sample.bytes.empty() ? "the file is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file");
@@ -171,6 +192,16 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
 std::uint64_t Recipe::length_of(std::uint64_t bytes) const noexcept {
   return static_cast<std::uint64_t>(static_cast<double>(bytes) / static_cast<double>(first_bytes_) *
                                     static_cast<double>(first_length_));
+}
+
+std::vector<std::string> Recipe::notes() const {
+  std::vector<std::string> notes;
+  if (!npz_note_.empty()) {
+    notes.push_back(npz_note_);
+  } else if (left_arrays_out_.load(std::memory_order_relaxed)) {
+    notes.emplace_back("some .npz files hold several arrays: only the first of each is loaded");
+  }
+  return notes;
 }
 
 std::uint64_t Recipe::row_bytes(std::size_t output, std::uint64_t length) const noexcept {
@@ -383,6 +414,8 @@ Verdict Recipe::make_array(Bytes bytes, const Slot& slot, Scratch& scratch) cons
   if (media == Media::npy) result = codec::probe_npy(bytes, bytes.size(), info);
   if (media == Media::npz) result = codec::probe_npz(bytes, "", info, scratch);
   if (!result.ok()) return bad(result);
+  if (media == Media::npz && !left_arrays_out_.load(std::memory_order_relaxed) && holds_several_arrays(bytes))
+    left_arrays_out_.store(true, std::memory_order_relaxed);
   if (info.dtype != row_.dtype || info.rank != row_.rank || info.shape != row_.shape) {
     return bad(failed(Code::mismatch, "its shape or dtype is not that of the first array"));
   }

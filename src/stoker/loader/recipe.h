@@ -1,12 +1,14 @@
 // How one sample's bytes become its row of the batch: codec and transform put together for a data set, once.
-// Immutable; safe from any thread (one Scratch each).
+// Immutable but for its notes; safe from any thread (one Scratch each).
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "stoker/base/scratch.h"
 #include "stoker/dataset/dataset.h"
@@ -55,6 +57,9 @@ class Recipe {
   // MCUs of the first picture, if it is a JPEG file whose places can be noted; else 0.
   std::uint32_t seekable_mcus() const noexcept { return seekable_mcus_; }
 
+  // Arrays of .npz files that are not loaded, said once; grows while samples are made.
+  std::vector<std::string> notes() const;
+
   // The row length of a sample, where it varies.
   Verdict measure(codec::Bytes bytes, std::uint64_t& length) const noexcept;
   // Writes the row; `length` is the true count of frames or bytes where rows have lengths. `seek` may be null.
@@ -72,9 +77,12 @@ class Recipe {
   std::vector<transform::Output> outputs_;
   codec::ImageOptions image_options_;
   bool exif_orientation_ = false;
-  bool rows_of_array_ = false;  // samples are rows of one .npy: no header of their own
-  codec::ArrayInfo row_;        // then: dtype and shape of a row
-  Pixels row_pixels_;           // rows used as pictures
+  bool keeps_bits_ = false;                            // pictures of 8 and of 16 bits do not mix
+  bool rows_of_array_ = false;                         // samples are rows of one .npy: no header of their own
+  codec::ArrayInfo row_;                               // then: dtype and shape of a row
+  Pixels row_pixels_;                                  // rows used as pictures
+  std::string npz_note_;                               // of the first sample
+  mutable std::atomic<bool> left_arrays_out_ = false;  // of another sample
   bool varies_ = false, is_copy_ = false, is_heavy_ = false, has_lengths_ = false;
   std::uint64_t scratch_estimate_ = 0;
   std::uint64_t first_length_ = 1, first_bytes_ = 1;  // of the first sound: frames that leave, and its file
