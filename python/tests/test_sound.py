@@ -44,3 +44,19 @@ def test_mixed_rates_are_refused_with_the_remedy(sounds):
     with pytest.raises(stoker.Error, match="(?s)9.wav.*Resample"):
         first(sounds)
     assert first(sounds, transform=[stoker.Resample(8000)]).lengths.tolist()[:3] == [100, 250, 175]
+
+
+def test_one_transform_list_serves_the_files_and_their_pack(sounds, tmp_path_factory):
+    """The rows of a pack are int16: ToFloat gives the values that decoding gives."""
+    pack = tmp_path_factory.mktemp("packs") / "x.pack"
+    with stoker.Loader(sounds, output="numpy", batch_size=8, copy=True, dtype="int16", transform=[stoker.PadOrTrim(200)]) as loader:
+        whole = next(iter(loader))
+    with stoker.PackWriter(pack) as writer:
+        writer.append(whole.data, [0, 1, 2])
+    for transform in ([stoker.PadOrTrim(200), stoker.ToFloat()], [stoker.Mono(), stoker.PadOrTrim(200), stoker.ToFloat()]):
+        loose, packed = first(sounds, transform=transform).data, first(pack, transform=transform).data
+        assert loose.dtype == packed.dtype == numpy.float32
+        numpy.testing.assert_array_equal(loose, packed)
+    numpy.testing.assert_array_equal(first(sounds, transform=[stoker.ToFloat()]).data, first(sounds).data)
+    with pytest.raises(ValueError, match="ToFloat makes it float"):
+        first(sounds, transform=[stoker.ToFloat()], dtype="int16")

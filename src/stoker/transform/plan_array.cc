@@ -54,6 +54,13 @@ void read_floats(DType type, const std::byte* from, std::size_t count, float* in
   }
 }
 
+// Rows of a pack of sounds are as PadOrTrim and Mono left them: the list that made them serves both.
+bool changes_nothing(const Op& op, const Input& input) {
+  if (std::holds_alternative<Mono>(op.what)) return input.shape.size() == 1;
+  const auto* const pad = std::get_if<PadOrTrim>(&op.what);
+  return pad != nullptr && !input.shape.empty() && input.shape.size() <= 2 && input.shape.back() == pad->frames;
+}
+
 }  // namespace
 
 ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions& options) {
@@ -63,6 +70,7 @@ ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions&
   bool to_float = false;
   for (const Op& op : ops) {
     check_op(op);
+    if (changes_nothing(op, input)) continue;
     if (!std::holds_alternative<ToFloat>(op.what)) {
       refuse(op,
              fmt::format("these samples are {} arrays [{}], which take ToFloat or dtype= alone", name(input.dtype),

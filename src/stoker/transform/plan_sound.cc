@@ -12,6 +12,7 @@ namespace stoker::transform {
 
 SoundPlan compile_sound(const Ops& ops, const Input& input, const OutputOptions& options) {
   SoundPlan plan;
+  bool to_float = false;
   for (const Op& op : ops) {
     check_op(op);
     if (std::holds_alternative<Mono>(op.what)) {
@@ -28,7 +29,8 @@ SoundPlan compile_sound(const Ops& ops, const Input& input, const OutputOptions&
       if (plan.frames != 0) refuse(op, "it is given twice");
       plan.frames = pad->frames;
     } else if (std::holds_alternative<ToFloat>(op.what)) {
-      refuse(op, "sound is float already", "leave ToFloat out, or choose dtype float32, float16 or bfloat16");
+      if (to_float) refuse(op, "it is given twice");
+      to_float = true;  // decoded sound is float already; rows of an int16 pack are not, and take the same list
     } else {
       refuse(op, "it is for pictures, and these are sounds", "sounds take Mono, Resample and PadOrTrim");
     }
@@ -37,6 +39,10 @@ SoundPlan compile_sound(const Ops& ops, const Input& input, const OutputOptions&
   if (!is_float(plan.dtype) && plan.dtype != DType::i16) {
     throw Error(ErrorKind::usage, fmt::format("cannot give sound as {}", name(plan.dtype)),
                 "choose dtype float32, float16, bfloat16 or int16");
+  }
+  if (to_float && plan.dtype == DType::i16) {
+    throw Error(ErrorKind::usage, "cannot give sound as int16: ToFloat makes it float",
+                "leave ToFloat out, or choose dtype float32, float16 or bfloat16");
   }
   plan.channels = plan.mono ? 1 : input.audio_channels;
   if (plan.hz != 0 && input.rate_hz != 0 && plan.hz != input.rate_hz) {

@@ -549,6 +549,25 @@ TEST(Plan, Int16ArraysBecomeFloatsAsSoundDoes) {
   EXPECT_EQ(slot[2], 0.5F);
 }
 
+TEST(Plan, OneListServesSoundsAndRowsOfTheirPack) {
+  const std::int16_t from[] = {-32768, 0, 16384, 32767};
+  const char* const list = "mono,pad:4,tofloat";
+  float packed[4], decoded[4];
+  const Plan of_pack = compile(list, arrays(DType::i16, {4}));
+  ASSERT_TRUE(of_pack.apply_array(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(packed)).ok());
+  const Plan of_sound = compile(list, sounds(1, 8000));
+  float source[4];
+  for (int i = 0; i < 4; ++i) source[i] = static_cast<float>(from[i]) / 32768.0F;  // as the WAV decoder does
+  Scratch scratch;
+  std::uint64_t written = 0;
+  ASSERT_TRUE(
+      of_sound.apply_audio(source, 4, 4, 8000, reinterpret_cast<std::byte*>(decoded), 4, written, scratch).ok());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(decoded[i], packed[i]);
+  EXPECT_NE(refusal("pad:5", arrays(DType::i16, {4})), "") << "another length";
+  EXPECT_NE(refusal("mono", arrays(DType::i16, {2, 4})), "") << "two channels";
+  EXPECT_TRUE(compile("tofloat", sounds(1, 8000)).audio_is_direct());
+}
+
 TEST(Plan, RefusesImpossibleSoundLists) {
   const Input sound = sounds(1, 8000);
   EXPECT_EQ(refusal("rrc:224", sound),
@@ -557,7 +576,8 @@ TEST(Plan, RefusesImpossibleSoundLists) {
       refusal("pad:5,resample:16000", sound),
       "cannot use transform `Resample`: it cannot come after PadOrTrim, which counts frames at the rate that leaves");
   EXPECT_EQ(refusal("pad:5,pad:6", sound), "cannot use transform `PadOrTrim`: it is given twice");
-  EXPECT_EQ(refusal("tofloat", sound), "cannot use transform `ToFloat`: sound is float already");
+  EXPECT_EQ(refusal("tofloat,tofloat", sound), "cannot use transform `ToFloat`: it is given twice");
+  EXPECT_EQ(refusal("tofloat", sound, DType::i16), "cannot give sound as int16: ToFloat makes it float");
   EXPECT_EQ(refusal("", sound, DType::u8), "cannot give sound as uint8");
   EXPECT_EQ(refusal("views(a=1[mono])", sound),
             "cannot use transform `Views`: it is for pictures, and these are sounds");
