@@ -87,7 +87,8 @@ loader::LoaderOptions loader_options(const Arguments& arguments, const std::opti
     options.output.dtype = parse_dtype(arguments.text("--dtype"));
     if (!options.output.dtype) {
       throw Error(ErrorKind::usage, fmt::format("there is no dtype `{}`", arguments.text("--dtype")),
-                  "the dtypes of batches are: uint8, float16, bfloat16, float32, and int16 for sounds");
+                  "the dtypes of batches are: uint8, uint16 for 16-bit pictures, float16, bfloat16, float32, and int16 "
+                  "for sounds");
     }
   }
   if (arguments.has("--layout")) options.output.layout = loader::parse_layout(arguments.text("--layout"));
@@ -129,7 +130,8 @@ Section batch_flags() {
        {"--seed", "N", std::to_string(kDefaults.seed), "of the order and of the random transforms"},
        {"--transform", "TEXT", "", "per sample, such as rrc:224,flip,normalize:imagenet; the list is below", true},
        {"--dtype", "NAME", "",
-        "of the batch: uint8, float16, bfloat16, float32 or (sounds) int16; without: what the transform gives"},
+        "of the batch: uint8, (16-bit pictures) uint16, float16, bfloat16, float32 or (sounds) int16; without: what "
+        "the transform gives"},
        {"--layout", "NAME", "NCHW", "NCHW, NHWC or channels_last"},
        {"--color", "NAME", "rgb",
         "pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},

@@ -61,7 +61,7 @@ class Loader(ReadByTrainers):
       decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
       exif_orientation: turn pictures as their Exif says before anything else (off, as in torchvision).
-      color="rgb|gray|keep", dtype="uint8|float16|bfloat16|float32|int16" (int16: sounds), layout="NCHW|NHWC|channels_last".
+      color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit pictures; int16: sounds), layout="NCHW|NHWC|channels_last".
       output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
       copy: arrays of their own instead of views of the loader's memory, so that ``list(loader)`` works.
       device: "cuda" copies each batch there on a side stream; pin_memory: page-lock the slabs where a device runtime is
@@ -142,7 +142,7 @@ class Loader(ReadByTrainers):
             raise UsageError("on_error=\"replace\" does not work with a Python decode=: the batch is already chosen",
                              "on_error=\"raise\", \"skip\" or \"zero\"")
         if dtype is not None:
-            choice("dtype", dtype, ("uint8", "float16", "bfloat16", "float32", "int16"))
+            choice("dtype", dtype, ("uint8", "uint16", "float16", "bfloat16", "float32", "int16"))
         layout = choice("layout", layout, ("NCHW", "NHWC", "channels_last"))
         color = choice("color", color, ("rgb", "gray", "keep"))
         storage = choice("storage", storage, ("buffered", "direct", "mmap", "ram", "auto"))

@@ -16,7 +16,7 @@ import stoker
     (dict(memory_limit="4 apples"), "apples"),
     (dict(memory_limit=-4), "like \"4GB\""),
     (dict(color="rbg"), "rgb, gray, keep"),
-    (dict(dtype="float"), "uint8, float16, bfloat16, float32"),
+    (dict(dtype="float"), "uint8, uint16, float16, bfloat16, float32"),
     (dict(layout="HWC"), "NCHW, NHWC, channels_last"),
     (dict(batch_size=2**70), "whole number"),
     (dict(prefetch_factor=2**70), "whole number"),

@@ -1,5 +1,8 @@
 """Through the loader, against the libraries people trust: Pillow, soundfile, numpy. Bit for bit."""
 
+import struct
+import zlib
+
 import numpy
 import pytest
 import soundfile
@@ -23,6 +26,7 @@ def pixels(image):
 # ---- pictures
 
 
+FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST, "box": Image.BOX}
 JPEGS = {
     "baseline 4:2:0": dict(quality=90, subsampling=2), "4:2:2": dict(quality=80, subsampling=1), "4:4:4": dict(quality=95, subsampling=0),
     "progressive": dict(quality=85, progressive=True), "optimized": dict(quality=75, optimize=True), "quality 1": dict(quality=1),
@@ -65,6 +69,56 @@ def test_png_keeps_its_channels(tmp_path, mode):
     numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", color="keep"), pixels(image))
 
 
+def write_png16(path, values):
+    """A PNG of 16 bits, gray or RGB, by hand: Pillow writes no RGB of 16 bits."""
+    height, width = values.shape[:2]
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", width, height, 16, 2 if values.ndim == 3 else 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_png_of_16_bits_keeps_its_bits(tmp_path, channels):
+    values = numpy.random.default_rng(1).integers(0, 65536, (24, 20, channels)).astype(numpy.uint16)
+    write_png16(tmp_path / "a.png", values[:, :, 0] if channels == 1 else values)
+    kept = one(tmp_path / "a.png", color="keep", layout="NHWC")
+    assert kept.dtype == numpy.uint16
+    numpy.testing.assert_array_equal(kept, values)
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", color="keep"), values.transpose(2, 0, 1))
+    flipped = one(tmp_path / "a.png", color="keep", layout="NHWC", transform=[stoker.CenterCrop(10), stoker.HorizontalFlip(1)])
+    numpy.testing.assert_array_equal(flipped, values[7:17, 5:15][:, ::-1])
+    assert one(tmp_path / "a.png", color="keep", dtype="uint8").dtype == numpy.uint8
+    numpy.testing.assert_array_equal(one(tmp_path / "a.png", color="keep", layout="NHWC", dtype="float32"), values.astype(numpy.float32))
+    assert one(tmp_path / "a.png").dtype == numpy.uint8                      # as Pillow's convert("RGB")
+    if channels == 3:
+        numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", dtype="uint16"), values)
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "nearest", "box"])
+def test_png_of_16_bits_is_resized_as_pillow_resizes_floats(tmp_path, interpolation):
+    values = numpy.random.default_rng(2).integers(0, 65536, (40, 50)).astype(numpy.uint16)
+    write_png16(tmp_path / "a.png", values)
+    expected = numpy.asarray(Image.fromarray(values.astype(numpy.float32)).resize((33, 21), FILTERS[interpolation]))
+    data = one(tmp_path / "a.png", color="keep", transform=[stoker.Resize((21, 33), interpolation)])
+    assert data.dtype == numpy.uint16
+    assert numpy.abs(data[0].astype(numpy.int64) - numpy.rint(numpy.clip(expected, 0, 65535)).astype(numpy.int64)).max() <= 1
+
+
+def test_pictures_of_8_and_16_bits_do_not_mix_where_bits_are_kept(tmp_path):
+    write_png16(tmp_path / "a.png", numpy.full((4, 4), 700))
+    Image.fromarray(numpy.full((4, 4), 7, numpy.uint8)).save(tmp_path / "b.png")
+    for names in (["a.png", "b.png"], ["b.png", "a.png"]):
+        with stoker.Loader(samples=[tmp_path / name for name in names], color="keep", batch_size=2, output="numpy", on_error="skip") as loader:
+            assert next(iter(loader)).size == 1
+            assert "another number of bits" in loader.errors[0].cause and 'color="rgb"' in loader.errors[0].cause
+        with stoker.Loader(samples=[tmp_path / name for name in names], color="gray", batch_size=2, output="numpy") as loader:
+            assert next(iter(loader)).data.dtype == numpy.uint8
+
+
 def test_png_of_16_bits_goes_through_a_window(tmp_path):
     values = numpy.random.default_rng(0).integers(31000, 34000, (24, 20)).astype(numpy.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
@@ -78,9 +132,6 @@ def test_a_png_named_jpg_is_decoded_by_content(tmp_path):
     picture(7).save(tmp_path / "a.png")
     (tmp_path / "a.jpg").write_bytes((tmp_path / "a.png").read_bytes())
     numpy.testing.assert_array_equal(one(tmp_path / "a.jpg", layout="NHWC"), pixels(picture(7)))
-
-
-FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST, "box": Image.BOX}
 
 
 @pytest.mark.parametrize("interpolation", FILTERS)

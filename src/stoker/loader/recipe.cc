@@ -1,6 +1,7 @@
 #include "stoker/loader/recipe.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -103,6 +104,7 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options) {
 
 void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options, transform::Input& input) {
   image_options_.color = options.color;
+  keeps_bits_ = options.color == codec::Color::keep && options.output.dtype != DType::u8;
   image_options_.fast = options.decode == Decode::fast;
   exif_orientation_ = options.exif_orientation;
   if (dataset.facts().array) {
@@ -122,6 +124,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
       input.width = static_cast<std::uint32_t>(row_.shape[1]);
       input.channels = row_.rank == 3 ? static_cast<std::uint8_t>(row_.shape[2]) : 1;
       input.bits = row_.dtype == DType::u16 ? 16 : 8;
+      input.keeps_bits = true;
       row_pixels_ = {nullptr, 0, input.width, input.height, input.channels, row_.dtype};
       row_pixels_.stride_bytes = row_pixels_.row_bytes();
     }
@@ -150,6 +153,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
           std::swap(input.width, input.height);
         }
         input.bits = info.bits;
+        input.keeps_bits = options.color == codec::Color::keep;
         input.channels = codec::output_channels(info, image_options_);
         seekable_mcus_ = codec::seekable_mcus(sample.bytes);
       } else if (media == Media::wav) {
@@ -258,8 +262,9 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     media = codec::sniff(bytes);
     if (!is_picture(media)) return bad(failed(Code::unsupported, "not a JPEG or PNG picture", 0));
     if (const Result result = codec::probe_image(media, bytes, info); !result.ok()) return bad(result);
-    if (image_options_.deep && info.bits != plan_->input().bits) {
-      return bad(failed(Code::mismatch, "another number of bits per channel than the first picture"));
+    if ((image_options_.deep || keeps_bits_) && info.bits != plan_->input().bits) {
+      return bad(failed(Code::mismatch,
+                        "another number of bits per channel than the first picture; use color=\"rgb\" or \"gray\""));
     }
     if (exif_orientation_) orientation = codec::exif_orientation(media, bytes);
   }

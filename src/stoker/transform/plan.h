@@ -30,6 +30,7 @@ struct Input {
   std::uint32_t width = 0, height = 0;
   std::uint8_t channels = 3;  // after colour conversion
   std::uint8_t bits = 8;      // 8 or 16, of the first sample
+  bool keeps_bits = false;    // 16 bits stay 16; else only Window, ToFloat or dtype u16 take more than 8
   // audio
   std::uint32_t audio_channels = 1, rate_hz = 0;
   // array
@@ -38,8 +39,8 @@ struct Input {
 };
 
 struct OutputOptions {
-  std::optional<DType> dtype;  // none: uint8 for pictures until something makes them float; float32 for sound (int16 is
-                               // possible); as stored for arrays
+  std::optional<DType> dtype;  // none: uint8 (uint16 where bits are kept) for pictures until something makes them
+                               // float; float32 for sound (int16 is possible); as stored for arrays
   Layout layout = Layout::nchw;
 };
 
@@ -82,7 +83,7 @@ class Plan {
   std::string describe() const;  // one line for people
 
   // ---- pictures
-  bool deep() const noexcept { return deep_; }  // the decoder must give 16 bits (Window)
+  bool deep() const noexcept { return deep_; }  // the decoder must give 16 bits
   // Draws view `view` of a width x height picture. `random` must be Random(seed, epoch, sample id, view).
   Result draw(std::uint32_t view, std::uint32_t width, std::uint32_t height, Random& random, Draw& draw) const noexcept;
   // Takes from `scratch` and leaves it taken: reset it after the last view of the sample.

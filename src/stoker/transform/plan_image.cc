@@ -151,17 +151,27 @@ class ImageCompiler {
       throw Error(ErrorKind::usage, "cannot compile the transform: the size of the pictures is not known",
                   "add Resize((height, width)) or RandomResizedCrop(size)");
     }
-    plan_.deep = plan_.has_window || (to_float_ && input_.bits == 16);
     const bool floats = plan_.values == Values::unit;
-    const DType dtype = options_.dtype.value_or(floats ? DType::f32 : DType::u8);
-    if (dtype != DType::u8 && !is_float(dtype)) {
+    const bool wants_words = options_.dtype == DType::u16;
+    const bool keeps_bits = input_.bits == 16 && (wants_words || (input_.keeps_bits && options_.dtype != DType::u8));
+    plan_.deep = plan_.has_window || (to_float_ && input_.bits == 16) || keeps_bits;
+    const DType dtype = options_.dtype.value_or(floats ? DType::f32 : keeps_bits ? DType::u16 : DType::u8);
+    if (dtype != DType::u8 && dtype != DType::u16 && !is_float(dtype)) {
       throw Error(ErrorKind::usage, fmt::format("cannot give pictures as {}", name(dtype)),
-                  "choose dtype uint8, float16, bfloat16 or float32");
+                  "choose dtype uint8, uint16, float16, bfloat16 or float32");
     }
-    if (floats && dtype == DType::u8) {
+    if (floats && !is_float(dtype)) {
       const std::string_view by = !plan_.mean.empty() ? "Normalize" : plan_.has_window ? "Window" : "ToFloat";
-      throw Error(ErrorKind::usage, fmt::format("cannot give pictures as uint8: {} makes them float", by),
+      throw Error(ErrorKind::usage, fmt::format("cannot give pictures as {}: {} makes them float", name(dtype), by),
                   fmt::format("leave {} out, or choose dtype float32, float16 or bfloat16", by));
+    }
+    if (wants_words && input_.bits != 16) {
+      throw Error(ErrorKind::usage, "cannot give pictures as uint16: they have 8 bits per channel",
+                  "leave dtype out, or choose uint8");
+    }
+    if (keeps_bits && !floats && dtype == DType::f16) {
+      throw Error(ErrorKind::usage, "cannot give 16-bit pictures as float16: values above 65504 do not fit",
+                  "add ToFloat, which gives [0, 1], or choose dtype uint16, bfloat16 or float32");
     }
     plan_.store = {width_, height_, input_.channels, options_.layout == Layout::nchw, dtype};
     if (!plan_.deep && dtype != DType::u8) make_table(dtype);

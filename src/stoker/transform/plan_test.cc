@@ -183,6 +183,42 @@ TEST(Plan, MirrorsSixteenBitRowsOfEveryElementType) {
   }
 }
 
+TEST(Plan, KeepsSixteenBits) {
+  for (const std::uint8_t channels : {1, 3}) {
+    const auto picture = make_words(6, std::size_t{21} * 10 * channels);
+    Input input = pictures(21, 10, channels, 16);
+    EXPECT_EQ(compile("", input).outputs()[0].dtype, DType::u8) << "unless they are asked for";
+    EXPECT_EQ(compile("", input, DType::u16).outputs()[0].dtype, DType::u16);
+    input.keeps_bits = true;
+    EXPECT_EQ(compile("", input, DType::u8).deep(), false);
+    const Plan plan = compile("", input, {}, Layout::nhwc);
+    EXPECT_TRUE(plan.deep());
+    EXPECT_EQ(plan.outputs()[0].dtype, DType::u16);
+    EXPECT_EQ(as<std::uint16_t>(make_view(plan, picture, 21, 10, channels, draw(plan, 21, 10))), picture);
+    const Plan floats = compile("", input, DType::f32, Layout::nhwc);
+    const auto values = as<float>(make_view(floats, picture, 21, 10, channels, draw(floats, 21, 10)));
+    for (std::size_t i = 0; i < picture.size(); ++i) ASSERT_EQ(values[i], static_cast<float>(picture[i]));
+    const Plan unit = compile("normalize:0/1", input, {}, Layout::nhwc);
+    const auto shares = as<float>(make_view(unit, picture, 21, 10, channels, draw(unit, 21, 10)));
+    for (std::size_t i = 0; i < picture.size(); ++i) ASSERT_EQ(shares[i], static_cast<float>(picture[i]) / 65535.0F);
+  }
+  Input input = pictures(21, 10, 1, 16);
+  input.keeps_bits = true;
+  EXPECT_EQ(refusal("", input, DType::f16), "cannot give 16-bit pictures as float16: values above 65504 do not fit");
+  EXPECT_EQ(refusal("tofloat", input, DType::u16), "cannot give pictures as uint16: ToFloat makes them float");
+  EXPECT_EQ(refusal("", pictures(9, 9), DType::u16), "cannot give pictures as uint16: they have 8 bits per channel");
+}
+
+TEST(Plan, RoundsAndClampsResizedSixteenBitPictures) {
+  Input input = pictures(2, 1, 1, 16);
+  input.keeps_bits = true;
+  const Plan plan = compile("resize:1x40:filter=bicubic", input);
+  const auto row = as<std::uint16_t>(make_view(plan, std::vector<std::uint16_t>{0, 65535}, 2, 1, 1, draw(plan, 2, 1)));
+  EXPECT_EQ(row.front(), 0) << "bicubic goes below";
+  EXPECT_EQ(row.back(), 65535) << "and above";
+  EXPECT_TRUE(std::is_sorted(row.begin() + 10, row.end() - 10));
+}
+
 TEST(Plan, LaysOutPicturesAsAsked) {
   const auto picture = make_bytes(5, 9 * 7 * 3);
   const Plan planar = compile("flip:1", pictures(9, 7)), packed = compile("flip:1", pictures(9, 7), {}, Layout::nhwc),

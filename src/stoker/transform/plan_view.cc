@@ -286,7 +286,7 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
   float* const line = take<float>(scratch, elements);
   if (line == nullptr) return kNoRoom;
   const DeepPart part{source.data, source.stride_bytes, region.x, region.y, source.channels};
-  Levels levels{Levels::What::share, 0, 1};
+  Levels levels{plan.values == Values::raw ? Levels::What::as_stored : Levels::What::share, 0, 1};
   if (plan.has_window) {
     levels = {plan.window_last ? Levels::What::as_stored : Levels::What::window,
               static_cast<float>(draw.window_low + plan.window.offset.value_or(offset)), draw.window_scale};

@@ -30,6 +30,11 @@ struct ToFloat16 {
 struct ToBfloat16 {
   std::uint16_t operator()(std::uint32_t, float value) const noexcept { return to_bfloat16(value); }
 };
+struct ToWord {
+  std::uint16_t operator()(std::uint32_t, float value) const noexcept {
+    return static_cast<std::uint16_t>(std::clamp(value, 0.0F, 65535.0F) + 0.5F);
+  }
+};
 struct Same {
   float operator()(std::uint32_t, float value) const noexcept { return value; }
 };
@@ -272,6 +277,8 @@ void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool 
       return store_any<std::uint16_t>(shape, row, y, flip, ToFloat16{}, slot);
     case DType::bf16:
       return store_any<std::uint16_t>(shape, row, y, flip, ToBfloat16{}, slot);
+    case DType::u16:
+      return store_any<std::uint16_t>(shape, row, y, flip, ToWord{}, slot);
     default:
       return store_any<float>(shape, row, y, flip, Same{}, slot);
   }
@@ -290,6 +297,8 @@ void convert(const float* from, std::size_t count, DType dtype, std::byte* into)
     if (has_float16()) done = to_float16_wide(from, count, out);
 #endif
     for (std::size_t i = done; i < count; ++i) out[i] = to_float16(from[i]);
+  } else if (dtype == DType::u16) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = ToWord{}(0, from[i]);
   } else {
     for (std::size_t i = 0; i < count; ++i) out[i] = to_bfloat16(from[i]);
   }

@@ -32,10 +32,10 @@ Scaling find_scaling(const float* table, bool unit, std::span<const float> mean,
 void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
                std::byte* slot) noexcept;
 
-// Converts to f32, f16 or bf16.
+// Converts to f32, f16, bf16, or u16 (rounded, and clamped to what fits).
 void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept;
 
-// `count` float32 to f32, f16, bf16 or i16 (times 32768), in order.
+// `count` float32 to f32, f16, bf16, i16 (times 32768) or u16 (rounded), in order.
 void convert(const float* from, std::size_t count, DType dtype, std::byte* into) noexcept;
 
 }  // namespace stoker::transform
