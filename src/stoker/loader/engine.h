@@ -173,7 +173,8 @@ class Loader::Engine {
   void row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self);
   BadRow describe(std::uint64_t index, const ReadFault& fault) const;
   BadRow describe(const Verdict& verdict, const Worker& self) const;
-  void explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes, std::uint64_t Allowance::*share) const;
+  void explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes, std::uint64_t Allowance::*share,
+                    std::uint64_t batch_bytes = 0) const;
   template <typename Take>
   Verdict with_bytes(const Unit& unit, std::uint32_t i, Worker& self, const Take& take);
   bool is_stale(const Unit& unit, std::uint32_t i) const noexcept;

@@ -226,11 +226,13 @@ bool Loader::Engine::fits_batch(std::uint64_t length) const noexcept {
   return !recipe_.varies() || slab_bytes_for(length) <= allowance_.batch_bytes;
 }
 
-// Says what a sample needs that it cannot have, and the memory_limit with which it could.
+// Says what a sample needs that it cannot have, and the memory_limit with which it could. `batch_bytes`: its batch will
+// need so much besides.
 void Loader::Engine::explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes,
-                                  std::uint64_t Allowance::*share) const {
-  const std::uint64_t enough =
-      enough_limit(demand(), [&](const Allowance& allowance) { return allowance.*share >= bytes; });
+                                  std::uint64_t Allowance::*share, std::uint64_t batch_bytes) const {
+  const std::uint64_t enough = enough_limit(demand(), [&](const Allowance& allowance) {
+    return allowance.*share >= bytes && allowance.batch_bytes >= batch_bytes;
+  });
   bad.error.cause =
       fmt::format("{} needs {}, more than the {} that memory_limit {} leaves for it", what, format_bytes(bytes),
                   format_bytes(allowance_.*share), format_bytes(options_.memory_limit));
@@ -247,7 +249,8 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
   SampleError& error = bad.error;
   error.stage = "read";
   if (fault.too_large) {
-    explain_need(bad, "reading it", extent.bytes, &Allowance::encoded_bytes);
+    const std::uint64_t batch_bytes = recipe_.varies() ? slab_bytes_for(recipe_.length_of(extent.bytes)) : 0;
+    explain_need(bad, "reading it", extent.bytes, &Allowance::encoded_bytes, batch_bytes);
   } else if (fault.too_long != 0) {
     error.stage = "transform";
     explain_need(bad, fmt::format("a batch of {} rows of its length", format_count(options_.batch_size)),
