@@ -191,10 +191,26 @@ class Life {
         options.io_depth, name(options.on_error), options.max_errors));
     ++number_;
     if (kind_ == LifeKind::held) held_data_ = data_.open_held();
-    loader_ = std::make_unique<Loader>(held_data_ ? held_data_ : data_.open(options.storage), options);
+    const dataset::DatasetPtr data = held_data_ ? held_data_ : data_.open(options.storage);
+    may_hold_batches_ = below(3) != 0;
+    if (!may_hold_batches_) options.memory_limit = least_limit(data, options);
+    loader_ = std::make_unique<Loader>(data, options);
     model_.emplace(options, size_, straight_);
     options_ = options;
     if (!states_.empty() && below(2) == 0) load_state();
+  }
+
+  // The least that is not refused, to a MiB.
+  std::uint64_t least_limit(const dataset::DatasetPtr& data, LoaderOptions options) {
+    std::uint64_t refused = 0, works = options.memory_limit >> 20;
+    while (works - refused > 1) {
+      options.memory_limit = (refused + works) / 2 << 20;
+      const std::string error = error_of([&] { Loader(data, options); });
+      check(error.empty() || error.find("memory_limit") != std::string::npos, "another error: " + error);
+      (error.empty() ? works : refused) = (refused + works) / 2;
+    }
+    journal_.note(fmt::format("with memory_limit {} MiB", works));
+    return works << 20;
   }
 
   void act() {
@@ -273,7 +289,8 @@ class Life {
                 words({wanted.batch->valid.begin(), wanted.batch->valid.end()}), "which rows are valid");
     check_equal(words(got.lengths), words(wanted.batch->lengths), "the lengths");
     check(got == *wanted.batch, "labels or bytes differ from those of the straight run");
-    if (held_.size() < kMostHeld && below(3) == 0) held_.push_back({batch, std::move(got), number_});
+    if (may_hold_batches_ && held_.size() < kMostHeld && below(3) == 0)
+      held_.push_back({batch, std::move(got), number_});
   }
 
   void take_all() {
@@ -446,6 +463,7 @@ class Life {
   std::uint64_t number_ = 0;
   std::shared_ptr<HeldData> held_data_;  // of the loader, where the kind is held
   bool reads_are_held_ = false;
+  bool may_hold_batches_ = false;  // there is memory for them
   std::vector<State> states_;
   std::vector<Held> held_;
 };
