@@ -111,7 +111,7 @@ void look_at_data(PlanRun& run) {
     run.setting.is_file_per_sample = false;
     run.setting.decodes = !data->facts().array.has_value();
   } catch (const Error& error) {
-    run.notes.push_back(fmt::format("its data is no longer as it was: {}", error.message()));
+    run.notes.push_back(fmt::format("the data of the run has changed since: {}", error.message()));
   }
 }
 
@@ -163,7 +163,7 @@ void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
   const tune::Choice of_all = tune::choose(run.rows);
   run.choice.points = of_all.points, run.choice.ok = of_all.ok, run.choice.failures = of_all.failures;
   if (run.choice.ok == 1 && run.configurations.size() == 1) {
-    run.notes.emplace_back("one configuration only: there is nothing to compare it with");
+    run.notes.emplace_back("only one configuration was measured, so there is nothing to compare it with");
   }
   stages_of_rows(run);
 }

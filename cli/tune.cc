@@ -284,7 +284,8 @@ std::vector<std::string> notes_of_braces(const Target& target, const tune::Grid&
     const bool is_knob = std::any_of(grid.knobs().begin(), grid.knobs().end(),
                                      [&](const tune::Knob& knob) { return knob.name == name; });
     if (!is_name || is_knob || name == "config" || name == "template" || name == "trial") continue;
-    notes.push_back(fmt::format("`{}` is no knob, and the job gets it as it is: --grid {}=...", word, name));
+    notes.push_back(fmt::format(
+        "`{}` matches no knob and is passed to the job unchanged; add `--grid {}=...` to tune it", word, name));
   }
   return notes;
 }
@@ -429,7 +430,7 @@ int run(const Arguments& arguments) {
   report.notes = notes_of_braces(target, grid);
   if (steps_from(config, target) == tune::StepsFrom::output && !config.at("rate_regex").is_string() &&
       !tune::find_role(grid.points().front(), "batch_size"))
-    report.notes.push_back("batch_size is no knob here: a printed it/s or s/it counts as one sample per step");
+    report.notes.push_back("batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step");
   if (!face.json) {
     for (const std::string& note : report.notes) say(printable_lines("note: " + note + "\n"));
   }
@@ -440,7 +441,7 @@ int run(const Arguments& arguments) {
   if (target.is_ours()) check_batches(grid, target, data, subset != nullptr, config);
   if (std::find(target.passed.begin(), target.passed.end(), "--batch-size") != target.passed.end())
     report.notes.push_back(
-        fmt::format("all with batch_size={}, which is no knob here: --grid batch_size=...", kBatchSize));
+        fmt::format("all trials use batch_size={}; add `--grid batch_size=...` to tune it", kBatchSize));
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
@@ -520,7 +521,8 @@ int run(const Arguments& arguments) {
   write_reports(folder.path(), report.unfinished, report.notes);
   if (tuned.finish == tune::Finish::user_error) {
     if (!face.json) say(printable_lines(last_lines(tuned.failed_trial + "/stderr", 8)));
-    throw Error(ErrorKind::usage, fmt::format("a trial failed by itself: {}", tuned.failure->cause),
+    throw Error(ErrorKind::usage,
+                fmt::format("a trial failed, and others would fail in the same way: {}", tuned.failure->cause),
                 fmt::format("{}{}what it printed is in {}", tuned.failure->remedy,
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));
   }

@@ -176,7 +176,7 @@ class Loader(ReadByTrainers):
             max_errors=error_limit(max_errors), timeout=timeout_seconds(timeout), pin_memory=bool(pin_memory))
         self._engine = self._make_engine(self._rank or find_rank())
 
-        if self._framework.NAME == "torch" and _is_pinned(self._engine):
+        if self._framework.NAME == "torch" and self._engine.options()["pin_memory"]:  # the engine clears it without a device runtime
             _engine.set_stream_provider(self._framework.current_stream)
 
         self._epochs = Epochs(self._engine)
@@ -274,7 +274,7 @@ class Loader(ReadByTrainers):
         """The options in force, with every "auto" resolved. ``rank`` and ``world_size`` are None until they are needed."""
         engine = self._usable(closed=True)
         rank, world_size = self._rank[:2] if self._rank else (None, None)
-        return {**engine.options(), "rank": rank, "world_size": world_size, "pin_memory": _is_pinned(engine), "output": self._framework.NAME}
+        return {**engine.options(), "rank": rank, "world_size": world_size, "output": self._framework.NAME}
 
     @property
     def errors(self) -> ErrorList:
@@ -508,11 +508,6 @@ class _Iteration(Iterator[Batch]):
 
     def __length_hint__(self) -> int:
         return 0 if self._done else self._loader._epochs.steps_left
-
-
-def _is_pinned(engine: _engine.Loader) -> bool:
-    """Whether slabs are page-locked: it was asked for, and the engine found a device runtime (otherwise it left a note)."""
-    return engine.options()["pin_memory"] and not any(note.startswith("pin_memory is off") for note in engine.notes)
 
 
 def _framework(output: str, device: Any) -> Any:

@@ -305,7 +305,7 @@ def test_a_run_in_which_nothing_ran_is_explained_and_not_planned(stoker, table, 
 def test_one_point_is_planned_and_said_to_be_the_only_one(stoker, table):
     found = plan(stoker("plan", "--run", table(ROWS[:1]), "--images", "1e6", "--json"))
     run = found["runs"][0]
-    assert "one configuration only: there is nothing to compare it with" in run["notes"] and run["device_memory"] is None
+    assert "only one configuration was measured, so there is nothing to compare it with" in run["notes"] and run["device_memory"] is None
 
 
 def test_a_table_of_others_is_read_by_a_map_of_its_columns(stoker, table):

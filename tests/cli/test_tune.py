@@ -333,7 +333,7 @@ def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
     assert done.returncode == 2 and "nothing that it printed matches --rate-regex `rate ([0-9]+)`" in done.stderr
     done = stoker("tune", "--steps-from", "output", *words)
     assert done.returncode == 2 and "it printed no rate such as" in done.stderr and "--rate-regex" in done.stderr
-    assert "batch_size is no knob here: a printed it/s or s/it counts as one sample per step" in done.stderr
+    assert "batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step" in done.stderr
 
 
 def test_a_choice_beyond_the_knee_says_that_each_worker_brings_little(stoker, tmp_path):
@@ -499,7 +499,7 @@ def test_dotted_keys_are_applied_as_what_they_are_in_the_file(stoker, tmp_path):
 
 def test_braces_that_are_no_knob_are_named(stoker, job):
     done = stoker("tune", "--grid", "batch_size=32", "--grid", "num_workers=1", *job, "{lr}")
-    assert "note: `{lr}` is no knob" in done.stderr and done.returncode == 0
+    assert "note: `{lr}` matches no knob and is passed to the job unchanged; add `--grid lr=...`" in done.stderr and done.returncode == 0
 
 
 def test_a_deadline_that_is_too_short_for_the_steps_says_so(stoker, tmp_path):

@@ -80,8 +80,9 @@ void advise_fetch(Answer& answer, const LoaderAnswer& loader, const Offer& offer
   if (const std::string more = worker_advice(loader, offer); !more.empty())
     answer.advice.push_back(more + ", as waiting overlaps");
   answer.advice.push_back(
-      "data nearer or in fewer, larger files: a local copy, or `stoker pack`; stoker.Loader keeps many reads in "
-      "flight");
+      "move the data closer or into fewer, larger files: a local copy, or `stoker pack`; stoker.Loader keeps many "
+      "reads "
+      "in flight");
 }
 
 void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
@@ -91,7 +92,7 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
   const bool too_many = static_cast<double>(loader.facts.num_workers) > offer.cores;
   if (crowded > kCrowded) {
     answer.why.push_back(fmt::format(
-        "{} of the workers' time they were ready but had no core: {}", percent(crowded),
+        "the workers were ready but had no core for {} of their time: {}", percent(crowded),
         too_many ? fmt::format("more workers ({}) than cores ({:.3g})", loader.facts.num_workers, offer.cores)
         : others_matter(offer) ? others(offer)
                                : "other programs, or the training itself, take the cores"));
@@ -126,7 +127,7 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
     answer.advice.push_back(fmt::format("a cheaper collate_fn{}: samples as equal arrays, and torch.stack{}",
                                         at_place(loader), more.empty() ? "" : "; or " + more));
   } else if (worst == wait.unknown_ns) {
-    answer.why.push_back("the workers did not say what they did meanwhile");
+    answer.why.emplace_back("no record of the workers came, so what they did during the wait is not known");
   } else {
     const bool is_task = worst == wait.task_ns;
     std::string what = is_task

@@ -133,7 +133,7 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
   } else if (answer.worker_disk_wait > kDiskWait) {
     answer.headline = "fetch_bound (io_bound), most likely: the workers wait for the disk";
     answer.why.push_back(spent);
-    answer.advice.push_back("data nearer or in fewer, larger files: a local copy, or `stoker pack`");
+    answer.advice.push_back("move the data closer or into fewer, larger files: a local copy, or `stoker pack`");
   } else if (device_full) {
     answer.headline = "compute_bound, most likely: the accelerator is busy and the workers rest";
     answer.why.push_back(spent);

@@ -49,7 +49,7 @@ void weigh_memory(Option& option, const Situation& situation) {
   };
   against("host memory", option.host_bytes, situation.limits.memory_bytes);
   against("device memory", option.device_bytes, situation.device_limit_bytes);
-  if (option.risk == Risk::unknown) raise(option, Risk::medium, "its memory is not known: watch it");
+  if (option.risk == Risk::unknown) raise(option, Risk::medium, "its memory use was not measured: watch it");
 }
 
 void finish(Option& option, const Situation& situation) {
@@ -155,7 +155,7 @@ void add_prefetch(const Situation& situation, std::vector<Option>& all) {
   weigh_memory(option, situation);
   if (limited) {
     option.worth = false;
-    option.reason = "a deeper queue evens out bursts; it makes no loader faster";
+    option.reason = "a deeper queue evens out bursts, but makes the loader no faster";
   }
   all.push_back(std::move(option));
 }

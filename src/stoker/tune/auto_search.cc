@@ -7,10 +7,10 @@
 //      unless what limits it is paid per batch (hand-off, or no step to speak of): then along the sizes while that
 //      helps
 //   4. other knobs, along their values while that helps; then again from 2 until nothing changes
-//   5. the fastest once more, and whatever is the fastest then, until one has held its place
-//   6. race: the first against whoever may still be ahead of it, in turn, until nobody may be by more than is worth it
-//   7. half as many workers, and again, while that is within the tolerance
-//   8. whatever is the fastest now, once more if it ran only once
+//   5. re-run the leader until it stays leader
+//   6. race: re-run the leader and each plausible challenger in turn, until none can win by more than the tolerance
+//   7. halve the workers while the rate stays within the tolerance
+//   8. re-run the fastest point if it ran only once
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -22,12 +22,12 @@ struct Block {
   bool is_warmup = false;
 };
 
-// What a program reported as {"event": "block", ...}; trial.h has the words. None: something else. What is no number,
-// or below 0 where nothing can be, counts as not said.
+// What a program reported as {"event": "block", ...}; trial.h lists the keys. None: another event. A field that is not
+// a number, or is negative where it cannot be, counts as absent.
 std::optional<Block> block_of(const Json& json);
 
-// Samples of a block in the long run: without what lay ready before it, with what piled up, and of that no more than
-// the step could take.
+// Steady-state samples: subtract batches that were queued before the block, add those queued after it, capped by the
+// step's own rate.
 double steady_samples(const Block& block) noexcept;
 
 // Rate, interval, times per step and verdict of `blocks`; needs one at least.

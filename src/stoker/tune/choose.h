@@ -28,10 +28,10 @@ struct Choice {
   std::optional<double> knee = {};
 };
 
-// Several rows of one point are one measurement: their mean, and of them the row nearest to it stands for the point. A
-// point that also failed is chosen only if nothing else ran. Cheaper: less host memory where all know it and it differs
-// by more than 10 %, then fewer workers, a smaller batch, less prefetch; among equals the faster. A measurement without
-// interval is taken to be uncertain by `noise`.
+// Several rows of one point are one measurement: their typical rate, and the row nearest to it stands for the point. A
+// point that also failed is chosen only if nothing else ran. Cheaper means clearly less host memory where it is known
+// of all, then fewer workers, a smaller batch, less prefetch; among equals the faster one. `noise` is the assumed
+// uncertainty of a rate without an interval.
 Choice choose(std::span<const Row> rows, double tolerance = 0.02, double noise = 0.02);
 
 }  // namespace stoker::tune

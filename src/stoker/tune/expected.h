@@ -1,6 +1,6 @@
-// The rate that a point is likely to have, by its own runs and by those of points that must be much alike: where the
-// step does not wait for data, more workers change nothing, and the time of a step is about a line over the batch size.
-// The highest of many rates was lucky; this takes the luck out. Pure; from any thread.
+// The expected rate of a point, from its own runs and from those of similar points. Where the step does not wait for
+// data, more workers change nothing, and the time of a step is nearly linear in the batch size. This corrects for the
+// luck of the highest among many rates. Pure; from any thread.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct Spread {
   double degrees = 0;  // of freedom
 };
 
-// By repeats, pooled over all points, but not less than what the trials say of themselves; a guess where there are few.
+// Pooled over the repeats of all points, at least as large as the trials' own intervals; a prior where repeats are few.
 Spread spread_of(std::span<const Sampled> points);
 
 struct Expected {

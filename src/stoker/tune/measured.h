@@ -19,18 +19,17 @@ struct Measured {
   Status last = Status::ok;
   double rate = 0, half_width = 0;  // typical_rate(), and half of its 95 % interval
   std::size_t row = 0;              // the one nearest to it: stands for the point
-  double differs = 0;               // its fastest run is so much faster than its slowest: 0.1 is a tenth
+  double differs = 0;               // how much faster its fastest run is than its slowest: 0.1 is 10 %
   std::optional<double> host_bytes = {};
 };
 
-// A machine that did something else during one run, or lent it what it lends nobody twice, says nothing about the
-// point: the mean of the rates that lie within a tenth of their median. Needs one at least.
+// Outliers are dropped: the mean of the rates within kFarOff (log scale) of the median. Needs one rate at least.
 double typical_rate(std::span<const double> rates);
-inline constexpr double kFarOff = 0.25;  // not near: as a difference of logarithms
+inline constexpr double kFarOff = 0.25;  // difference of logarithms
 
 inline constexpr double kFed = 0.02;  // a step that waits for a smaller share of its time is not short of data
 
-// The largest `differs` of all points, where it is so large that longer trials would tell more; 0: it is not.
+// The largest `differs` of all points, if longer trials would tell more; else 0.
 double noise_of(std::span<const Measured> all) noexcept;
 
 // In the order in which the points first appear. Borrows from `rows`. A row without interval is taken to be uncertain

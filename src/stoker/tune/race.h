@@ -1,4 +1,4 @@
-// The last part of a search: which of those that ran is the fastest, run by run. Pure; from any thread.
+// The last part of a search: repeated runs decide which point is the fastest. Pure; from any thread.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,14 @@ struct Racer {
   std::span<const Row> rows = {};  // all ok, one at least
 };
 
-// Two runs so far apart that one was chance: a third tells which.
+// Whether two runs of a point differ so much that a third must decide.
 bool contradict(std::span<const Row> rows);
 
-// The run that tells most, or none where nothing is left to tell. First the fastest once more, and whatever is the
-// fastest then, until one has held its place; then the first against whoever may still be ahead of it, in turn, until
-// nobody may be by more than is worth it.
+// The next run; none: the race is decided. Re-run the leader until it stays leader. Then re-run each plausible
+// challenger, in turn with the leader, until none can beat it by more than the tolerance.
 std::optional<Ask> next_of_race(std::span<const Racer> field, double tolerance);
 
-// The fastest by all runs, where it ran once only.
+// A second run of the fastest point, if it ran only once.
 std::optional<Ask> unproven(std::span<const Racer> field);
 
 struct Leader {

@@ -1,5 +1,5 @@
-// Which point to try next: all of them in order, or few of them by a small model. The search asks, somebody else runs
-// the trial and tells; it never runs anything itself, so that simulated, recorded and live trials are searched alike.
+// Which point to try next: all of them in order, or few of them by a small model. The search asks for a point, and the
+// caller runs the trial and reports its row. So simulated, recorded and live trials are searched in the same way.
 // Single-threaded.
 #pragma once
 
@@ -34,8 +34,8 @@ struct Ask {
   bool repeat = false;   // was tried before: a race, or a fault that is looked at again
 };
 
-// A job that is wrong by itself is wrong at every point: its error ends the search, unless something ran before. Then
-// it may be that point's alone, and three in a row end it; as do three of which nothing was seen until their deadline.
+// A user error stops the search, unless an earlier trial succeeded; then three in a row stop it. So do three hangs in a
+// row that reported no progress.
 class UserErrors {
  public:
   void add(const Row& row) noexcept {
