@@ -1,6 +1,7 @@
 """Every example runs, and is short."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -31,12 +32,12 @@ def test_train_torch(photos):
 @pytest.mark.slow
 def test_train_ddp(photos, tmp_path):
     pytest.importorskip("torch")
-    parts = []
-    for ranks, steps in ((2, 3), (1, 6)):
-        lines = sorted(run("train_ddp.py", photos, tmp_path / "checkpoint.pt", ranks=ranks).splitlines())
-        assert len(lines) == 2 * ranks and all(line.endswith(f"{24 // ranks} samples in {steps} steps") for line in lines), lines
-        parts += [line.split(":")[0] for line in lines]
-    assert parts == ["rank 0, epoch 0", "rank 0, epoch 1", "rank 1, epoch 0", "rank 1, epoch 1", "rank 0, epoch 2", "rank 0, epoch 3"]
+    lines = []
+    for ranks in (2, 1):
+        out = run("train_ddp.py", photos, tmp_path / "checkpoint.pt", ranks=ranks)  # what the ranks print may share a line
+        lines += sorted(re.findall(r"rank \d, epoch \d: \d+ samples in \d+ steps", out))
+    assert lines == [f"rank {rank}, epoch {epoch}: {samples} samples in {steps} steps"
+                     for rank, epoch, samples, steps in ((0, 0, 12, 3), (0, 1, 12, 3), (1, 0, 12, 3), (1, 1, 12, 3), (0, 2, 24, 6), (0, 3, 24, 6))]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 cmake --install "$build_folder" --prefix "$scratch/prefix" >/dev/null
 "$scratch/prefix/bin/stoker" --version
+python3 "$source_folder/tests/install/headers.py" "$source_folder" "$scratch/prefix"
 
 # The example is copied away, so that nothing of the source tree can be found by accident.
 cp -r "$source_folder/examples/cpp" "$scratch/example"

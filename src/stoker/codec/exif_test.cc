@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/codec/damage.h"
+#include "stoker/codec/damage_test.h"
 
 namespace stoker::codec {
 namespace {

@@ -7,7 +7,7 @@
 #include <jpeglib.h>
 
 #include "stoker/base/random.h"
-#include "stoker/codec/damage.h"
+#include "stoker/codec/damage_test.h"
 
 namespace stoker::codec {
 namespace {

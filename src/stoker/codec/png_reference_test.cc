@@ -6,7 +6,7 @@
 #include <png.h>
 
 #include "stoker/base/random.h"
-#include "stoker/codec/damage.h"
+#include "stoker/codec/damage_test.h"
 
 namespace stoker::codec {
 namespace {

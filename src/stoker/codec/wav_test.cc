@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/codec/damage.h"
+#include "stoker/codec/damage_test.h"
 
 namespace stoker::codec {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/codec/damage.h"
-#include "stoker/codec/made_jpeg.h"
+#include "stoker/codec/damage_test.h"
+#include "stoker/codec/made_jpeg_test.h"
 
 namespace stoker::codec {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/dataset/test_tree.h"
+#include "stoker/dataset/tree_test.h"
 
 namespace stoker::dataset {
 namespace {

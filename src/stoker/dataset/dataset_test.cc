@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "stoker/base/json.h"
-#include "stoker/dataset/test_tree.h"
+#include "stoker/dataset/tree_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
 

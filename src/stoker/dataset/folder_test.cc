@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "stoker/dataset/scan.h"
-#include "stoker/dataset/test_tree.h"
+#include "stoker/dataset/tree_test.h"
 #include "stoker/os/fault.h"
 
 namespace stoker::dataset {

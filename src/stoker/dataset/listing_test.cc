@@ -11,7 +11,7 @@
 
 #include "stoker/base/hash.h"
 #include "stoker/base/random.h"
-#include "stoker/dataset/test_tree.h"
+#include "stoker/dataset/tree_test.h"
 #include "stoker/os/fault.h"
 
 namespace stoker::dataset {

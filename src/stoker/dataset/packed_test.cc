@@ -11,7 +11,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/dataset/tar_format.h"
-#include "stoker/dataset/test_tree.h"
+#include "stoker/dataset/tree_test.h"
 
 namespace stoker::dataset {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/dataset/tar_format.h"
-#include "stoker/dataset/test_tree.h"
+#include "stoker/dataset/tree_test.h"
 #include "stoker/os/fault.h"
 
 namespace stoker::dataset {

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 namespace {

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/units.h"
-#include "stoker/codec/made_jpeg.h"
+#include "stoker/codec/made_jpeg_test.h"
 #include "stoker/dataset/tar_format.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 namespace {

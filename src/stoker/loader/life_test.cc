@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/loader/life_data.h"
-#include "stoker/loader/life_model.h"
+#include "stoker/loader/life_data_test.h"
+#include "stoker/loader/life_model_test.h"
 
 namespace stoker::loader {
 namespace {

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/memory.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 namespace {

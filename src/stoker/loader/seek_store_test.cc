@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
-#include "stoker/codec/made_jpeg.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/codec/made_jpeg_test.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 
 namespace stoker::loader {

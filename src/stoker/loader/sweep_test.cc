@@ -10,7 +10,7 @@
 
 #include "stoker/base/random.h"
 #include "stoker/base/units.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/storage/source.h"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/loader/held_data.h"
+#include "stoker/loader/held_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/ring.h"
 

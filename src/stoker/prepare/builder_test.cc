@@ -11,7 +11,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/prepare/pack.h"
 

@@ -10,7 +10,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/packed.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/prepare/check.h"
 
 namespace stoker::prepare {

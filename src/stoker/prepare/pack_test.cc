@@ -18,7 +18,7 @@
 #include "stoker/dataset/packed.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/loader/loader.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/prepare/journal.h"
 #include "stoker/prepare/pack_folder.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 
 namespace stoker::prepare {

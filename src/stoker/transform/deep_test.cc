@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
-#include "stoker/transform/golden.h"
-#include "stoker/transform/without_wide_kernels.h"
+#include "stoker/transform/golden_test.h"
+#include "stoker/transform/without_wide_kernels_test.h"
 
 namespace stoker::transform {
 namespace {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
-#include "stoker/transform/golden.h"
+#include "stoker/transform/golden_test.h"
 #include "stoker/transform/half.h"
 #include "stoker/transform/resize.h"
 #include "stoker/transform/store.h"

@@ -8,7 +8,7 @@
 #include "stoker/base/random.h"
 #include "stoker/transform/half.h"
 #include "stoker/transform/resize.h"
-#include "stoker/transform/without_wide_kernels.h"
+#include "stoker/transform/without_wide_kernels_test.h"
 
 namespace stoker::transform {
 namespace {

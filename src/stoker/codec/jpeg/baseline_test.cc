@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
-#include "stoker/codec/damage.h"
+#include "stoker/codec/damage_test.h"
 #include "stoker/codec/jpeg/target.h"
-#include "stoker/codec/made_jpeg.h"
+#include "stoker/codec/made_jpeg_test.h"
 #include "stoker/codec/picture.h"
 
 namespace stoker::codec::jpeg {

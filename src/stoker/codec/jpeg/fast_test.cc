@@ -8,7 +8,7 @@
 
 #include "stoker/codec/jpeg/baseline.h"
 #include "stoker/codec/jpeg/target.h"
-#include "stoker/codec/made_jpeg.h"
+#include "stoker/codec/made_jpeg_test.h"
 #include "stoker/codec/picture.h"
 
 namespace stoker::codec::jpeg {

@@ -14,8 +14,8 @@
 #include "stoker/base/hash.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/dataset/tar_format.h"
-#include "stoker/loader/held_data.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/held_data_test.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 

@@ -19,7 +19,7 @@
 
 #include "stoker/base/random.h"
 #include "stoker/dataset/dataset.h"
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 

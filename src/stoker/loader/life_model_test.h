@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "stoker/loader/made_data.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 
