@@ -158,6 +158,31 @@ def test_resize_of_the_shorter_side_and_center_crop_are_torchvisions(tmp_path, w
     numpy.testing.assert_array_equal(data, pixels(expected))
 
 
+def center_cropped(image, height, width):
+    """What torchvision's CenterCrop gives: it pads with 0 first where the image is smaller."""
+    left, top = max(0, (width - image.width) // 2), max(0, (height - image.height) // 2)
+    padded = Image.new(image.mode, (max(width, image.width), max(height, image.height)))
+    padded.paste(image, (left, top))
+    left, top = int(round((padded.width - width) / 2.0)), int(round((padded.height - height) / 2.0))
+    return padded.crop((left, top, left + width, top + height))
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("decode", ["exact", "fast"])
+@pytest.mark.parametrize("size", [(64, 64), (30, 64), (65, 21), (7, 200), (40, 50)])
+def test_a_center_crop_larger_than_the_image_pads_as_torchvisions(tmp_path, size, decode, flip):
+    image = picture(9, 50, 40)
+    image.save(tmp_path / "a.png")
+    for steps in ([], [stoker.Resize((31, 33))]):
+        whole = Image.fromarray(one(tmp_path / "a.png", layout="NHWC", decode=decode, transform=steps))
+        ops = [stoker.HorizontalFlip(1), stoker.CenterCrop(size)] if flip else [stoker.CenterCrop(size)]
+        expected = center_cropped(whole.transpose(Image.FLIP_LEFT_RIGHT) if flip else whole, *size)
+        numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", decode=decode, transform=[*steps, *ops]), pixels(expected))
+        if not flip:
+            data = one(tmp_path / "a.png", layout="NHWC", decode=decode, transform=[*steps, *ops, stoker.HorizontalFlip(1)])
+            numpy.testing.assert_array_equal(data, pixels(expected.transpose(Image.FLIP_LEFT_RIGHT)))
+
+
 def test_a_crop_is_some_rectangle_of_the_picture_resized_as_pillow_does(tmp_path):
     """The rectangle is not told, so it is sought: with a fixed area and ratio few sizes are possible."""
     image = picture(10, 40, 40)

@@ -46,10 +46,12 @@ struct ImagePlan {
   bool has_flip = false;
 
   bool has_window = false, window_last = false;  // last: a resize comes first
+  std::uint32_t window_at = 0;                   // steps before the window
   Window window;
 
   Values values = Values::raw;
   std::vector<float> mean, std;          // one per channel, or empty
+  std::uint32_t mean_at = 0;             // steps before Normalize
   std::vector<float> mean_row, std_row;  // of 16-bit pictures: one per element of a row, or empty
 
   bool deep = false;

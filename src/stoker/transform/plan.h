@@ -62,6 +62,10 @@ struct Draw {
   Rect steps[4];  // steps[i] of the picture so far is resized to sizes[i]; the one after the last resize is kept
   std::uint32_t sizes[4][2] = {};  // width, height
   bool flip = false;
+  // CenterCrop pads an image that is smaller than the crop: `inside` is the part of the view that shows the image.
+  bool is_padded = false;
+  bool pads_after_window = false;  // the padding is 0 after Window, else the window's value of 0
+  Rect inside;
   float window_low = 0, window_scale = 0;  // in Hounsfield units: (v - offset - low) * scale is in [0, 1]
 };
 

@@ -65,14 +65,10 @@ class ImageCompiler {
   }
 
   void add(const Op& op, const CenterCrop& what) {
-    const bool too_large = fixed_ ? what.width > width_ || what.height > height_
-                                  : shorter_ != 0 && std::max(what.width, what.height) > shorter_ &&
-                                        std::min(what.width, what.height) > shorter_;
-    if (too_large) {
-      refuse(op,
-             fmt::format("{} does not fit into the {} that comes before it", size_text(what.height, what.width),
-                         fixed_ ? size_text(height_, width_) : fmt::format("shorter side of {}", shorter_)),
-             "make the size before it larger, or the crop smaller");
+    pads_ = pads_ || (fixed_ && (what.width > width_ || what.height > height_));
+    if (pads_ && !plan_.mean.empty()) {
+      refuse(op, "it pads the images with 0, and Normalize has changed what 0 means",
+             "put CenterCrop before Normalize");
     }
     plan_.steps.push_back({Step::What::center_crop, what.height, what.width, Filter::bilinear, {}, 0});
     fixed_ = true;
@@ -99,6 +95,7 @@ class ImageCompiler {
       plan_.mean.push_back(what.mean[what.mean.size() == 1 ? 0 : c]);
       plan_.std.push_back(what.std[what.mean.size() == 1 ? 0 : c]);
     }
+    plan_.mean_at = static_cast<std::uint32_t>(plan_.steps.size());
     plan_.values = Values::unit;
   }
 
@@ -116,6 +113,7 @@ class ImageCompiler {
     plan_.has_window = true;
     plan_.window = what;
     plan_.window_last = plan_.resizes != 0;
+    plan_.window_at = static_cast<std::uint32_t>(plan_.steps.size());
     plan_.values = Values::unit;
   }
 
@@ -127,6 +125,9 @@ class ImageCompiler {
   }
 
   void add_resize(const Op& op, const Step& step) {
+    if (pads_) {
+      refuse(op, "it cannot resize what CenterCrop has padded", fmt::format("put CenterCrop after {}", name(op)));
+    }
     if (plan_.resizes == kMostResizes) refuse(op, fmt::format("pictures are resized more than {} times", kMostResizes));
     plan_.filters[plan_.resizes] = step.filter;
     plan_.step_of[plan_.resizes] = static_cast<std::uint32_t>(plan_.steps.size());
@@ -210,6 +211,7 @@ class ImageCompiler {
   bool fixed_ = false;            // for every picture
   std::uint32_t shorter_ = 0;     // for every picture; 0: not known
   bool to_float_ = false;
+  bool pads_ = false;  // a CenterCrop is larger than every image that reaches it
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ std::uint64_t Plan::working_bytes(std::uint32_t view, const Draw& draw, std::uin
   const std::uint64_t channels = plan.store.channels;
   const Needs needs = needs_of(plan, draw);
   std::uint64_t bytes = plan.deep ? Scratch::rounded(plan.store.width * channels * sizeof(float)) : 0;
+  if (draw.is_padded) bytes += Scratch::rounded(plan.store.width * channels * (plan.deep ? sizeof(float) : 1));
   for (std::uint32_t i = 0; i < plan.resizes; ++i) {
     Resizing r = needs.resizings[i];
     if (i == 0 && scale > 1) {

@@ -32,8 +32,13 @@ struct Size {
 };
 
 TEST(PlanMemory, OfAPictureIsEnoughForApplyAndApplyFast) {
-  constexpr const char* kOps[] = {"rrc:64", "resize:96,centercrop:64", "resize:40x300", "resize:300x40,flip",
-                                  "rrc:64,flip,normalize:imagenet"};
+  constexpr const char* kOps[] = {"rrc:64",
+                                  "resize:96,centercrop:64",
+                                  "resize:40x300",
+                                  "resize:300x40,flip",
+                                  "rrc:64,flip,normalize:imagenet",
+                                  "centercrop:80x700",
+                                  "resize:40x30,flip,centercrop:96"};
   for (const char* const text : kOps) {
     for (const Size size : {Size{500, 375}, Size{2000, 130}, Size{130, 2000}, Size{60, 50}}) {
       for (const int channels : {1, 3, 4}) {

@@ -380,12 +380,47 @@ TEST(Plan, TakesTheFirstPicturesSizeWhereNothingFixesIt) {
   EXPECT_NE(std::string(result.cause).find("add Resize"), std::string::npos);
 }
 
-TEST(Plan, APictureTooSmallToCropIsOneBadSample) {
-  const Plan plan = compile("centercrop:32", pictures(40, 40));
+TEST(Plan, AnImageThatCannotBeCroppedIsOneBadSample) {
   Random random(1, 0, 0);
   Draw drawn;
-  EXPECT_EQ(plan.draw(0, 31, 40, random, drawn).code, Code::mismatch);
-  EXPECT_EQ(plan.draw(0, 0, 40, random, drawn).code, Code::corrupt);
+  EXPECT_EQ(compile("centercrop:32", pictures(40, 40)).draw(0, 0, 40, random, drawn).code, Code::corrupt);
+  const Plan resized = compile("centercrop:32,resize:8x8", pictures(40, 40));
+  EXPECT_EQ(resized.draw(0, 32, 32, random, drawn).code, Code::ok);
+  EXPECT_EQ(resized.draw(0, 31, 40, random, drawn).code, Code::mismatch);
+  const Plan normalized = compile("normalize:imagenet,centercrop:32", pictures(40, 40));
+  EXPECT_EQ(normalized.draw(0, 32, 32, random, drawn).code, Code::ok);
+  EXPECT_EQ(normalized.draw(0, 31, 40, random, drawn).code, Code::mismatch);
+}
+
+TEST(Plan, ACenterCropPadsAnImageThatIsSmaller) {
+  const Plan plan = compile("centercrop:5x8", pictures(40, 40));
+  const Draw drawn = draw(plan, 3, 10);
+  EXPECT_TRUE(drawn.is_padded);
+  EXPECT_EQ(drawn.crop, (Rect{0, 2, 3, 5}));    // 2.5 -> 2
+  EXPECT_EQ(drawn.inside, (Rect{2, 0, 3, 5}));  // two columns before it, three behind it
+  const Draw mirrored = draw(compile("flip:1,centercrop:5x8", pictures(40, 40)), 3, 10);
+  EXPECT_EQ(mirrored.inside, (Rect{3, 0, 3, 5}));  // before the flip that comes last
+  const Draw blank = draw(compile("centercrop:100,centercrop:1", pictures(40, 40)), 1, 1);
+  EXPECT_EQ(blank.inside.height, 0u);  // the padding is not even: the crop misses the one pixel
+}
+
+TEST(Plan, PaddingIsZeroWhereCenterCropStands) {
+  const Input slices = pictures(40, 40, 1, 16);
+  const auto corner = [&](const char* ops) {
+    const Plan plan = compile(ops, slices);
+    const Draw drawn = draw(plan, 2, 2);
+    std::vector<std::uint16_t> words(4, 1000);
+    std::vector<float> slot(plan.outputs()[0].view_bytes / sizeof(float), -1);
+    Scratch scratch;
+    const Pixels source{reinterpret_cast<std::byte*>(words.data()), 4, 2, 2, 1, DType::u16};
+    EXPECT_TRUE(plan.apply(0, drawn, source, drawn.crop, 0, reinterpret_cast<std::byte*>(slot.data()), scratch).ok());
+    return slot.front();
+  };
+  // The window is 0 at -500 and 1 at 1500, so a stored 0 becomes a quarter.
+  EXPECT_EQ(corner("window:500:2000:offset=0,centercrop:6"), 0);
+  EXPECT_EQ(corner("centercrop:6,window:500:2000:offset=0"), 0.25F);
+  EXPECT_EQ(corner("resize:2x2,window:500:2000:offset=0,centercrop:6"), 0);
+  EXPECT_EQ(corner("resize:2x2,centercrop:6,window:500:2000:offset=0"), 0.25F);
 }
 
 TEST(Plan, APictureOfAnotherKindIsOneBadSample) {
@@ -423,10 +458,10 @@ TEST(Plan, RefusesImpossiblePictureListsInOneSentence) {
   EXPECT_EQ(refusal("normalize:imagenet", gray),
             "cannot use transform `Normalize`: it has 3 means, but the pictures have 1 channel");
   EXPECT_EQ(refusal("window", rgb), "cannot use transform `Window`: it needs 16-bit pictures, and these have 8 bits");
-  EXPECT_EQ(refusal("resize:32x32,centercrop:33", rgb),
-            "cannot use transform `CenterCrop`: 33x33 does not fit into the 32x32 that comes before it");
-  EXPECT_EQ(refusal("resize:32,centercrop:33", rgb),
-            "cannot use transform `CenterCrop`: 33x33 does not fit into the shorter side of 32 that comes before it");
+  EXPECT_EQ(refusal("resize:32x32,centercrop:33,resize:8", rgb),
+            "cannot use transform `Resize`: it cannot resize what CenterCrop has padded");
+  EXPECT_EQ(refusal("resize:32x32,normalize:imagenet,centercrop:33", rgb),
+            "cannot use transform `CenterCrop`: it pads the images with 0, and Normalize has changed what 0 means");
   EXPECT_EQ(refusal("normalize:imagenet,normalize:imagenet", rgb),
             "cannot use transform `Normalize`: it is given twice");
   EXPECT_EQ(refusal("normalize:imagenet,rrc:32", rgb),

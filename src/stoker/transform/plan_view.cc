@@ -60,6 +60,29 @@ Rect random_crop(const RandomResizedCrop& op, std::uint32_t width, std::uint32_t
   return rect;
 }
 
+// One axis of a CenterCrop, as torchvision's. The image so far is `size` long; the source's pixels [at, at + length)
+// show in it from `left` on, and what lies around them is padding.
+struct CropAxis {
+  std::uint32_t at, length, left, size;
+  bool is_blank = false;  // nothing of the source is left: the crop shows padding alone
+
+  void crop(std::uint32_t wanted, bool from_right) noexcept {
+    if (wanted >= size) {
+      const std::uint32_t more = wanted - size, before = more / 2;
+      left += from_right ? more - before : before;
+    } else {
+      std::uint32_t offset = center_offset(size, wanted);
+      if (from_right) offset = size - offset - wanted;
+      const std::uint32_t first = std::max(left, offset), end = std::min(left + length, offset + wanted);
+      is_blank = is_blank || end <= first;
+      at += first - left;
+      length = end > first ? end - first : 1;
+      left = first - offset;
+    }
+    size = wanted;
+  }
+};
+
 // Keeps the rows of a resize as the picture that the next one takes.
 template <typename T, typename Resized>
 bool keep_rows(Resized& resizer, const Rect& keep, std::uint32_t channels, Scratch& scratch, Part<T>& part) noexcept {
@@ -137,6 +160,27 @@ Result run_first(FirstResizer&& resizer, const ImagePlan& plan, const Draw& draw
   return run_resizes(plan, draw, needs, 1, part, scratch, store);
 }
 
+// Makes the view with `run(store)`, which hands over the rows of the image. Where the view is padded, its rows are
+// completed with `blank`.
+template <typename T, typename Store, typename Run>
+Result run_padded(const Draw& draw, const StoreShape& shape, T blank, Scratch& scratch, Store store,
+                  const Run& run) noexcept {
+  if (!draw.is_padded) return run(store);
+  const std::size_t elements = std::size_t{shape.width} * shape.channels;
+  T* const line = take<T>(scratch, elements);
+  if (line == nullptr) return kNoRoom;
+  std::fill_n(line, elements, blank);
+  const Rect& inside = draw.inside;
+  for (std::uint32_t y = 0; y < shape.height; ++y) {
+    if (y < inside.y || y >= inside.y + inside.height) store(y, line);
+  }
+  if (inside.height == 0) return {};
+  return run([&](std::uint32_t y, const T* row) {
+    std::copy_n(row, std::size_t{inside.width} * shape.channels, line + std::size_t{inside.x} * shape.channels);
+    store(inside.y + y, line);
+  });
+}
+
 // The pixels of an axis that show [begin, end), if the first shows what lies from `origin` on; and where in them.
 struct Shown {
   std::int64_t first, end;
@@ -206,48 +250,62 @@ Result Plan::draw(std::uint32_t view, std::uint32_t width, std::uint32_t height,
   }
 
   // Everything is laid out as if the flip came last; what comes after a flip takes its place from the right.
-  Rect kept{0, 0, width, height};
+  CropAxis x{0, width, 0, width}, y{0, height, 0, height};
   std::uint32_t resizes = 0;
+  bool pads_before_window = false;
   for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    const auto narrow = [&](Rect inner) {
-      if (draw.flip && plan.flip_at <= i) inner.x = kept.width - inner.x - inner.width;
-      kept = {kept.x + inner.x, kept.y + inner.y, inner.width, inner.height};
-    };
+    const bool is_mirrored = draw.flip && plan.flip_at <= i;
     std::uint32_t to_width = step.width, to_height = step.height;
+    if (step.resizes() && draw.is_padded) {
+      return failed(Code::mismatch, "image is smaller than CenterCrop, and is resized after it: put Resize before it");
+    }
     switch (step.what) {
-      case Step::What::random_crop:
-        narrow(random_crop(step.random, kept.width, kept.height, stream(key, step.stream)));
+      case Step::What::random_crop: {
+        const Rect crop = random_crop(step.random, x.length, y.length, stream(key, step.stream));
+        x.at += is_mirrored ? x.length - crop.x - crop.width : crop.x;
+        y.at += crop.y;
+        x.length = crop.width, y.length = crop.height;
         break;
+      }
       case Step::What::exact_size:
         break;
       case Step::What::shorter_side:
-        std::tie(to_width, to_height) = shorter_side(kept.width, kept.height, step.height);
+        std::tie(to_width, to_height) = shorter_side(x.length, y.length, step.height);
         if (std::max(to_width, to_height) > 1u << 20)
           return failed(Code::too_large, "picture is too long and thin to resize its shorter side");
         break;
       case Step::What::center_crop:
-        if (step.width > kept.width || step.height > kept.height) {
-          return failed(Code::mismatch, "picture is smaller than CenterCrop: put Resize before it");
+        if (step.width > x.size || step.height > y.size) {
+          if (!plan.mean.empty() && plan.mean_at <= i)
+            return failed(Code::mismatch, "image is smaller than CenterCrop: put CenterCrop before Normalize");
+          draw.is_padded = true;
+          const bool is_after = plan.has_window && plan.window_at <= i;
+          (is_after ? draw.pads_after_window : pads_before_window) = true;
         }
-        narrow(
-            {center_offset(kept.width, step.width), center_offset(kept.height, step.height), step.width, step.height});
+        x.crop(step.width, is_mirrored);
+        y.crop(step.height, false);
         break;
     }
     if (step.resizes()) {
-      draw.steps[resizes] = kept;
+      draw.steps[resizes] = {x.at, y.at, x.length, y.length};
       draw.sizes[resizes][0] = to_width;
       draw.sizes[resizes][1] = to_height;
       ++resizes;
-      kept = {0, 0, to_width, to_height};
+      x = {0, to_width, 0, to_width};
+      y = {0, to_height, 0, to_height};
     }
   }
-  if (kept.width != plan.store.width || kept.height != plan.store.height) {
+  if (draw.pads_after_window && pads_before_window) {
+    return failed(Code::mismatch, "image is smaller than the CenterCrops before and after Window: leave one out");
+  }
+  if (x.size != plan.store.width || y.size != plan.store.height) {
     return failed(
         Code::mismatch,
         "picture has another size than the first one: add Resize((height, width)) or RandomResizedCrop(size)");
   }
-  draw.steps[resizes] = kept;
+  draw.inside = {x.left, y.left, x.length, x.is_blank || y.is_blank ? 0 : y.length};
+  draw.steps[resizes] = {x.at, y.at, x.length, y.length};
   draw.crop = needs_of(plan, draw).source;
   return {};
 }
@@ -277,9 +335,11 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
                                   region.height,
                                   source.channels};
     const void* const table = plan.table.empty() ? nullptr : plan.table.data();
-    return run_resizes(plan, draw, needs, 0, part, scratch, [&](std::uint32_t y, const std::uint8_t* row) {
+    const auto store = [&](std::uint32_t y, const std::uint8_t* row) {
       store_row(shape, row, y, draw.flip, table, slot);
-    });
+    };
+    return run_padded(draw, shape, std::uint8_t{0}, scratch, store,
+                      [&](const auto& rows) { return run_resizes(plan, draw, needs, 0, part, scratch, rows); });
   }
 
   const std::size_t elements = std::size_t{shape.width} * shape.channels;
@@ -291,7 +351,7 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
     levels = {plan.window_last ? Levels::What::as_stored : Levels::What::window,
               static_cast<float>(draw.window_low + plan.window.offset.value_or(offset)), draw.window_scale};
   }
-  return run_deep(plan, draw, needs, part, levels, line, scratch, [&](std::uint32_t y, const float* row) {
+  const auto store = [&](std::uint32_t y, const float* row) {
     if (plan.window_last) {
       window_row(row, elements, levels.shift, levels.scale, line);
       row = line;
@@ -301,7 +361,14 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
       row = line;
     }
     store_row(shape, row, y, draw.flip, slot);
-  });
+  };
+  // Padding is 0 where CenterCrop stands: after the window, or before it.
+  float blank = 0;
+  if (plan.has_window && plan.window_last && draw.pads_after_window) blank = levels.shift;
+  if (plan.has_window && !plan.window_last && !draw.pads_after_window)
+    blank = std::clamp((0 - levels.shift) * levels.scale, 0.0F, 1.0F);
+  return run_padded(draw, shape, blank, scratch, store,
+                    [&](const auto& rows) { return run_deep(plan, draw, needs, part, levels, line, scratch, rows); });
 }
 
 std::uint32_t Plan::most_scale(std::uint32_t view, const Draw& draw) const noexcept {
@@ -370,10 +437,11 @@ Result Plan::apply_fast(std::uint32_t view, const Draw& draw, const Pixels& sour
   const auto store = [&](std::uint32_t row, const std::uint8_t* pixels) {
     store_row(shape, pixels, row, draw.flip, table, slot);
   };
-  if (suits_fast_resize(first, source.channels)) {
-    return run_first(FastResizer{}, plan, draw, needs, first, part, scratch, store);
-  }
-  return run_first(Resizer<std::uint8_t>{}, plan, draw, needs, first, part, scratch, store);
+  return run_padded(draw, shape, std::uint8_t{0}, scratch, store, [&](const auto& rows) {
+    if (suits_fast_resize(first, source.channels))
+      return run_first(FastResizer{}, plan, draw, needs, first, part, scratch, rows);
+    return run_first(Resizer<std::uint8_t>{}, plan, draw, needs, first, part, scratch, rows);
+  });
 }
 
 }  // namespace stoker::transform
