@@ -18,7 +18,6 @@ import venvs  # noqa: E402
 from contestant import tree_pss_bytes  # noqa: E402
 from prepare import say  # noqa: E402
 
-
 SCRIPTS = os.path.join(HERE, "peers")
 TIME_LIMIT_S = 900  # a contestant that hangs is a row that failed, not a table that never comes
 

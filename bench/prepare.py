@@ -168,6 +168,7 @@ def pictures_file(data, work):
     """PICTURES photos of 256 x 256 x 3 uint8 as one .npy."""
     def make(folder):
         import numpy
+
         import stoker
 
         say(f"scaling photos to {PICTURES:,} pictures of 256 x 256")

@@ -7,8 +7,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import contest  # noqa: E402
-from suites import SUITES  # noqa: E402
+import contest
+from suites import SUITES
 
 
 def arguments():

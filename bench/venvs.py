@@ -29,8 +29,10 @@ def python_of(script, work):
     venv, folder = requirements()[name], os.path.join(work, "venv-" + name)
     python, stamp = os.path.join(folder, "bin", "python"), os.path.join(folder, "installed")
     want = json.dumps([venv.get("debian", []), venv["packages"], venv.get("environment", {})])
-    if os.path.exists(stamp) and open(stamp).read() == want:
-        return python
+    if os.path.exists(stamp):
+        with open(stamp) as file:
+            if file.read() == want:
+                return python
     if name not in failed:
         try:
             install_debian(venv.get("debian", []))
@@ -46,8 +48,8 @@ def python_of(script, work):
     raise Unavailable(failed[name])
 
 
-def attempt(command, environment={}):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={**os.environ, **environment})
+def attempt(command, environment=None):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={**os.environ, **(environment or {})})
     if done.returncode:
         lines = [line for line in done.stderr.strip().splitlines() if line.lower().startswith(("error", "e:"))] or ["it printed nothing"]
         raise Unavailable(f"cannot install: {' '.join(command[1:])}: {lines[-1]}")

@@ -26,7 +26,7 @@ torch.set_num_threads(1)
 train_loader = DataLoader(Photos(sys.argv[1]), batch_size=16, num_workers=1, persistent_workers=True, shuffle=True)
 model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 5, 2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(256, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-for epoch in range(10):
+for _ in range(10):
     for images, labels in train_loader:
         loss = torch.nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()

@@ -13,7 +13,7 @@ def make_loader(workers):
 
 def checksums(loader, steps=None):
     sums = []
-    for images, labels in loader:
+    for images, _ in loader:
         sums.append(int(images.sum()))
         if len(sums) == steps:
             break

@@ -3,8 +3,9 @@
 import ctypes
 
 import contestant
-import stoker
 from stoker_transforms import transforms
+
+import stoker
 
 FIGURES = ("allocations", "main_thread", "libjpeg", "clock_reads")
 
@@ -18,7 +19,7 @@ def read():
 def work(args, stopwatch):
     loader = stoker.Loader(args["data"], transform=transforms(args["transform"]), output="numpy", **args["loader"])
     epochs = []
-    for epoch in range(3):
+    for _ in range(3):
         before, cpu, items, batches = read(), contestant.cpu_seconds(), 0, 0
         for data, _ in loader:
             items += len(data)

@@ -3,8 +3,9 @@
 import tempfile
 
 import contestant
-import stoker
 from stoker_transforms import transforms
+
+import stoker
 
 
 def batches(args):

@@ -4,8 +4,9 @@ import threading
 import time
 
 import contestant
-import stoker
 from stoker_transforms import transforms
+
+import stoker
 
 
 def own_bytes():

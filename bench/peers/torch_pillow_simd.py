@@ -4,8 +4,8 @@ import contestant
 import numpy
 import torch
 import torch_stream
-from PIL import Image
 from pictures import OFFSET, SCALE, flipped, rectangle
+from PIL import Image
 
 
 class Photos(torch.utils.data.Dataset):

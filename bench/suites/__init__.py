@@ -1,7 +1,24 @@
 """The benchmarks by name. Each module's run(args) yields tables, and its first line says what it compares."""
 
-from . import (fast_error, first_batch, jpeg_rrc, measure_overhead, memory, npy_copy, pack, png16, raw_crop, report, scan, steady_state, tune_live, tune_sim,
-               wav_files, whatif, window_error)
+from . import (
+    fast_error,
+    first_batch,
+    jpeg_rrc,
+    measure_overhead,
+    memory,
+    npy_copy,
+    pack,
+    png16,
+    raw_crop,
+    report,
+    scan,
+    steady_state,
+    tune_live,
+    tune_sim,
+    wav_files,
+    whatif,
+    window_error,
+)
 
 SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "npy-copy": npy_copy, "pack": pack, "scan": scan, "first-batch": first_batch,
           "memory": memory, "steady-state": steady_state, "fast-error": fast_error,

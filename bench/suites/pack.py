@@ -44,6 +44,7 @@ def rows_pack(args):
 def large_pack(args):
     """2 GB of random rows."""
     import numpy
+
     import stoker
 
     path = os.path.join(args.work, f"rows-{LARGE_ROWS}.pack")

@@ -4,6 +4,7 @@ import os
 
 import prepare
 from contest import contest, ours, peer
+
 from suites.jpeg_rrc import FLOAT32, UINT8
 
 BATCH, SIZE, EPOCHS = 64, 224, 4

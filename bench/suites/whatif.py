@@ -107,7 +107,7 @@ def coverage(args):
     rows, held, pairs = [], 0, 0
     for name, (folder, flags) in jobs(args).items():
         batch, intervals, rates = STEPS[name][0], [], []
-        for number in range(COVERAGE_RUNS):
+        for _ in range(COVERAGE_RUNS):
             place = os.path.join(args.work, "whatif-run")
             shutil.rmtree(place, ignore_errors=True)
             passed = [word.replace("--color", "--color-mode") for word in flags if word not in ("--seek-index", "off")]

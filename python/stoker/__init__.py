@@ -14,12 +14,11 @@ Importing this package loads numpy and the engine, no framework, and starts no t
 
 from ._engine import version as __version__
 from .batch import Batch
-from .errors import Error, NotFoundError, Note, PermissionDeniedError, UsageError
+from .errors import Error, Note, NotFoundError, PermissionDeniedError, UsageError
 from .loader import ErrorList, Loader, SampleError
 from .measuring import Measurement, measure
 from .pack import PackWriter
-from .transforms import (CenterCrop, HorizontalFlip, Mono, Normalize, PadOrTrim, RandomResizedCrop, Resample, Resize,
-                         ToFloat, Transform, Views, Window)
+from .transforms import CenterCrop, HorizontalFlip, Mono, Normalize, PadOrTrim, RandomResizedCrop, Resample, Resize, ToFloat, Transform, Views, Window
 
 __all__ = [
     "Batch", "CenterCrop", "Error", "ErrorList", "HorizontalFlip", "Loader", "Measurement", "Mono", "Normalize", "NotFoundError",

@@ -75,16 +75,25 @@ def callable_or_none(word: str, value: Any) -> Any:
     return value
 
 
+def _is_whole(value: Any, least: int, end: int) -> bool:
+    """A whole number from `least` to below `end`, also one of numpy; True and False are none."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral) and least <= int(value) < end
+
+
+def _is_real(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Real)
+
+
 def whole_count(word: str, value: Any, *, least: int = 1, none: int | None = None) -> int:
     if value is None and none is not None:
         return none
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < TOO_LARGE:
+    if not _is_whole(value, least, TOO_LARGE):
         raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
     return int(value)
 
 
 def seed_number(word: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value < 2**64:
+    if not _is_whole(value, 0, 2**64):
         raise UsageError(f"{word} is a whole number from 0 to 2**64 - 1, not {value!r}")
     return int(value)
 
@@ -98,7 +107,7 @@ def worker_count(word: str, value: Any) -> int:
 
 
 def count_or_auto(word: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**31:
+    if not _is_whole(value, least, 2**31):
         raise UsageError(f"{word} is \"auto\" or a whole number of at least {least}, not {value!r}")
     return int(value)
 
@@ -108,7 +117,7 @@ def byte_count(word: str, value: Any) -> int:
         return 0
     if isinstance(value, str):
         return _engine.parse_bytes(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value < 2**63:
+    if not _is_whole(value, 1, 2**63):
         raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
     return int(value)
 
@@ -116,7 +125,7 @@ def byte_count(word: str, value: Any) -> int:
 def error_limit(value: Any) -> float:
     if value is None:
         return 0.0
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
+    if not _is_real(value) or not value > 0:
         raise UsageError(f"max_errors is a count from 1 or a share below 1, not {value!r}", "on_error=\"raise\" allows none")
     return float(value)
 
@@ -124,6 +133,6 @@ def error_limit(value: Any) -> float:
 def timeout_seconds(value: Any) -> float:
     if value is None:
         return 300.0
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1e9:
+    if not _is_real(value) or not 0 <= value < 1e9:
         raise UsageError(f"timeout is a number of seconds, 0 for none, not {value!r}")
     return float(value)

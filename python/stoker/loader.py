@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import math
 import os
 import sys
@@ -16,8 +17,21 @@ import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
-from .arguments import (TOO_LARGE, auto_count, byte_count, callable_or_none, choice, error_limit, foreign_options, last_batch_word, seed_number, shuffle_word,
-                        timeout_seconds, whole_count, worker_count)
+from .arguments import (
+    TOO_LARGE,
+    auto_count,
+    byte_count,
+    callable_or_none,
+    choice,
+    error_limit,
+    foreign_options,
+    last_batch_word,
+    seed_number,
+    shuffle_word,
+    timeout_seconds,
+    whole_count,
+    worker_count,
+)
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
@@ -125,7 +139,7 @@ class Loader(ReadByTrainers):
         **other: Any,
     ) -> None:
         self._engine: _engine.Loader | None = None
-        self._notes = foreign_options(other, list(Loader.__init__.__kwdefaults__))
+        self._notes = foreign_options(other, list(Loader.__init__.__kwdefaults__ or ()))
         if persistent_workers is False:
             self._say("persistent_workers=False changes nothing: workers are threads that live until close()")
 
@@ -245,10 +259,10 @@ class Loader(ReadByTrainers):
                 if not 0 <= value < 2**64 or (word != "seed" and value >= TOO_LARGE):
                     raise ValueError(f"{word}={value}")
             values["fingerprint"] = int(state["fingerprint"], 16)
-            values["shuffle"] = shuffle_word(state["shuffle"])
+            shuffle = shuffle_word(state["shuffle"])
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
-        engine.check_state(**values)
+        engine.check_state(**values, shuffle=shuffle)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
 
@@ -359,7 +373,9 @@ class Loader(ReadByTrainers):
         options = self._engine.options()
         words = ", ".join(f"{word}={options[word]!r}" for word in ("batch_size", "shuffle", "seed", "num_workers"))
         ranks = f", rank={self._rank.rank} of {self._rank.world_size}" if self._rank and self._rank.world_size > 1 else ""
-        return f"<stoker.Loader {self._dataset.address!r} ({self._dataset.kind}): {len(self._dataset):,} samples, {words}{ranks}, output={self._framework.NAME!r}{', closed' if self._closed else ''}>"
+        closed = ", closed" if self._closed else ""
+        samples = f"{self._dataset.address!r} ({self._dataset.kind}): {len(self._dataset):,} samples"
+        return f"<stoker.Loader {samples}, {words}{ranks}, output={self._framework.NAME!r}{closed}>"
 
     # ---- inside
 
@@ -476,7 +492,8 @@ class Loader(ReadByTrainers):
         if self._rank_is_given:
             return
         if self._rank is not None:
-            return check_against_process_group(self._rank)
+            check_against_process_group(self._rank)
+            return
         rank, options = find_rank(), engine.options()
         if (options["rank"], options["world_size"]) != rank[:2]:  # no thread of it has started
             self._engine = self._epochs.engine = self._make_engine(rank)
@@ -517,17 +534,9 @@ def _framework(output: str, device: Any) -> Any:
     if output == "auto":
         output = "torch" if "torch" in sys.modules else "numpy"
     try:
-        if output == "torch":
-            from . import torch as framework
-        elif output == "jax":
-            from . import jax as framework
-        elif output == "dlpack":
-            from . import dlpack as framework
-        else:
-            framework = numpy_framework
+        return importlib.import_module(f".{output}", __package__)
     except ImportError as error:
         raise UsageError(f"output={output!r}: {error}", f"pip install {output}, or output=\"numpy\"") from error
-    return framework
 
 
 def _copier(device: Any, framework: Any) -> Any:

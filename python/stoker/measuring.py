@@ -57,7 +57,8 @@ class Measurement:
     def __exit__(self, *_: object) -> None:
         self._source.stop()
         self._report = self._read()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def __iter__(self) -> Iterator[Any]:
         if self._folder is None:
@@ -126,7 +127,7 @@ def _hook() -> Any:
     if "stoker_hook" not in sys.modules:
         sys.path.insert(0, _HOOK)
         try:
-            import stoker_hook  # noqa: F401
+            import stoker_hook
         finally:
             sys.path.remove(_HOOK)
     import stoker_hook.recorder
@@ -176,6 +177,14 @@ class _TimedSource:
 
     def _settings(self) -> dict[str, Any]:
         return {"kind": "other", "num_workers": 0}
+
+    def _before(self) -> Any:
+        """What `_split` wants to know from before the wait."""
+        raise NotImplementedError
+
+    def _split(self, before: Any, wait: int) -> tuple[int, int]:
+        """How much of the wait was fetching, and how much preparing."""
+        raise NotImplementedError
 
     def _write(self, **line: Any) -> None:
         self._recorder.write(json.dumps(line))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy
 
 from . import _engine
-from .errors import UsageError
 from .arguments import byte_count
+from .errors import UsageError
 
 
 class PackWriter:

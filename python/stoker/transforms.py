@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Union
+from typing import Any
 
 from .errors import UsageError
 
@@ -18,8 +18,8 @@ __all__ = [
     "PadOrTrim", "Resample", "Mono", "Views",
 ]
 
-Size = Union[int, Sequence[int]]
-Range = Union[float, Sequence[float]]
+Size = int | Sequence[int]
+Range = float | Sequence[float]
 
 _FILTERS = ("bilinear", "bicubic", "nearest", "box")
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)

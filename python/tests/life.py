@@ -36,7 +36,7 @@ class Journal:
     """The steps of one life: each is written down before it is taken."""
 
     def __init__(self, path):
-        self._file = open(path, "w", buffering=1)
+        self._file = open(path, "w", buffering=1)  # noqa: SIM115  (open as long as the life lasts)
 
     def close(self):
         self._file.close()

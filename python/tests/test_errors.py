@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 
-import numpy
 import pytest
 from conftest import picture
 

@@ -51,7 +51,7 @@ def write(folder, name, content):
 def test_a_file_cut_anywhere_is_named_and_the_whole_ones_are_loaded(tmp_path, kind, decode):
     content = FILES[kind]
     least = 40 if kind == "wav" else len(content)     # of a sound, as much as there is; see the header's 44 bytes
-    cuts = [*range(0, min(20, least)), *range(20, min(least, len(content) - 12), 31)]
+    cuts = [*range(min(20, least)), *range(20, min(least, len(content) - 12), 31)]
     whole = write(tmp_path, "0." + kind, content)
     files = [whole, *(write(tmp_path, f"cut-{size}.{kind}", content[:size]) for size in cuts), write(tmp_path, "1." + kind, content)]
     batch, causes = load(files, decode=decode)

@@ -8,10 +8,10 @@ import time
 
 import numpy
 import pytest
+from stoker.measuring import samples_of
 
 import stoker
 from stoker import measuring
-from stoker.measuring import samples_of
 
 
 class FakeTime:
@@ -142,7 +142,7 @@ def test_wrong_uses_say_what_is_right():
     with pytest.raises(ValueError, match="outside of its block"):
         iter(m)
     with pytest.raises(ValueError, match="nothing was measured yet"):
-        m.verdict
+        _ = m.verdict
     with m:
         pass
     assert m.verdict == "no loader was seen"

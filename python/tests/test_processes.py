@@ -227,7 +227,7 @@ def test_ctrl_c_ends_the_wait_for_the_end_of_a_loader(somebody_saves, end):
 
 
 def test_ctrl_c_ends_the_wait_at_the_interpreter_s_end(somebody_saves):
-    out, err, code = interrupt_when_ready(somebody_saves + """
+    out, err, _ = interrupt_when_ready(somebody_saves + """
         import atexit
         atexit.register(print, "waiting")  # runs before the loaders are closed
     """, ready=waits_for_a_lock)
@@ -235,7 +235,7 @@ def test_ctrl_c_ends_the_wait_at_the_interpreter_s_end(somebody_saves):
 
 
 def test_ctrl_c_without_a_handler_ends_the_program(big_array):
-    out, err, code = interrupt_when_ready("""
+    _, err, code = interrupt_when_ready("""
         import sys, stoker
         print("running")
         while True:

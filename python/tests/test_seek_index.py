@@ -40,7 +40,7 @@ def test_pixels_are_the_same_and_what_was_learnt_is_saved(photos, tmp_path):
 
 
 def test_a_damaged_saved_index_is_said_and_made_anew(photos, tmp_path):
-    right, stats = epochs(photos, tmp_path, "auto", 1)
+    right, _ = epochs(photos, tmp_path, "auto", 1)
     saved = [name for name in os.listdir(tmp_path) if name.endswith(".bin") and name.startswith("seek-")]
     if not saved:
         pytest.skip("no AVX2: nothing is noted")

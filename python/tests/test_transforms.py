@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from stoker.transforms import compile_transform
 
 import stoker
-from stoker.transforms import compile_transform
 
 
 def fake(name, **attributes):

@@ -61,7 +61,7 @@ def test_repair_makes_the_damaged_samples_anew_and_nothing_else(stoker, sounds, 
     before = np.load(pack / "index.npy")
     names = (pack / "names.txt").read_bytes()
     for index in (3, 17):
-        path, offset, size = payload(pack, index)
+        path, offset, _ = payload(pack, index)
         flip(path, offset + 5)
     write_wav(sounds / "cat" / "new.wav")  # not the business of a repair
     found = checked(stoker, "x.pack", "--repair")

@@ -177,7 +177,7 @@ def test_a_tuned_run_over_them_reports_safely(stoker, tree, tmp_path):
     done = stoker("tune", "tree", "--grid", "batch_size=2", "--bench-steps", "2", "--warmup-steps", "1", "--subset", "20", "--out", "runs", timeout=300)
     assert done.returncode == 0, done.stderr
     assert hostile_names.is_safe(done.stdout) and hostile_names.is_safe(done.stderr)
-    [folder] = [path for path in (tmp_path / "runs").rglob("subset.json")]
+    [folder] = (tmp_path / "runs").rglob("subset.json")
     assert set(json.loads(folder.read_text())["paths"]) <= set(tree)
     report = stoker("report", str(folder.parent))
     assert report.returncode == 0 and hostile_names.is_safe(report.stdout), report.stderr

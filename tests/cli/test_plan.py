@@ -157,7 +157,8 @@ def test_a_measured_torch_job_gives_what_ifs_and_its_memory(stoker, tmp_path):
               "workers": {"fetch_ms_per_batch": 20, "prep_ms_per_batch": 620, "collate_ms_per_batch": 0}, "total": {"compute": {"ms_per_step": 80}}}
     processes = [{"role": "other", "pss_bytes": 2e9}, *({"role": "worker", "uss_bytes": 3e8, "growth_bytes_per_s": "unknown"},) * 2]
     host = {"cores": {"available": 16}, "memory": {"limit_bytes": 16e9}, "shm": {"total_bytes": 8e9}, "processes": processes}
-    (tmp_path / "measure.json").write_text(json.dumps({"schema": "stoker.measure/1", "command": ["python", "my train.py", "--n", "80"], "main_loader": 0, "loaders": [loader], "host": host}))
+    measured = {"schema": "stoker.measure/1", "command": ["python", "my train.py", "--n", "80"], "main_loader": 0, "loaders": [loader], "host": host}
+    (tmp_path / "measure.json").write_text(json.dumps(measured))
     run = plan(stoker("plan", "--ledger", "measure.json", "--json"))["runs"][0]
     assert run["ledger"]["limit"] == "prep" and run["ledger"]["fetch_in_workers"] and run["ledger"]["cores"] == 16
     more = next(what for name, what in what_ifs_of(run).items() if name.startswith("num_workers="))

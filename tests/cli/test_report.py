@@ -8,9 +8,8 @@ import shutil
 import sys
 import xml.etree.ElementTree as xml
 
-import pytest
-
 import chromium
+import pytest
 
 CASE_A = pathlib.Path(__file__).resolve().parents[1] / "data" / "case_a.csv"
 TITLES = ["Context", "Configuration and environment", "Outcomes", "Findings", "Knee curve", "Heat map", "Best and chosen configuration",
@@ -65,7 +64,9 @@ def tuned(stoker, tmp_path):
 def measured(folder, rate, fetch_ms, workers):
     """What `stoker measure --out` leaves, in small."""
     folder.mkdir()
-    part = lambda ms: {"share": ms / (20 + fetch_ms), "ms_per_step": ms}
+    def part(ms):
+        return {"share": ms / (20 + fetch_ms), "ms_per_step": ms}
+
     total = {"steps": 40, "samples": 1280, "running_s": 4, "step_ms": 20 + fetch_ms, "compute": part(20), "h2d": None,
              "wait": {**part(fetch_ms), "fetch": part(fetch_ms * 0.8), "prep": part(fetch_ms * 0.1), "handoff": part(fetch_ms * 0.1)}}
     answer = {"schema": "stoker.measure/1", "stoker_version": "0.1.0", "command": ["python", "train.py"], "exit_code": 0, "seconds": 4.0,

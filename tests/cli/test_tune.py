@@ -125,7 +125,8 @@ def wait_until(true, process=None):
 def test_a_trial_of_a_tuner_that_was_killed_is_ended(binary, environment, stoker, tmp_path, guarded):
     (tmp_path / "job.py").write_text("import os,sys,time\nprint(os.getpid(), file=open('pid', 'w'), flush=True)\nif not os.path.exists('quick'): time.sleep(1000)\n"
                                      "for i in range(20): print('rate 5', flush=True)\n")
-    words = ["tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1", "--out", "run", "--", "sh", "-c", f"{sys.executable} job.py; true", "{lr}"]
+    words = ["tune", "--search", "grid", "--grid", "lr=1", "--rate-regex", "rate ([0-9]+)", "--warmup-steps", "1", "--out", "run",
+             "--", "sh", "-c", f"{sys.executable} job.py; true", "{lr}"]
     process = subprocess.Popen([binary, *words], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"), process)
     left = int((tmp_path / "pid").read_text())
@@ -407,7 +408,8 @@ def test_a_point_that_ran_and_failed_is_named(stoker, job, tmp_path):
     line = next(line for line in text.splitlines() if line.startswith(f"{fastest['trial']},"))
     results.write_text(text + line.replace(f"{fastest['trial']},ok,", "16,runtime_fault,", 1) + "\n")
     found = answer(stoker("tune", "--resume", "run", "--json"))
-    assert any("ran at one time and failed at another" in note and f"batch_size={fastest['batch_size']} num_workers={fastest['num_workers']}" in note for note in found["notes"]), found["notes"]
+    point = f"batch_size={fastest['batch_size']} num_workers={fastest['num_workers']}"
+    assert any("ran at one time and failed at another" in note and point in note for note in found["notes"]), found["notes"]
     assert found["best"]["knobs"] != {"batch_size": fastest["batch_size"], "num_workers": fastest["num_workers"]}
 
 
@@ -513,8 +515,8 @@ def test_a_deadline_that_is_too_short_for_the_steps_says_so(stoker, tmp_path):
 def test_the_time_limit_also_ends_a_trial_that_runs(stoker, tmp_path):
     (tmp_path / "job.py").write_text("import os,sys,time\nif sys.argv[1] == '2':\n    print(os.getpid(), file=open('pid', 'w'), flush=True); time.sleep(1000)\n"
                                      "for i in range(20): print('rate 5', flush=True)\n")
-    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1,2,3", "--rate-regex", "rate ([0-9]+)", "--time-limit", "6s", "--json", "--out", "run", "--", sys.executable, "job.py",
-                          "{lr}"))
+    found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1,2,3", "--rate-regex", "rate ([0-9]+)", "--time-limit", "6s", "--json", "--out", "run",
+                          "--", sys.executable, "job.py", "{lr}"))
     assert "the time limit ended the search" in found["unfinished"] and found["ok"] == 1 and found["chosen"]["knobs"]["lr"] == "1"
     assert not runs(int((tmp_path / "pid").read_text()))
     assert [row["lr"] for row in rows_of(tmp_path / "run")] == ["1"]

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -225,7 +224,7 @@ def test_copies_to_the_device_are_told_apart_and_others_are_left_alone(tmp_path,
 
 
 def test_nothing_is_timed_while_a_graph_is_captured(tmp_path, monkeypatch):
-    Torch, seen, writer = fake_torch(monkeypatch, tmp_path)
+    Torch, seen, _ = fake_torch(monkeypatch, tmp_path)
     seen.install()
     seen.begin()
     recorded = len(Torch.cuda.recorded)
@@ -235,7 +234,7 @@ def test_nothing_is_timed_while_a_graph_is_captured(tmp_path, monkeypatch):
 
 
 def test_a_copy_that_fails_fails_as_ever(tmp_path, monkeypatch):
-    Torch, seen, writer = fake_torch(monkeypatch, tmp_path)
+    Torch, seen, _ = fake_torch(monkeypatch, tmp_path)
     seen.install()
     seen.begin()
     with pytest.raises(TypeError, match="required positional argument"):

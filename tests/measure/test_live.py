@@ -182,7 +182,7 @@ def value(family, **labels):
 
 @pytest.mark.parametrize("accept", ["application/openmetrics-text; version=1.0.0", ""])
 def test_the_figures_are_what_prometheus_reads(accept, served):
-    address, run = served
+    address, _ = served
     first = families(address, accept)
     assert first["stoker_stall_seconds"].type == first["stoker_samples"].type == "counter"
     assert first["stoker_step_seconds"].type == "histogram"
@@ -205,7 +205,7 @@ def test_the_figures_are_what_prometheus_reads(accept, served):
 
 
 def test_other_questions_get_a_short_answer(served):
-    address, run = served
+    address, _ = served
     assert "at /metrics" in ask(address.replace("/metrics", "/"))[1]
     with pytest.raises(urllib.error.HTTPError, match="404"):
         ask(address + "/else")

@@ -9,7 +9,6 @@ import time
 
 import numpy
 import pytest
-
 from conftest import rows_of
 
 pytest.importorskip("torch")

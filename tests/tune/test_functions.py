@@ -4,7 +4,6 @@ import json
 import sys
 
 import pytest
-
 from conftest import rows_of
 
 # A loader without torch: batches of `batch_size` rows, made at `rate` rows per second.

@@ -5,7 +5,6 @@ import wave
 
 import numpy
 import pytest
-
 from conftest import rows_of
 
 pytest.importorskip("torch")

@@ -95,7 +95,7 @@ class _Slice:
 
 def _random_window() -> tuple[float, float]:
     """Around those of lung, soft tissue and bone."""
-    level, width = random.choice(((-600, 1500), (40, 400), (400, 1800)))
+    level, width = random.choice(((-600.0, 1500.0), (40.0, 400.0), (400.0, 1800.0)))
     level += random.uniform(-50, 50)
     width *= random.uniform(0.8, 1.2)
     return level - width / 2, level + width / 2

@@ -24,14 +24,17 @@ class Files(Dataset):
         if not source:
             raise UsageError("the target has no data", "name a folder or an index.csv behind it, or give it: --with source=data/train")
         source = os.fspath(source)
-        found = _engine.open_dataset(source, label="", storage="buffered", cache_dir="", use_cache=True, class_subset=0, class_subset_seed=42,
-                                     subset=int(knobs.get("subset") or 0), subset_seed=int(knobs.get("subset_seed", 42)), inflate=1)
+        found = _engine.open_dataset(source, label="", storage="buffered", cache_dir="", use_cache=True, skip_losses=False,
+                                     class_subset=0, class_subset_seed=42, subset=int(knobs.get("subset") or 0), subset_seed=int(knobs.get("subset_seed", 42)), inflate=1)
         if not found.kind.startswith(("folder", "index.csv")):
             raise UsageError(f"`{source}` is a {found.kind}, not files of their own", "give a folder or an index.csv")
         self._names = found.names(numpy.arange(len(found), dtype=numpy.int64))
         if not self._names:
             raise UsageError(f"`{source}` has no samples")
-        self._root, self._rows = _index(source, self._names) if source.endswith(".csv") else (source, {})
+        self._root: str = source
+        self._rows: dict[str, dict[str, str]] = {}
+        if source.endswith(".csv"):
+            self._root, self._rows = _index(source, self._names)
         self._classes = {name: number for number, name in enumerate(found.classes)}
         self._inflate = max(1, int(knobs.get("inflate") or 1))
         self._read = read
@@ -76,7 +79,7 @@ def loader_of(dataset: Dataset, knobs: dict[str, Any]) -> DataLoader:
     generator.manual_seed(int(knobs.get("seed", 0)))
     many = {"prefetch_factor": int(prefetch) if prefetch is not None else 2, "persistent_workers": persistent} if workers else {}
     # Random numbers with replacement where the data set is inflated: a permutation of a billion would take 8 GB.
-    sampler = torch.utils.data.RandomSampler(dataset, replacement=len(dataset) > 10_000_000, generator=generator)  # type: ignore[arg-type]
+    sampler = torch.utils.data.RandomSampler(dataset, replacement=len(dataset) > 10_000_000, generator=generator)
     return DataLoader(dataset, batch_size=int(knobs.get("batch_size", 32)), sampler=sampler, num_workers=workers,
                       pin_memory=bool(knobs.get("pin_memory", False)), drop_last=True, worker_init_fn=_one_thread, **many)
 
