@@ -36,8 +36,9 @@ class Others:
 
 @pytest.fixture
 def quiet_cores():
-    """For tests whose figures are right only on cores of their own: waits for them, and skips where they do not come. `quiet_cores(run)` returns
-    what `run()` does, once nobody disturbed it."""
+    """For tests whose figures are sure only on cores of their own: `quiet_cores(run)` waits for those, and returns what `run()` does once
+    nobody disturbed it. If the cores do not become quiet, it returns the result of the least disturbed of four runs: the test still judges
+    it, and a failure shows how busy the cores were."""
 
     def wait():
         for _ in range(10):
@@ -45,16 +46,19 @@ def quiet_cores():
                 time.sleep(0.5)
             if others.share is not None and others.share <= QUIET:
                 return
-        pytest.skip(f"needs quiet cores: {others.text}")
 
     def undisturbed(run):
+        runs = []
         for _ in range(4):
             wait()
             with Others() as others:
                 result = run()
             if others.share is not None and others.share <= QUIET:
                 return result
-        pytest.skip(f"needs quiet cores: {others.text}")
+            runs.append((1.0 if others.share is None else others.share, others.text, result))
+        _, text, result = min(runs, key=lambda made: made[0])
+        print(f"needs quiet cores: {text}")  # pytest shows it with a failure
+        return result
 
     return undisturbed
 

@@ -74,8 +74,10 @@ class EveryDataset : public testing::TestWithParam<std::tuple<const char*, const
 
 TEST_P(EveryDataset, GivesIdsThatDifferAndStayBelowTwoToThe63) {
   const DatasetPtr data = make();
+  const auto all = ids_of(*data);
+  ASSERT_FALSE(all.empty());
   std::set<std::uint64_t> ids;
-  for (const std::uint64_t id : ids_of(*data)) {
+  for (const std::uint64_t id : all) {
     EXPECT_LT(id, std::uint64_t{1} << 63);
     EXPECT_TRUE(ids.insert(id).second);
   }

@@ -1,10 +1,9 @@
 #include "stoker/dataset/listing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
-#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -28,8 +27,17 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Opens with the cache and without it, and expects the same data set. Returns the one from the cache, once whatever
-// changes next has a later time: those of files may be as coarse as a tick.
+// Returns when a file that changes next gets a later time than one that changed before. A file system's clock may be as
+// coarse as a tick.
+void wait_for_the_next_tick() {
+  const Tree probe;
+  const auto changed = [&] { return std::filesystem::last_write_time(probe.write("x", "")); };
+  const auto before = changed();
+  while (changed() == before) {
+  }
+}
+
+// Opens with the cache and without it, and expects the same data set. Returns the one from the cache.
 DatasetPtr open_both_ways(const Tree& tree, const Tree& cache) {
   DatasetPtr cached = open(tree.at(), with_cache(cache));
   const DatasetPtr fresh = open(tree.at(), without_cache());
@@ -41,7 +49,7 @@ DatasetPtr open_both_ways(const Tree& tree, const Tree& cache) {
   EXPECT_EQ(cached->facts().notes, fresh->facts().notes);
   EXPECT_EQ(cached->facts().fingerprint, fresh->facts().fingerprint);
   EXPECT_EQ(cached->facts().total_bytes, fresh->facts().total_bytes);
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  wait_for_the_next_tick();
   return cached;
 }
 

@@ -1,6 +1,9 @@
 // Memory limits, consumers of every kind, stalls, forks, and batches that outlive their loader.
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -135,19 +138,30 @@ TEST(LoaderMemory, SlabsAreReused) {
   EXPECT_LE(loader.stats().slabs, 5u);
 }
 
-TEST(LoaderLife, AConsumerThatNeverTakesABatchOrStopsHalfWayIsNoTrouble) {
+std::size_t threads_of_this_process() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(LoaderLife, AConsumerThatNeverTakesABatchOrStopsHalfWayLeavesNoThread) {
   Folder folder;
   write_wavs(folder, 200);
   const auto data = open_uncached(folder.path());
   LoaderOptions options = batches_of(4);
   options.transform = parse_ops("pad:100");
-  for (int i = 0; i < 20; ++i) {
+  const auto whole = indices_of(epoch_of(data, options));
+  const std::size_t before = threads_of_this_process();
+  for (std::size_t i = 0; i < 20; ++i) {
     Loader never(data, options);
     never.start_epoch(0);
     Loader half(data, options);
-    drain(half, static_cast<std::uint64_t>(i));
+    const auto taken = indices_of(drain(half, i));
+    EXPECT_EQ(taken, std::vector(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(4 * i)));
     Loader unstarted(data, options);
+    EXPECT_GT(threads_of_this_process(), before);
   }
+  // The kernel lists a thread a little longer than joining it takes.
+  while (threads_of_this_process() > before) std::this_thread::yield();
 }
 
 TEST(LoaderLife, BatchesOutliveTheirLoader) {

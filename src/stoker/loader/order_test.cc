@@ -143,6 +143,7 @@ TEST(LoaderOrder, RanksShareTheGlobalSequence) {
   folder.write("x.npy", npy(101, 8));
   const auto data = open_uncached(folder.path("x.npy"));
   const auto whole = epoch_of(data, shuffled(12));
+  ASSERT_EQ(whole.size(), 9u);
   std::vector<std::vector<Taken>> parts;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     LoaderOptions options = shuffled(4);

@@ -77,7 +77,9 @@ TEST(LargestBatch, LeavesTheMarginFree) {
 TEST(Compare, CallsTheOutOfMemoryOfGiantUnexplained) {
   const MemoryLine line = memory_line(kGiant, {});
   const MemoryPoint points[] = {{6, std::nullopt, true}, {8, std::nullopt, true}};
-  for (const Compared& one : compare(line, points, 96e9)) {
+  const auto compared = compare(line, points, 96e9);
+  ASSERT_EQ(compared.size(), 2u);
+  for (const Compared& one : compared) {
     EXPECT_TRUE(one.unexplained) << one.point.batch;
     EXPECT_LT(one.predicted_bytes, 33e9);
     EXPECT_GT(*one.ratio, 2.9);

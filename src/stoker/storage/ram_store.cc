@@ -21,7 +21,7 @@ enum State : std::uint8_t { kAbsent, kBeingWritten, kThere };
 
 }  // namespace
 
-RamStore::~RamStore() {
+void RamStore::stop() noexcept {
   stopping_.store(true, std::memory_order_relaxed);
   if (thread_.joinable()) thread_.join();
 }

@@ -26,7 +26,7 @@ namespace stoker::storage {
 class RamStore {
  public:
   explicit RamStore(std::uint64_t limit_bytes) noexcept : limit_(limit_bytes) {}
-  ~RamStore();  // ends the reading ahead
+  ~RamStore() { stop(); }
   RamStore(const RamStore&) = delete;
   RamStore& operator=(const RamStore&) = delete;
 
@@ -35,6 +35,7 @@ class RamStore {
   // Takes room for the first of `count` files that fit; they are known by their number. Throws Error.
   void add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of);
   void start();
+  void stop() noexcept;  // ends the reading ahead at the next piece; what is there stays
 
   // Empty if these bytes are not there yet, or will never be. What was there once stays.
   std::span<const std::byte> find(const Source& source, std::uint64_t offset, std::uint64_t bytes) const noexcept;

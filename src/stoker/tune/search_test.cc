@@ -451,6 +451,7 @@ TEST(AutoSearch, GoesOnWhereItWasWhenItIsToldWhatHappened) {
   const Job job = [](const Point& point, Row& row) { feed(point, row, 16); };
   const auto whole = auto_search(options);
   const Story story = run(*whole, job);
+  ASSERT_GT(story.rows.size(), 10u);
   for (std::size_t stop = 0; stop < story.rows.size(); ++stop) {
     const auto resumed = auto_search(options);
     for (std::size_t i = 0; i < stop; ++i) resumed->tell(story.rows[i]);
