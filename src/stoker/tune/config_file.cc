@@ -71,7 +71,7 @@ ConfigFile::ConfigFile(std::string text, std::string name) : text_(std::move(tex
     read_yaml();
   } else if (extension == ".toml") {
     kind_ = Kind::toml;
-    read_toml();
+    values_ = toml_values(text_, name_);
   } else {
     throw Error(ErrorKind::usage, fmt::format("`--config` takes a .json, .yaml or .toml file, not `{}`", name_),
                 "--template puts {knob} into any other text file");
@@ -108,92 +108,11 @@ void ConfigFile::read_yaml() {
   walk(parse(text_, name_), "");
 }
 
-// Line by line; what spans lines (lists, texts in triple quotes) is skipped over and cannot be replaced.
-void ConfigFile::read_toml() {
-  std::string table;
-  std::vector<std::pair<std::string, int>> counts;  // of [[tables]]
-  std::size_t line = 0;
-  const auto trimmed = [](std::string_view part) {
-    while (!part.empty() && (part.front() == ' ' || part.front() == '\t')) part.remove_prefix(1);
-    while (!part.empty() && (part.back() == ' ' || part.back() == '\t' || part.back() == '\r')) part.remove_suffix(1);
-    return part;
-  };
-  // `a . "b"` as a.b
-  const auto dotted = [&](std::string_view part) {
-    std::string out;
-    for (const char c : part) {
-      if (c != '"' && c != '\'' && c != ' ' && c != '\t') out += c;
-    }
-    return out;
-  };
-  for (std::size_t at = 0; at < text_.size();) {
-    ++line;
-    std::size_t end = std::min(text_.find('\n', at), text_.size());
-    const std::string_view whole = trimmed(std::string_view(text_).substr(at, end - at));
-    const std::size_t begin = at;
-    at = end + 1;
-    if (whole.empty() || whole.front() == '#') continue;
-    if (whole.starts_with("[[")) {
-      const std::string name = dotted(whole.substr(2, whole.find("]]") - 2));
-      auto count = std::find_if(counts.begin(), counts.end(), [&](const auto& one) { return one.first == name; });
-      if (count == counts.end()) count = counts.insert(counts.end(), {name, -1});
-      table = fmt::format("{}.{}", name, ++count->second);
-      continue;
-    }
-    if (whole.front() == '[') {
-      if (whole.find(']') == std::string_view::npos) throw not_readable(name_, line, "a table's name does not end");
-      table = dotted(whole.substr(1, whole.find(']') - 1));
-      values_.push_back({table});
-      continue;
-    }
-    const std::size_t equals = whole.find('=');
-    if (equals == std::string_view::npos)
-      throw not_readable(name_, line, "there is no `=` between a key and its value");
-    const std::string key = joined(table, dotted(whole.substr(0, equals)));
-    std::size_t from = text_.find('=', begin) + 1;
-    while (from < text_.size() && (text_[from] == ' ' || text_[from] == '\t')) ++from;
-    const std::string_view rest = std::string_view(text_).substr(from);
-    if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
-      const std::size_t close = text_.find(rest.substr(0, 3), from + 3);
-      if (close == std::string::npos) throw not_readable(name_, line, "a text is never closed");
-      line += static_cast<std::size_t>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(end),
-                                                  text_.begin() + static_cast<std::ptrdiff_t>(close), '\n'));
-      at = std::min(text_.find('\n', close), text_.size() - 1) + 1;
-      values_.push_back({key});
-    } else if (rest.starts_with('[') || rest.starts_with('{')) {
-      int depth = 0;
-      std::size_t i = from;
-      for (; i < text_.size(); ++i) {
-        const char c = text_[i];
-        if (c == '"' || c == '\'') {
-          const std::size_t size = extent_of(text_, i, "");
-          if (size == 0) throw not_readable(name_, line, "a text is never closed");
-          i += size - 1;
-        } else if (c == '#') {
-          i = std::min(text_.find('\n', i), text_.size() - 1);
-        }
-        if (c == '\n') ++line;
-        if (c == '[' || c == '{') ++depth;
-        if ((c == ']' || c == '}') && --depth == 0) break;
-      }
-      if (depth != 0) throw not_readable(name_, line, "a list or table is never closed");
-      at = std::min(text_.find('\n', i), text_.size() - 1) + 1;
-      values_.push_back({key});
-    } else {
-      std::size_t size = rest.starts_with('"') || rest.starts_with('\'')
-                             ? extent_of(text_, from, "")
-                             : trimmed(rest.substr(0, std::min(rest.find_first_of("#\n"), rest.size()))).size();
-      if (size == 0) throw not_readable(name_, line, "a key has no value");
-      values_.push_back({key, from, size});
-    }
-  }
-}
-
-const ConfigFile::Value& ConfigFile::find(std::string_view key) const {
-  for (const Value& value : values_) {
+const PlacedValue& ConfigFile::find(std::string_view key) const {
+  for (const PlacedValue& value : values_) {
     if (value.key != key) continue;
     const auto defined = std::find_if(values_.begin(), values_.end(),
-                                      [&](const Value& one) { return one.size > 0 && one.at == value.at; });
+                                      [&](const PlacedValue& one) { return one.size > 0 && one.at == value.at; });
     if (value.size > 0 && &*defined == &value) return value;
     if (value.size > 0) {
       throw Error(ErrorKind::usage,
@@ -205,7 +124,7 @@ const ConfigFile::Value& ConfigFile::find(std::string_view key) const {
                 "set the keys below it, or use --template");
   }
   std::vector<std::string_view> keys;
-  for (const Value& value : values_) {
+  for (const PlacedValue& value : values_) {
     if (value.size > 0) keys.push_back(value.key);
   }
   std::string near = nearest(key, keys.data(), keys.size());
@@ -231,7 +150,7 @@ void ConfigFile::check(std::string_view key) const {
 }
 
 // Quoted as it was; a word that is no number or truth is quoted where the file's kind wants it.
-std::string ConfigFile::written(const Value& value, const std::string& word) const {
+std::string ConfigFile::written(const PlacedValue& value, const std::string& word) const {
   const char before = text_[value.at];
   if (before == '\'') {
     std::string out = "'";
@@ -246,9 +165,9 @@ std::string ConfigFile::written(const Value& value, const std::string& word) con
 }
 
 std::string ConfigFile::with(const Point& point, const std::vector<std::string>& keys) const {
-  std::vector<std::pair<const Value*, std::string>> edits;
+  std::vector<std::pair<const PlacedValue*, std::string>> edits;
   for (const std::string& key : keys) {
-    const Value& value = find(key);
+    const PlacedValue& value = find(key);
     edits.emplace_back(&value, written(value, point.at(key)));
   }
   std::sort(edits.begin(), edits.end(), [](const auto& a, const auto& b) { return a.first->at > b.first->at; });

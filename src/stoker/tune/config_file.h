@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stoker/tune/knobs.h"
+#include "stoker/tune/toml_values.h"
 
 namespace stoker::tune {
 
@@ -24,19 +25,14 @@ class ConfigFile {
 
  private:
   enum class Kind : std::uint8_t { json, yaml, toml };
-  struct Value {
-    std::string key;               // dotted
-    std::size_t at = 0, size = 0;  // in the text; size 0: it cannot be replaced
-  };
 
   void read_yaml();  // JSON too
-  void read_toml();
-  const Value& find(std::string_view key) const;
-  std::string written(const Value& value, const std::string& word) const;
+  const PlacedValue& find(std::string_view key) const;
+  std::string written(const PlacedValue& value, const std::string& word) const;
 
   std::string text_, name_;
   Kind kind_ = Kind::json;
-  std::vector<Value> values_;
+  std::vector<PlacedValue> values_;
 };
 
 // A grid as a YAML or JSON file: `batch_size: [32, 64]`, a knob per line. Throws Error.

@@ -90,6 +90,32 @@ TEST(ConfigFile, EditsTomlInPlace) {
             "[[stage]]\nbatch = 32\namp = 'on'\n");
 }
 
+TEST(ConfigFile, EditsInlineTablesListsAndTextBehindOtherLettersOfToml) {
+  const std::string text =
+      "\xEF\xBB\xBFloader = { workers = 1, \"prefetch factor\" = 2, queue = { depth = 4 } } # inline\n"
+      "\"gr\xC3\xB6\xC3\x9F"
+      "e\" = \"\xC3\xA9\\\"\" # a name\n"
+      "sizes = [ 1,\n  2, # two\n  3 ]\r\n"
+      "day = 1979-05-27 07:32:00 # with a space\n";
+  EXPECT_EQ(set(text, "c.toml",
+                {{"loader.workers", "8"},
+                 {"loader.prefetch factor", "16"},
+                 {"loader.queue.depth", "32"},
+                 {"gr\xC3\xB6\xC3\x9F"
+                  "e",
+                  "x"},
+                 {"sizes.1", "20"},
+                 {"sizes.2", "30"},
+                 {"day", "1"}}),
+            "\xEF\xBB\xBFloader = { workers = 8, \"prefetch factor\" = 16, queue = { depth = 32 } } # inline\n"
+            "\"gr\xC3\xB6\xC3\x9F"
+            "e\" = \"x\" # a name\n"
+            "sizes = [ 1,\n  20, # two\n  30 ]\r\n"
+            "day = 1 # with a space\n");
+  EXPECT_NE(refusal(text, "c.toml", "loader").find("not a single value"), std::string::npos);
+  EXPECT_NE(refusal("a = 1\na = 2\n", "c.toml", "a").find("cannot read `c.toml`, line 2"), std::string::npos);
+}
+
 TEST(ConfigFile, RefusesKeysThatAreNotThereAndOffersTheNearest) {
   const std::string yaml = "training:\n  num_workers: 1\nloader:\n  depth: 2\n";
   EXPECT_NE(refusal(yaml, "c.yaml", "training.num_wokers").find("did you mean `training.num_workers`?"),
