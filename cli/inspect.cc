@@ -16,7 +16,7 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
-#include "stoker/codec/codec.h"
+#include "stoker/codec/whole.h"
 #include "stoker/measure/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
@@ -61,6 +61,8 @@ struct Examined {
   std::map<std::vector<std::string>, std::uint64_t> npz_members;  // of files with several arrays: the first is read
   std::map<std::string, std::uint64_t> mislabelled;               // "png named .jpg"
   std::vector<BadFile> bad;
+
+  void add(const codec::Head& head);
 
   void add(const Examined& other) {
     count += other.count, pictures += other.pictures, sounds += other.sounds, arrays += other.arrays;
@@ -115,6 +117,25 @@ std::string shape_text(const codec::ArrayInfo& info, std::size_t skip = 0) {
   return fmt::format("{} [{}]", name(info.dtype), shape);
 }
 
+void Examined::add(const codec::Head& head) {
+  switch (codec::kind_of(head.media).value()) {
+    case SampleKind::image:
+      ++pictures, ++channels[head.image.channels], ++bits[head.image.bits];
+      width.add(head.image.width), height.add(head.image.height);
+      break;
+    case SampleKind::audio: {
+      ++sounds, ++rates[head.audio.rate_hz], ++sound_channels[head.audio.channels];
+      const double length = head.audio.rate_hz != 0 ? static_cast<double>(head.audio.frames) / head.audio.rate_hz : 0;
+      seconds.add(length);
+      total_seconds += length;
+      break;
+    }
+    case SampleKind::array:
+      ++arrays, ++array_shapes[shape_text(head.array)];
+      break;
+  }
+}
+
 std::string with_offset(const Result& result) {
   if (result.offset == kNoOffset) return fmt::format("{}: {}", name(result.code), result.cause);
   return fmt::format("{}: {} (byte {})", name(result.code), result.cause, result.offset);
@@ -139,76 +160,21 @@ class Examiner {
  private:
   std::string decode(std::uint64_t index) {
     if (data_.facts().array) return {};  // a row of an array: it was read, and that is all there is to it
-    if (bytes_.empty()) return "the file is empty";
-    const codec::Media media = codec::sniff(bytes_), named = data_.media(index);
-    if (media != named && media != codec::Media::unknown && named != codec::Media::unknown) {
+    codec::Head head;
+    const Result probed = codec::probe(bytes_, head, scratch_);
+    const codec::Media media = head.media, named = data_.media(index);
+    if (media != named && media.is_known() && named.is_known()) {
       ++seen.mislabelled[fmt::format("{} inside, named as {}", codec::name(media), codec::name(named))];
     }
-    switch (media) {
-      case codec::Media::jpeg:
-      case codec::Media::png:
-        return picture(media);
-      case codec::Media::wav:
-        return sound();
-      case codec::Media::npy:
-      case codec::Media::npz:
-        return array(media);
-      case codec::Media::unknown:
-        break;
-    }
-    return "the content is none of jpeg, png, wav, npy, npz";
-  }
-
-  std::string picture(codec::Media media) {
-    codec::ImageInfo info;
-    if (const Result result = codec::probe_image(media, bytes_, info); !result.ok()) return with_offset(result);
-    codec::ImageOptions options;
-    options.color = codec::Color::keep;
-    options.deep = info.bits == 16;
-    Pixels pixels;
-    pixels.width = info.width, pixels.height = info.height;
-    pixels.channels = codec::output_channels(info, options);
-    pixels.dtype = options.deep ? DType::u16 : DType::u8;
-    pixels.stride_bytes = pixels.row_bytes();
-    pixels.data = room_for(std::uint64_t{pixels.stride_bytes} * info.height);
-    if (!pixels.data) return too_large(std::uint64_t{pixels.stride_bytes} * info.height);
-    const Rect whole{0, 0, info.width, info.height};
-    if (const Result result = codec::decode_image(media, bytes_, options, whole, pixels, scratch_); !result.ok()) {
-      return with_offset(result);
-    }
-    ++seen.pictures, ++seen.channels[info.channels], ++seen.bits[info.bits];
-    seen.width.add(info.width), seen.height.add(info.height);
-    return {};
-  }
-
-  std::string sound() {
-    codec::AudioInfo info;
-    if (const Result result = codec::probe_wav(bytes_, info); !result.ok()) return with_offset(result);
-    const std::uint64_t wanted = info.frames * info.channels * sizeof(float);
+    if (!probed.ok()) return with_offset(probed);
+    const std::uint64_t wanted = codec::decoded_bytes(head);
     std::byte* const into = room_for(wanted);
     if (!into) return too_large(wanted);
-    const Result result = codec::decode_wav(bytes_, info, 0, info.frames, reinterpret_cast<float*>(into), info.frames);
-    if (!result.ok()) return with_offset(result);
-    ++seen.sounds, ++seen.rates[info.rate_hz], ++seen.sound_channels[info.channels];
-    const double length = info.rate_hz ? static_cast<double>(info.frames) / info.rate_hz : 0;
-    seen.seconds.add(length);
-    seen.total_seconds += length;
-    return {};
-  }
-
-  std::string array(codec::Media media) {
-    codec::ArrayInfo info;
-    const Result probed = media == codec::Media::npy ? codec::probe_npy(bytes_, bytes_.size(), info)
-                                                     : codec::probe_npz(bytes_, "", info, scratch_);
-    if (!probed.ok()) return with_offset(probed);
-    std::byte* const into = room_for(info.data_bytes);
-    if (!into) return too_large(info.data_bytes);
-    const Result result = codec::decode_array(media, bytes_, info, into, scratch_);
-    if (!result.ok()) return with_offset(result);
-    ++seen.arrays, ++seen.array_shapes[shape_text(info)];
+    const Result decoded = codec::decode(bytes_, head, /*strict=*/false, into, scratch_);
+    if (!decoded.ok()) return with_offset(decoded);
+    seen.add(head);
     std::array<std::string_view, kMembersNamed> names;
-    std::size_t count = 0;
-    if (media == codec::Media::npz && codec::list_npz(bytes_, names, count).ok() && count > 1)
+    if (const std::size_t count = codec::list_arrays(media, bytes_, names); count > 1)
       ++seen.npz_members[{names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(count, names.size()))}];
     return {};
   }

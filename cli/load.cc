@@ -217,9 +217,8 @@ int run_load(const Arguments& arguments) {
   report.size = data->size();
   report.total_bytes = facts.total_bytes;
   report.classes = facts.classes.size();
-  report.decodes_jpeg =
-      data->size() > 0 && data->media(0) == codec::Media::jpeg && wanted.decode != loader::Decode::none;
-  report.decodes = data->size() > 0 && data->media(0) != codec::Media::npy && wanted.decode != loader::Decode::none;
+  report.decodes_jpeg = data->size() > 0 && codec::is_scaled(data->media(0)) && wanted.decode != loader::Decode::none;
+  report.decodes = data->size() > 0 && !codec::is_plain(data->media(0)) && wanted.decode != loader::Decode::none;
   report.file_per_sample = report.kind.starts_with("folder") || report.kind.starts_with("index.csv");
   report.cores = os::effective_cores().available;
   report.transform = arguments.text("--transform");

@@ -10,6 +10,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/version.h"
+#include "stoker/codec/media.h"
 
 #include "interrupt.h"
 #include "terminal.h"
@@ -36,8 +37,8 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   if (first == "--version" || first == "-V") {
-    answer(fmt::format("stoker {}\nreads: jpeg, png, wav, npy, npz in folders, index.csv, packs and tar shards; .npy\n",
-                       kVersion));
+    answer(fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\n", kVersion,
+                       codec::names()));
     return 0;
   }
   for (const Verb* verb : verbs) {

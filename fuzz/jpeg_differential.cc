@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "stoker/codec/codec.h"
+#include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/baseline.h"
-#include "stoker/codec/picture.h"
 
 namespace {
 
@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxBytes = 1 << 20;  // of output: larger pictures only
 
 void compare(Bytes bytes, const ImageInfo& info, const ImageOptions& options, const Rect& region, bool whole) {
   static Scratch scratch;
-  const Rect decoded_part = decoded_region(Media::jpeg, options, region);
+  const Rect decoded_part = decoded_region(media_named("jpeg"), options, region);
   Pixels into{nullptr, 0, decoded_part.width, decoded_part.height, output_channels(info, options), DType::u8};
   into.stride_bytes = into.row_bytes();
   std::vector<std::byte> ours(into.stride_bytes * into.height, std::byte{1}), theirs(ours.size(), std::byte{2});

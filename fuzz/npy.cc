@@ -12,6 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (info.data_offset > size || info.data_bytes > size - info.data_offset) std::abort();
   stoker::Scratch scratch;
   std::vector<std::byte> into(info.data_bytes);
-  if (!decode_array(Media::npy, bytes, info, into.data(), scratch).ok()) std::abort();
+  if (!decode_array(media_named("npy"), bytes, info, into.data(), scratch).ok()) std::abort();
   return 0;
 }

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (info.data_bytes > info.member_bytes) std::abort();
     if (info.data_bytes > (16 << 20)) continue;
     std::vector<std::byte> into(info.data_bytes);
-    (void)decode_array(Media::npz, bytes, info, into.data(), scratch);
+    (void)decode_array(media_named("npz"), bytes, info, into.data(), scratch);
   }
   return 0;
 }

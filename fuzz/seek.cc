@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (bytes > 0) std::memcpy(places.data(), data, bytes);
   const codec::Bytes file{reinterpret_cast<const std::byte*>(data + bytes), size - bytes};
   codec::ImageInfo info;
-  if (!codec::probe_image(codec::Media::jpeg, file, info).ok() || std::uint64_t{info.width} * info.height > 1 << 18)
+  if (!codec::probe_image(codec::media_named("jpeg"), file, info).ok() ||
+      std::uint64_t{info.width} * info.height > 1 << 18)
     return 0;
   static Scratch scratch;
   const auto known = static_cast<std::uint32_t>(places.size());
@@ -32,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::byte> into(pixels.stride_bytes * region.height);
     pixels.data = into.data();
     scratch.reset();
-    (void)codec::decode_image(codec::Media::jpeg, file, {}, region, pixels, scratch, &index);
+    (void)codec::decode_image(codec::media_named("jpeg"), file, {}, region, pixels, scratch, &index);
     if (index.known > index.places.size()) std::abort();
   }
   return 0;

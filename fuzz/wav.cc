@@ -1,3 +1,5 @@
+#include "stoker/codec/wav.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

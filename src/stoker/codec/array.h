@@ -1,4 +1,4 @@
-// What npy.cc and npz.cc offer codec.cc. Private to this folder; safe from any thread.
+// What npz.cc needs of npy.cc. Private to this folder; safe from any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,6 @@
 
 namespace stoker::codec {
 
-Result decode_npy(Bytes bytes, const ArrayInfo& info, std::byte* into) noexcept;
-Result decode_npz(Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
+Result decode_npy(Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
 
 }  // namespace stoker::codec

@@ -15,19 +15,12 @@
 #include "stoker/base/pixels.h"
 #include "stoker/base/result.h"
 #include "stoker/base/scratch.h"
+#include "stoker/codec/media.h"
 #include "stoker/codec/seek_index.h"
 
 namespace stoker::codec {
 
-using Bytes = std::span<const std::byte>;
-
-enum class Media : std::uint8_t { unknown, jpeg, png, wav, npy, npz };
-
-std::string_view name(Media media) noexcept;
-Media sniff(Bytes bytes) noexcept;                    // by content; needs the first 16 bytes
-Media media_of_name(std::string_view path) noexcept;  // by extension, any case
-
-// ---- pictures: jpeg, png
+// ---- images
 
 enum class Color : std::uint8_t {
   rgb,   // as Pillow's convert("RGB")
@@ -71,26 +64,24 @@ Rect decoded_region(Media media, const ImageOptions& options, const Rect& region
 Result decode_image(Media media, Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
                     Scratch& scratch, SeekIndex* index = nullptr) noexcept;
 
-// ---- sound: wav
+// ---- audio
 
 enum class SampleFormat : std::uint8_t { u8, s16, s24, s32, f32, f64 };
 
 struct AudioInfo {
   std::uint32_t channels = 0, rate_hz = 0;
   std::uint64_t frames = 0;
-  std::uint64_t data_offset = 0;  // of the first frame in the file
+  std::uint64_t data_offset = 0;  // of the first frame in the file, where they lie there as `format` says; else 0
   SampleFormat format = SampleFormat::s16;
 };
 
-// A data chunk that claims more than there is, or whose length a streaming writer left open (0 with a RIFF size of 0, 8
-// or 2^32-1; 2^32-1), is what is there. An incomplete last frame is dropped.
-Result probe_wav(Bytes bytes, AudioInfo& info) noexcept;
+Result probe_audio(Media media, Bytes bytes, AudioInfo& info) noexcept;
 
 // Frames [first, first + frames) as float32 in [-1, 1) (soundfile's scaling), channel c at into + c * channel_stride.
-Result decode_wav(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
-                  std::size_t channel_stride) noexcept;
+Result decode_audio(Media media, Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames,
+                    float* into, std::size_t channel_stride) noexcept;
 
-// ---- arrays: npy, npz
+// ---- arrays
 
 struct ArrayInfo {
   DType dtype = DType::u8;
@@ -107,15 +98,17 @@ struct ArrayInfo {
   std::span<const std::uint64_t> dims() const noexcept { return {shape.data(), rank}; }
 };
 
-// The header alone is enough for npy (`file_bytes` is then the true length). Only C order, little endian. "V2" is read
+Result probe_array(Media media, Bytes bytes, ArrayInfo& info, Scratch& scratch) noexcept;
+// Writes info.data_bytes bytes.
+Result decode_array(Media media, Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
+
+// The header of an .npy file is enough (`file_bytes` is the true length). Only C order, little endian. "V2" is read
 // as bfloat16, which is how numpy writes the arrays of ml_dtypes.
 Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcept;
 // `member` names the array ("image" finds image.npy); empty takes the first one.
 Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept;
-// The names of the arrays in an npz, in its order, without their ending, as many as fit into `names`; `count` is that
-// of all. They borrow from `bytes`.
-Result list_npz(Bytes bytes, std::span<std::string_view> names, std::size_t& count) noexcept;
-// Writes info.data_bytes bytes.
-Result decode_array(Media media, Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
+// The names of the arrays in a file that may hold several, in its order, as many as fit into `names`. They borrow from
+// `bytes`. Returns the count of all; 0 for a file that cannot be read and for media that hold one array without a name.
+std::size_t list_arrays(Media media, Bytes bytes, std::span<std::string_view> names) noexcept;
 
 }  // namespace stoker::codec

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "stoker/codec/byte_order.h"
+#include "stoker/codec/image.h"
 
 namespace stoker::codec {
 namespace {
@@ -110,46 +111,6 @@ std::optional<std::uint32_t> find_in_xmp(Bytes xmp) noexcept {
 
 // ---- where they are
 
-Orientation of_jpeg(Bytes bytes) noexcept {
-  enum : std::uint8_t { kSos = 0xDA, kEoi = 0xD9, kApp1 = 0xE1 };
-  std::optional<std::uint32_t> by_exif, by_xmp;
-  bool has_exif = false;
-  std::size_t at = 2;
-  while (at < bytes.size() && bytes[at] == std::byte{0xFF}) {
-    while (at + 1 < bytes.size() && bytes[at + 1] == std::byte{0xFF}) ++at;  // fill bytes
-    if (bytes.size() - at < 4) break;
-    const auto marker = static_cast<std::uint8_t>(bytes[at + 1]);
-    const std::size_t size = big16(&bytes[at + 2]);
-    if (marker == kSos || marker == kEoi || size < 2 || size > bytes.size() - at - 2) break;
-    if (marker == kApp1) {
-      constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
-      Bytes content = bytes.subspan(at + 4, size - 2);
-      if (!has_exif && take_prefix(content, kExif)) {
-        take_prefix(content, kExif);  // some writers put it there twice
-        by_exif = find_in_exif(content);
-        has_exif = true;
-      } else if (take_prefix(content, kXmp)) {
-        by_xmp = find_in_xmp(content);
-      }
-    }
-    at += 2 + size;
-  }
-  return orientation_of(by_exif ? *by_exif : by_xmp.value_or(1));
-}
-
-Orientation of_png(Bytes bytes) noexcept {
-  constexpr std::size_t kSignature = 8, kAround = 12;  // length, name and sum of a chunk
-  for (std::size_t at = kSignature; at <= bytes.size() && bytes.size() - at >= kAround;) {
-    const std::size_t size = big32(&bytes[at]);
-    if (size > bytes.size() - at - kAround) break;
-    const std::uint32_t name = little32(&bytes[at + 4]);
-    if (name == tag("eXIf")) return orientation_of(find_in_exif(bytes.subspan(at + 8, size)).value_or(1));
-    if (name == tag("IEND")) break;
-    at += kAround + size;
-  }
-  return Orientation::upright;
-}
-
 // ---- turning
 
 // In tiles, so that both the rows read and the rows written stay in the cache.
@@ -180,9 +141,43 @@ void turn(Orientation orientation, const Pixels& stored, const Pixels& into) noe
 
 }  // namespace
 
-Orientation exif_orientation(Media media, Bytes bytes) noexcept {
-  if (media == Media::jpeg) return of_jpeg(bytes);
-  if (media == Media::png) return of_png(bytes);
+Orientation orientation_of_jpeg(Bytes bytes) noexcept {
+  enum : std::uint8_t { kSos = 0xDA, kEoi = 0xD9, kApp1 = 0xE1 };
+  std::optional<std::uint32_t> by_exif, by_xmp;
+  bool has_exif = false;
+  std::size_t at = 2;
+  while (at < bytes.size() && bytes[at] == std::byte{0xFF}) {
+    while (at + 1 < bytes.size() && bytes[at + 1] == std::byte{0xFF}) ++at;  // fill bytes
+    if (bytes.size() - at < 4) break;
+    const auto marker = static_cast<std::uint8_t>(bytes[at + 1]);
+    const std::size_t size = big16(&bytes[at + 2]);
+    if (marker == kSos || marker == kEoi || size < 2 || size > bytes.size() - at - 2) break;
+    if (marker == kApp1) {
+      constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
+      Bytes content = bytes.subspan(at + 4, size - 2);
+      if (!has_exif && take_prefix(content, kExif)) {
+        take_prefix(content, kExif);  // some writers put it there twice
+        by_exif = find_in_exif(content);
+        has_exif = true;
+      } else if (take_prefix(content, kXmp)) {
+        by_xmp = find_in_xmp(content);
+      }
+    }
+    at += 2 + size;
+  }
+  return orientation_of(by_exif ? *by_exif : by_xmp.value_or(1));
+}
+
+Orientation orientation_of_png(Bytes bytes) noexcept {
+  constexpr std::size_t kSignature = 8, kAround = 12;  // length, name and sum of a chunk
+  for (std::size_t at = kSignature; at <= bytes.size() && bytes.size() - at >= kAround;) {
+    const std::size_t size = big32(&bytes[at]);
+    if (size > bytes.size() - at - kAround) break;
+    const std::uint32_t name = little32(&bytes[at + 4]);
+    if (name == tag("eXIf")) return orientation_of(find_in_exif(bytes.subspan(at + 8, size)).value_or(1));
+    if (name == tag("IEND")) break;
+    at += kAround + size;
+  }
   return Orientation::upright;
 }
 

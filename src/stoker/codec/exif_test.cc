@@ -62,7 +62,7 @@ File jpeg_with(const Exif& exif) {
 }
 
 int found(const File& jpeg) {
-  return static_cast<int>(exif_orientation(Media::jpeg, jpeg));
+  return static_cast<int>(exif_orientation(media_named("jpeg"), jpeg));
 }
 
 TEST(ExifOrientation, IsReadInBothByteOrders) {
@@ -90,7 +90,7 @@ TEST(ExifOrientation, IsUprightWhereTheFileSaysNothingThatMakesSense) {
   EXPECT_EQ(found(jpeg_with({.directory = -1})), 1) << "beyond 2^31";
   EXPECT_EQ(found(jpeg_of({segment(0xE1, with_prefix(kExif, File().text("XX*")))})), 1);
   EXPECT_EQ(found(jpeg_of({segment(0xE1, with_prefix(kExif, {}))})), 1);
-  EXPECT_EQ(exif_orientation(Media::wav, jpeg_with({})), Orientation::upright);
+  EXPECT_EQ(exif_orientation(media_named("wav"), jpeg_with({})), Orientation::upright);
 }
 
 TEST(ExifOrientation, IsTheFirstBlocksAndStandsBeforeTheScan) {
@@ -119,12 +119,12 @@ TEST(ExifOrientation, ComesFromXmpWhereExifHasNone) {
 
 TEST(ExifOrientation, OfAPngIsThatOfItsExifChunk) {
   File file = golden("rgb.png");
-  EXPECT_EQ(exif_orientation(Media::png, file), Orientation::upright);
+  EXPECT_EQ(exif_orientation(media_named("png"), file), Orientation::upright);
   const File exif = tiff({.big = true, .value = 7});
   File turned;
   turned.bytes(Bytes(file).first(33)).big32(static_cast<std::uint32_t>(exif.size())).text("eXIf").bytes(exif);
   turned.big32(0).bytes(Bytes(file).subspan(33));
-  EXPECT_EQ(exif_orientation(Media::png, turned), Orientation::transversed);
+  EXPECT_EQ(exif_orientation(media_named("png"), turned), Orientation::transversed);
 }
 
 TEST(ExifOrientation, SurvivesEveryCutAndEveryFlippedBit) {
@@ -134,12 +134,12 @@ TEST(ExifOrientation, SurvivesEveryCutAndEveryFlippedBit) {
     const int value = static_cast<int>(exif_orientation(media, bytes));
     EXPECT_TRUE(value >= 1 && value <= 8) << value;
   };
-  at_every_truncation(file, [&](Bytes part) { is_one(Media::jpeg, part); });
-  at_every_flipped_bit(file, [&](Bytes damaged) { is_one(Media::jpeg, damaged); });
+  at_every_truncation(file, [&](Bytes part) { is_one(media_named("jpeg"), part); });
+  at_every_flipped_bit(file, [&](Bytes damaged) { is_one(media_named("jpeg"), damaged); });
   File png;
   png.text("\x89PNG\r\n\x1A\n").big32(30).text("eXIf").bytes(tiff({})).big32(0).big32(0).text("IEND").big32(0);
-  at_every_truncation(png, [&](Bytes part) { is_one(Media::png, part); });
-  at_every_flipped_bit(png, [&](Bytes damaged) { is_one(Media::png, damaged); });
+  at_every_truncation(png, [&](Bytes part) { is_one(media_named("png"), part); });
+  at_every_flipped_bit(png, [&](Bytes damaged) { is_one(media_named("png"), damaged); });
 }
 
 // ---- turning

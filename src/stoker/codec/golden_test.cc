@@ -4,6 +4,7 @@
 
 #include "stoker/base/hash.h"
 #include "stoker/codec/damage_test.h"
+#include "stoker/codec/wav.h"
 
 namespace stoker::codec {
 namespace {

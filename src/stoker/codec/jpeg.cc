@@ -12,9 +12,10 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/baseline.h"
 #include "stoker/codec/jpeg_memory.h"
-#include "stoker/codec/picture.h"
+#include "stoker/codec/table.h"
 
 namespace stoker::codec {
 namespace {
@@ -250,7 +251,8 @@ void decode(Job& job) noexcept {
   const Pixels& into = *job.into;
   ImageInfo info;
   read_header(job, info);
-  require(job, check_request(Media::jpeg, info, options, *job.region, into));
+  const Rect region = scaled_region(options, *job.region);
+  require(job, check_request(info, options, *job.region, region, into));
   check_data(job);
   take_from_scratch(job.jpeg, job.memory, *job.scratch);
 
@@ -263,7 +265,6 @@ void decode(Job& job) noexcept {
   }
   jpeg_start_decompress(&jpeg);
 
-  const Rect region = decoded_region(Media::jpeg, options, *job.region);
   const std::uint32_t left = narrow_to(job, region);
   const bool straight = region.width == jpeg.output_width && into.dtype == DType::u8 &&
                         into.channels == jpeg.output_components && info.channels != 4;
@@ -315,14 +316,6 @@ Result probe_jpeg(Bytes bytes, ImageInfo& info) noexcept {
   return run(job);
 }
 
-Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
-                   SeekIndex* index) noexcept {
-  if (jpeg::decode_baseline(bytes, options, region, into, scratch, index)) return {};
-  if (scratch.wanted_bytes() != 0) return failed(Code::no_memory, "no room to decode the picture");
-  if (index != nullptr) index->places = {}, index->known = 0;
-  return decode_by_libjpeg(bytes, options, region, into, scratch);
-}
-
 Result decode_by_libjpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
                          Scratch& scratch) noexcept {
   Job job{};
@@ -333,5 +326,24 @@ Result decode_by_libjpeg(Bytes bytes, const ImageOptions& options, const Rect& r
   job.scratch = &scratch;
   return run(job);
 }
+
+namespace {
+
+Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
+                   SeekIndex* index) noexcept {
+  if (jpeg::decode_baseline(bytes, options, region, into, scratch, index)) return {};
+  if (scratch.wanted_bytes() != 0) return failed(Code::no_memory, "no room to decode the picture");
+  if (index != nullptr) index->places = {}, index->known = 0;
+  return decode_by_libjpeg(bytes, options, region, into, scratch);
+}
+
+}  // namespace
+
+extern constinit const Codec kJpeg{
+    .name = "jpeg",
+    .title = "JPEG",
+    .extensions = {"jpg", "jpeg", "jpe", "jfif"},
+    .magic = {{{0, "\xFF\xD8\xFF"}}},
+    .decoder = ImageCodec{probe_jpeg, decode_jpeg, orientation_of_jpeg, /*scales=*/true, /*seeks=*/true}};
 
 }  // namespace stoker::codec

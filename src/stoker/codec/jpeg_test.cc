@@ -96,7 +96,7 @@ TEST(Jpeg, WritesOnlyItsRowsAndRespectsTheStride) {
   Values into(20 * 4, 0xEE);
   Scratch scratch;
   const Pixels pixels{reinterpret_cast<std::byte*>(into.data()), 20, 5, 4, 3, DType::u8};
-  ASSERT_TRUE(decode_image(Media::jpeg, file, {}, {0, 0, 5, 4}, pixels, scratch).ok());
+  ASSERT_TRUE(decode_image(media_named("jpeg"), file, {}, {0, 0, 5, 4}, pixels, scratch).ok());
   for (std::size_t i = 0; i < into.size(); ++i) {
     EXPECT_EQ(into[i], i % 20 < 15 ? 9 - i % 20 % 3 : 0xEE) << i;
   }
@@ -140,7 +140,7 @@ TEST(Jpeg, DecodesFasterAtAFractionOfTheSize) {
     ASSERT_TRUE(whole.result.ok()) << whole.result.cause;
     EXPECT_EQ(whole.bytes.size(), 3 * ((33 + scale - 1) / scale) * ((17 + scale - 1) / scale));
     const Rect region{9, 3, 17, 14};
-    const Rect decoded = decoded_region(Media::jpeg, {.fast = true, .scale = scale}, region);
+    const Rect decoded = decoded_region(media_named("jpeg"), {.fast = true, .scale = scale}, region);
     const Picture part = decode(file, {.fast = true, .scale = scale}, region);
     ASSERT_TRUE(part.result.ok()) << part.result.cause;
     EXPECT_EQ(part.bytes.size(), std::size_t{3} * decoded.width * decoded.height);
@@ -156,7 +156,7 @@ TEST(Jpeg, RefusesSlotsAndRegionsThatDoNotFit) {
   const auto verdict = [&](const Rect& region, const Pixels& shape) {
     Pixels pixels = shape;
     pixels.data = reinterpret_cast<std::byte*>(into.data());
-    return decode_image(Media::jpeg, file, {}, region, pixels, scratch).code;
+    return decode_image(media_named("jpeg"), file, {}, region, pixels, scratch).code;
   };
   EXPECT_EQ(verdict({0, 0, 8, 8}, {nullptr, 24, 8, 8, 3, DType::u8}), Code::ok);
   EXPECT_EQ(verdict({1, 0, 8, 8}, {nullptr, 24, 8, 8, 3, DType::u8}), Code::mismatch);
@@ -175,7 +175,7 @@ TEST(Jpeg, NeverFillsUpATruncatedFile) {
       if (part.size() + 2 >= file.size()) return;  // without its end marker it may be whole
       const Result result = decode(part).result;
       EXPECT_FALSE(result.ok()) << name << " cut to " << part.size();
-      if (sniff(part) == Media::jpeg) {
+      if (sniff(part) == media_named("jpeg")) {
         EXPECT_EQ(result.code, Code::truncated) << name << " " << result.cause;
       }
     });
@@ -242,8 +242,9 @@ TEST(Jpeg, AsksTheBudgetForTheCoefficientsOfProgressiveFiles) {
   const Rect row{0, 0, 1000, 1};
   Budget small(1 << 20), enough(4 << 20);
   Scratch refused(&small), granted(&enough);
-  EXPECT_EQ(decode_image(Media::jpeg, file, {.color = Color::gray}, row, pixels, refused).code, Code::no_memory);
-  EXPECT_EQ(decode_image(Media::jpeg, file, {.color = Color::gray}, row, pixels, granted).code, Code::ok);
+  EXPECT_EQ(decode_image(media_named("jpeg"), file, {.color = Color::gray}, row, pixels, refused).code,
+            Code::no_memory);
+  EXPECT_EQ(decode_image(media_named("jpeg"), file, {.color = Color::gray}, row, pixels, granted).code, Code::ok);
 }
 
 TEST(Jpeg, SurvivesEveryFlippedBit) {

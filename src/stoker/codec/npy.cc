@@ -6,6 +6,7 @@
 
 #include "stoker/codec/array.h"
 #include "stoker/codec/byte_order.h"
+#include "stoker/codec/table.h"
 
 namespace stoker::codec {
 namespace {
@@ -170,12 +171,22 @@ Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcep
   return {};
 }
 
-Result decode_npy(Bytes bytes, const ArrayInfo& info, std::byte* into) noexcept {
+Result decode_npy(Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch&) noexcept {
   if (info.data_offset > bytes.size() || bytes.size() - info.data_offset < info.data_bytes) {
     return failed(Code::truncated, "fewer elements than the shape says", bytes.size());
   }
   if (info.data_bytes != 0) std::memcpy(into, bytes.data() + info.data_offset, info.data_bytes);
   return {};
 }
+
+extern constinit const Codec kNpy{.name = "npy",
+                                  .title = "NPY",
+                                  .article = "an",
+                                  .extensions = {"npy"},
+                                  .magic = {{{0, "\x93NUMPY"}}},
+                                  .decoder = ArrayCodec{[](Bytes bytes, ArrayInfo& info, Scratch&) noexcept {
+                                                          return probe_npy(bytes, bytes.size(), info);
+                                                        },
+                                                        decode_npy, /*is_plain=*/true}};
 
 }  // namespace stoker::codec

@@ -27,7 +27,7 @@ Result verdict_on(Bytes file) {
   if (!result.ok()) return result;
   std::vector<std::byte> into(info.data_bytes);
   Scratch scratch;
-  return decode_array(Media::npy, file, info, into.data(), scratch);
+  return decode_array(media_named("npy"), file, info, into.data(), scratch);
 }
 
 Code code_of(std::string_view header) {
@@ -46,7 +46,7 @@ TEST(Npy, ReadsShapeTypeAndElementsOfEveryVersion) {
     EXPECT_EQ(info.data_offset, file.size() - 24);
     float into[6];
     Scratch scratch;
-    ASSERT_TRUE(decode_array(Media::npy, file, info, reinterpret_cast<std::byte*>(into), scratch).ok());
+    ASSERT_TRUE(decode_array(media_named("npy"), file, info, reinterpret_cast<std::byte*>(into), scratch).ok());
     EXPECT_EQ(into[0], 1.5f);
     EXPECT_EQ(into[5], 6.5f);
   }

@@ -6,6 +6,7 @@
 #include "stoker/codec/array.h"
 #include "stoker/codec/byte_order.h"
 #include "stoker/codec/inflate.h"
+#include "stoker/codec/table.h"
 
 namespace stoker::codec {
 namespace {
@@ -224,8 +225,10 @@ Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch&
   return {};
 }
 
-Result list_npz(Bytes bytes, std::span<std::string_view> names, std::size_t& count) noexcept {
-  count = 0;
+namespace {
+
+std::size_t list_npz(Bytes bytes, std::span<std::string_view> names) noexcept {
+  std::size_t count = 0;
   Member none;
   const Result result = find_member(bytes, none, [&](const Member& member) {
     if (!member.name.ends_with(".npy")) return false;
@@ -233,7 +236,7 @@ Result list_npz(Bytes bytes, std::span<std::string_view> names, std::size_t& cou
     ++count;
     return false;
   });
-  return result.code == Code::mismatch ? Result{} : result;  // all were seen
+  return result.code == Code::mismatch ? count : 0;  // mismatch: all were seen
 }
 
 Result decode_npz(Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept {
@@ -245,7 +248,19 @@ Result decode_npz(Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& 
     return result;
   }
   if (array.data_bytes != info.data_bytes) return failed(Code::mismatch, "not the array that was probed");
-  return decode_npy(member, array, into);
+  return decode_npy(member, array, into, scratch);
 }
+
+}  // namespace
+
+extern constinit const Codec kNpz{.name = "npz",
+                                  .title = "NPZ",
+                                  .article = "an",
+                                  .extensions = {"npz"},
+                                  .magic = {{{0, "PK\x03\x04"}, {0, "PK\x05\x06"}}},
+                                  .decoder = ArrayCodec{[](Bytes bytes, ArrayInfo& info, Scratch& scratch) noexcept {
+                                                          return probe_npz(bytes, "", info, scratch);
+                                                        },
+                                                        decode_npz, /*is_plain=*/false, list_npz}};
 
 }  // namespace stoker::codec

@@ -69,7 +69,7 @@ Array read(Bytes file, std::string_view member = {}) {
   array.result = probe_npz(file, member, info, scratch);
   if (!array.result.ok() || info.data_bytes > (1 << 20)) return array;
   array.bytes.resize(info.data_bytes);
-  array.result = decode_array(Media::npz, file, info, array.bytes.data(), scratch);
+  array.result = decode_array(media_named("npz"), file, info, array.bytes.data(), scratch);
   return array;
 }
 
@@ -146,7 +146,7 @@ TEST(Npz, RefusesMembersThatDoNotFitTheBudget) {
   ArrayInfo info;
   ASSERT_TRUE(probe_npz(file, {}, info, scratch).ok());
   std::vector<std::byte> into(info.data_bytes);
-  EXPECT_EQ(decode_array(Media::npz, file, info, into.data(), scratch).code, Code::no_memory);
+  EXPECT_EQ(decode_array(media_named("npz"), file, info, into.data(), scratch).code, Code::no_memory);
 }
 
 TEST(Npz, ProbesInLittleMemoryWhateverTheMemberClaims) {
@@ -189,16 +189,12 @@ TEST(Npz, SurvivesEveryTruncationAndFlippedBit) {
 TEST(Npz, ListsItsArraysInOrder) {
   const File file = zip({{"b.npy", numbers(1, 2)}, {"readme.txt", numbers(1, 2)}, {"a.npy", numbers(1, 2), true}});
   std::array<std::string_view, 4> names;
-  std::size_t count = 0;
-  ASSERT_TRUE(list_npz(file, names, count).ok());
-  EXPECT_EQ(count, 2u);
+  EXPECT_EQ(list_arrays(sniff(file), file, names), 2u);
   EXPECT_EQ(names[0], "b");
   EXPECT_EQ(names[1], "a");
-  ASSERT_TRUE(list_npz(file, std::span(names).first(1), count).ok());
-  EXPECT_EQ(count, 2u) << "also of those that do not fit";
-  ASSERT_TRUE(list_npz(zip({}), names, count).ok());
-  EXPECT_EQ(count, 0u);
-  EXPECT_FALSE(list_npz(Bytes(file).first(file.size() - 1), names, count).ok());
+  EXPECT_EQ(list_arrays(sniff(file), file, std::span(names).first(1)), 2u) << "also of those that do not fit";
+  EXPECT_EQ(list_arrays(sniff(file), zip({}), names), 0u);
+  EXPECT_EQ(list_arrays(sniff(file), Bytes(file).first(file.size() - 1), names), 0u);
 }
 
 }  // namespace

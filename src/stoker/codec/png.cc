@@ -4,9 +4,10 @@
 #include <cstring>
 
 #include "stoker/codec/byte_order.h"
+#include "stoker/codec/image.h"
 #include "stoker/codec/inflate.h"
-#include "stoker/codec/picture.h"
 #include "stoker/codec/png_filter.h"
+#include "stoker/codec/table.h"
 
 namespace stoker::codec {
 namespace {
@@ -294,8 +295,6 @@ void store_pass_row(const Unpacker& unpacker, const std::byte* row, const Pass& 
   }
 }
 
-}  // namespace
-
 Result probe_png(Bytes bytes, ImageInfo& info) noexcept {
   Header header;
   if (const Result result = read_header(bytes, header); !result.ok()) return result;
@@ -305,12 +304,11 @@ Result probe_png(Bytes bytes, ImageInfo& info) noexcept {
   return {};
 }
 
-Result decode_png(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
-                  Scratch& scratch) noexcept {
+Result decode_png(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
+                  SeekIndex*) noexcept {
   Header header;
   if (const Result result = read_header(bytes, header); !result.ok()) return result;
-  if (const Result result = check_request(Media::png, header.info(), options, region, into); !result.ok())
-    return result;
+  if (const Result result = check_request(header.info(), options, region, region, into); !result.ok()) return result;
 
   const std::uint64_t wanted = inflated_bytes(header);
   Bytes stream;
@@ -348,5 +346,13 @@ Result decode_png(Bytes bytes, const ImageOptions& options, const Rect& region, 
   }
   return {};
 }
+
+}  // namespace
+
+extern constinit const Codec kPng{.name = "png",
+                                  .title = "PNG",
+                                  .extensions = {"png"},
+                                  .magic = {{{0, "\x89PNG\r\n\x1A\n"}}},
+                                  .decoder = ImageCodec{probe_png, decode_png, orientation_of_png}};
 
 }  // namespace stoker::codec

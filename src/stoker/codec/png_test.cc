@@ -187,11 +187,11 @@ TEST(Png, RefusesBombsBySize) {
   const Kind large{30000, 30000, 8, kGray};
   const File file = png(large, rows);
   ImageInfo info;
-  ASSERT_TRUE(probe_image(Media::png, file, info).ok());
+  ASSERT_TRUE(probe_image(media_named("png"), file, info).ok());
   std::byte pixel;
   Scratch scratch;
   const Pixels into{&pixel, 1, 1, 1, 1, DType::u8};
-  const Result result = decode_image(Media::png, file, {.color = Color::gray}, {0, 0, 1, 1}, into, scratch);
+  const Result result = decode_image(media_named("png"), file, {.color = Color::gray}, {0, 0, 1, 1}, into, scratch);
   EXPECT_EQ(result.code, Code::truncated);
   EXPECT_EQ(scratch.capacity_bytes(), 0u) << "refused before memory was asked for";
 }
@@ -205,7 +205,7 @@ TEST(Png, RefusesWhatTheBudgetDoesNotAllow) {
   Scratch scratch(&budget);
   const Pixels pixels{into.data(), 1000, 1000, 1000, 1, DType::u8};
   const Rect all{0, 0, 1000, 1000};
-  EXPECT_EQ(decode_image(Media::png, file, {.color = Color::gray}, all, pixels, scratch).code, Code::no_memory);
+  EXPECT_EQ(decode_image(media_named("png"), file, {.color = Color::gray}, all, pixels, scratch).code, Code::no_memory);
 }
 
 TEST(Png, SurvivesEveryTruncationAndFlippedBit) {

@@ -1,10 +1,12 @@
 // RIFF and RF64 WAVE. Values are those of soundfile.read(dtype="float32"), that is of libsndfile.
+#include "stoker/codec/wav.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "stoker/codec/byte_order.h"
-#include "stoker/codec/codec.h"
+#include "stoker/codec/table.h"
 #include "stoker/codec/wav_samples.h"
 
 namespace stoker::codec {
@@ -121,5 +123,11 @@ Result decode_wav(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::
   }
   return {};
 }
+
+extern constinit const Codec kWav{.name = "wav",
+                                  .title = "WAV",
+                                  .extensions = {"wav", "wave"},
+                                  .magic = {{{0, "RIFF????WAVE"}, {0, "RF64????WAVE"}}},
+                                  .decoder = AudioCodec{probe_wav, decode_wav}};
 
 }  // namespace stoker::codec

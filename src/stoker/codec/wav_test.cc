@@ -1,3 +1,5 @@
+#include "stoker/codec/wav.h"
+
 #include <cmath>
 #include <limits>
 

@@ -75,7 +75,7 @@ TEST(Csv, ReadsPathsLabelsAndFurtherColumns) {
   EXPECT_TRUE(std::isnan(data->column(1, 0)));
   EXPECT_EQ(data->column(1, 2), 7);
   EXPECT_TRUE(std::isnan(data->column(2, 0)));
-  EXPECT_EQ(data->media(2), codec::Media::png);
+  EXPECT_EQ(data->media(2), codec::media_named("png"));
   char path[4096];
   ASSERT_GT(data->path(2, path), 0u);
   EXPECT_EQ(::faccessat(data->directory(), path, R_OK, 0), 0);

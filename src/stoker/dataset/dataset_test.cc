@@ -167,8 +167,8 @@ TEST(List, KeepsLabelsAndOrder) {
   const DatasetPtr whole = from_list({{b, {5, 0}}, {a, {-3, 0}}}, LabelKind::integer);
   EXPECT_EQ(names_of(*whole), (Names{b, a}));
   EXPECT_EQ(labels_of(*whole), (Labels{5, -3}));
-  EXPECT_EQ(whole->media(0), codec::Media::unknown);
-  EXPECT_EQ(whole->media(1), codec::Media::jpeg);
+  EXPECT_EQ(whole->media(0), codec::Media{});
+  EXPECT_EQ(whole->media(1), codec::media_named("jpeg"));
   const DatasetPtr real = from_list({{a, {7, 0.5f}}}, LabelKind::real);
   EXPECT_EQ(real->label(0).real, 0.5f);
   EXPECT_EQ(real->label(0).integer, -1);

@@ -39,8 +39,8 @@ TEST(Folder, TakesClassesFromItsSubFoldersAsImageFolderDoes) {
   EXPECT_EQ(data->facts().kind, "folder");
   EXPECT_EQ(data->facts().total_bytes, 6u);
   EXPECT_EQ(data->facts().largest_bytes, 3u);
-  EXPECT_EQ(data->media(0), codec::Media::jpeg);
-  EXPECT_EQ(data->media(1), codec::Media::png);
+  EXPECT_EQ(data->media(0), codec::media_named("jpeg"));
+  EXPECT_EQ(data->media(1), codec::media_named("png"));
   EXPECT_TRUE(data->facts().notes.empty());
   EXPECT_FALSE(data->facts().sizes_may_be_stale);
 }

@@ -161,7 +161,7 @@ void read_folder(Reader& reader, ScannedFolder& folder) {
     const auto bytes = reader.number<std::uint64_t>();
     const std::string_view file_name = reader.text<std::uint16_t>();
     const codec::Media media = codec::media_of_name(file_name);
-    if (!is_sound_name(file_name) || bytes > kMaxFileBytes || media == codec::Media::unknown || file_name <= before ||
+    if (!is_sound_name(file_name) || bytes > kMaxFileBytes || !media.is_known() || file_name <= before ||
         folder.path.size() + file_name.size() > kMaxPath || folder.names.size() > UINT32_MAX - kMaxName - 1) {
       return reader.fail();
     }

@@ -84,7 +84,7 @@ class NpyDataset final : public Dataset {
     return {source_.get(), data_offset_ + index * row_bytes_, row_bytes_};
   }
   Label label(std::uint64_t) const noexcept override { return {}; }
-  codec::Media media(std::uint64_t) const noexcept override { return codec::Media::npy; }
+  codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("npy"); }
   std::string name(std::uint64_t index) const override { return fmt::format("{}[{}]", file_name_, index); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }

@@ -100,7 +100,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
   if (ends_with(address, ".csv")) return open_csv(address, options);
   if (ends_with(address, ".npy")) return open_npy(address, options);
   if (ends_with(address, ".tar")) return open_tar(address, options);
-  const bool is_sample = codec::media_of_name(address) != codec::Media::unknown;
+  const bool is_sample = codec::media_of_name(address).is_known();
   throw Error(ErrorKind::unsupported, fmt::format("cannot open `{}` as a data set: {}", address, kAccepted),
               is_sample ? "to load single files, give the folder that holds them, or a list" : "");
 }

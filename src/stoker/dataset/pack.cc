@@ -117,7 +117,7 @@ class PackDataset final : public Packed {
   }
   Label label(std::uint64_t index) const noexcept override { return label_of(row(index), manifest_.label_kind); }
   codec::Media media(std::uint64_t index) const noexcept override {
-    return manifest_.kind == PackKind::raw ? codec::Media::npy : codec::media_of_name(line_of(index));
+    return manifest_.kind == PackKind::raw ? codec::media_named("npy") : codec::media_of_name(line_of(index));
   }
   std::string name(std::uint64_t index) const override { return read_name(line_of(index)); }
   double column(std::size_t column, std::uint64_t index) const noexcept override {

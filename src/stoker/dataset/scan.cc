@@ -312,7 +312,7 @@ class Scan {
       add_folder(folder, name);
     } else if (type != DT_REG) {
       folder.special_files.emplace_back(name);
-    } else if (const codec::Media media = codec::media_of_name(name); media == codec::Media::unknown) {
+    } else if (const codec::Media media = codec::media_of_name(name); !media.is_known()) {
       count_extension(folder.left_out, name);
     } else if (folder.path.size() + name.size() > kMaxPath) {
       ++folder.left_out.too_long;

@@ -24,7 +24,7 @@ struct ScannedFile {
   std::uint64_t bytes = 0;
   std::uint32_t name_at = 0;  // in ScannedFolder::names
   std::uint16_t name_bytes = 0;
-  codec::Media media = codec::Media::unknown;
+  codec::Media media;
 };
 
 // What a folder holds besides samples and folders.

@@ -227,7 +227,7 @@ class TarDataset final : public Dataset {
         label = label_of_text(reader.content(member, kMostLabelBytes));
       } else if (extension == "json") {
         if (label.kind == FoundLabel::Kind::none) label = label_of_json(reader.content(member, kMostJsonBytes));
-      } else if (!has_data && codec::media_of_name(member.name) != codec::Media::unknown) {
+      } else if (!has_data && codec::media_of_name(member.name).is_known()) {
         sample = {member.offset, member.bytes, shard.names.size(), static_cast<std::uint32_t>(member.name.size()),
                   number};
         shard.names += member.name;

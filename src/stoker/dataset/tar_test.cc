@@ -217,7 +217,7 @@ TEST(Tar, MembersWithTheSameKeyAreOneSample) {
   EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{3, 4, 5}));
   EXPECT_EQ(text_of(*data, 0), "zero");
   EXPECT_EQ(text_of(*data, 2), "two");
-  EXPECT_EQ(data->media(1), codec::Media::png);
+  EXPECT_EQ(data->media(1), codec::media_named("png"));
   EXPECT_TRUE(has_note(*data, "left out 1 sample of unknown kind"));
 }
 

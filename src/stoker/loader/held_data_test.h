@@ -76,7 +76,7 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   std::uint64_t id(std::uint64_t index) const noexcept override { return index; }
   dataset::Extent extent(std::uint64_t index) const noexcept override { return extents_[index]; }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
-  codec::Media media(std::uint64_t) const noexcept override { return codec::Media::wav; }
+  codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("wav"); }
   std::string name(std::uint64_t index) const override { return fmt::format("held[{}]", index); }
   double column(std::size_t, std::uint64_t index) const noexcept override {
     decodes.pass(index);

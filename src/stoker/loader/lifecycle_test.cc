@@ -272,7 +272,7 @@ class Stuck final : public dataset::Dataset, public storage::Source {
   std::uint64_t id(std::uint64_t index) const noexcept override { return index; }
   dataset::Extent extent(std::uint64_t) const noexcept override { return {this, 0, 100}; }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
-  codec::Media media(std::uint64_t) const noexcept override { return codec::Media::npy; }
+  codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("npy"); }
   std::string name(std::uint64_t index) const override { return fmt::format("pipe[{}]", index); }
   double column(std::size_t, std::uint64_t) const noexcept override { return 0; }
   std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }

@@ -12,6 +12,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/codec/exif.h"
+#include "stoker/codec/whole.h"
 #include "stoker/loader/sample_read.h"
 #include "stoker/transform/copy.h"
 
@@ -29,10 +30,6 @@ Verdict bad(Result result, const char* stage = "decode") noexcept {
   return {result, stage};
 }
 
-bool is_picture(Media media) noexcept {
-  return media == Media::jpeg || media == Media::png;
-}
-
 // Operations that only pictures have: with one of them, rows of a uint8 or uint16 .npy are pictures.
 bool wants_pictures(const transform::Ops& ops) {
   return std::any_of(ops.begin(), ops.end(), [](const transform::Op& op) {
@@ -44,16 +41,11 @@ bool wants_pictures(const transform::Ops& ops) {
 
 constexpr std::size_t kArraysNamed = 4;
 
-bool holds_several_arrays(Bytes npz) noexcept {
-  std::size_t count = 0;
-  return codec::list_npz(npz, {}, count).ok() && count > 1;
-}
-
-// What is left out of an .npz of several arrays; empty where there is one.
-std::string note_on_arrays(const std::string& name, Bytes npz) {
+// Names the arrays that are left out of a file of several; empty where there is one.
+std::string note_on_arrays(const std::string& name, Media media, Bytes bytes) {
   std::array<std::string_view, kArraysNamed> names;
-  std::size_t count = 0;
-  if (!codec::list_npz(npz, names, count).ok() || count < 2) return {};
+  const std::size_t count = codec::list_arrays(media, bytes, names);
+  if (count < 2) return {};
   std::string others;
   for (std::size_t i = 1; i < std::min(count, kArraysNamed); ++i)
     others += fmt::format("{}`{}`", others.empty() ? "" : ", ", names[i]);
@@ -90,12 +82,12 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options) {
                                               outputs_.size(), plan_->view_count(), kMaxOutputs, kMaxViews));
   }
   varies_ = outputs_.front().varies;
-  if (input.kind == transform::Kind::audio) first_length_ = plan_->output_frames(first_length_, input.rate_hz);
-  has_lengths_ = input.kind == transform::Kind::audio;
-  is_copy_ = input.kind == transform::Kind::array && rows_of_array_ && plan_->array_is_copy();
-  is_heavy_ = input.kind == transform::Kind::image;
+  if (input.kind == SampleKind::audio) first_length_ = plan_->output_frames(first_length_, input.rate_hz);
+  has_lengths_ = input.kind == SampleKind::audio;
+  is_copy_ = input.kind == SampleKind::array && rows_of_array_ && plan_->array_is_copy();
+  is_heavy_ = input.kind == SampleKind::image;
   image_options_.deep = plan_->deep();
-  if (input.kind == transform::Kind::image) {
+  if (input.kind == SampleKind::image) {
     // The decoded picture, its resized rows, and libjpeg's own working memory, for the first sample.
     const std::uint64_t picture = std::uint64_t{input.width} * input.height * input.channels;
     scratch_estimate_ = (exif_orientation_ ? 4 : 3) * picture * (image_options_.deep ? 2 : 1);
@@ -116,10 +108,10 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
     row_.data_bytes = product(row_.dims()) * size_of(row_.dtype);
     input.dtype = row_.dtype;
     input.shape.assign(row_.dims().begin(), row_.dims().end());
-    input.kind = transform::Kind::array;
+    input.kind = SampleKind::array;
     const bool flat = row_.rank == 2 || (row_.rank == 3 && (row_.shape[2] == 1 || row_.shape[2] == 3));
     if (flat && (row_.dtype == DType::u8 || row_.dtype == DType::u16) && wants_pictures(options.transform)) {
-      input.kind = transform::Kind::image;
+      input.kind = SampleKind::image;
       input.height = static_cast<std::uint32_t>(row_.shape[0]);
       input.width = static_cast<std::uint32_t>(row_.shape[1]);
       input.channels = row_.rank == 3 ? static_cast<std::uint8_t>(row_.shape[2]) : 1;
@@ -143,11 +135,13 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
     } else if (sample.error_number != 0) {
       result = failed(Code::io, std::strerror(sample.error_number));
     } else {
-      const Media media = codec::sniff(sample.bytes);
-      if (is_picture(media)) {
-        codec::ImageInfo info;
-        result = codec::probe_image(media, sample.bytes, info);
-        input.kind = transform::Kind::image;
+      codec::Head head;
+      result = codec::probe(sample.bytes, head, scratch);
+      const Media media = head.media;
+      const std::optional<SampleKind> kind = codec::kind_of(media);
+      if (kind) input.kind = *kind;
+      if (kind == SampleKind::image) {
+        const codec::ImageInfo& info = head.image;
         input.width = info.width, input.height = info.height;
         if (exif_orientation_ && codec::exchanges_sides(codec::exif_orientation(media, sample.bytes))) {
           std::swap(input.width, input.height);
@@ -156,25 +150,17 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
         input.keeps_bits = options.color == codec::Color::keep;
         input.channels = codec::output_channels(info, image_options_);
         seekable_mcus_ = codec::seekable_mcus(sample.bytes);
-      } else if (media == Media::wav) {
-        codec::AudioInfo info;
-        result = codec::probe_wav(sample.bytes, info);
-        input.kind = transform::Kind::audio;
+      } else if (kind == SampleKind::audio) {
+        const codec::AudioInfo& info = head.audio;
         input.audio_channels = info.channels, input.rate_hz = info.rate_hz;
         first_length_ = info.frames;
         first_bytes_ = std::max<std::uint64_t>(1, sample.bytes.size());
-      } else if (media == Media::npy || media == Media::npz) {
-        codec::ArrayInfo info;
-        result = media == Media::npy ? codec::probe_npy(sample.bytes, sample.bytes.size(), info)
-                                     : codec::probe_npz(sample.bytes, "", info, scratch);
-        input.kind = transform::Kind::array;
+      } else if (kind == SampleKind::array) {
+        const codec::ArrayInfo& info = head.array;
         input.dtype = info.dtype;
         input.shape.assign(info.dims().begin(), info.dims().end());
         row_ = info;
-        if (media == Media::npz) npz_note_ = note_on_arrays(dataset.name(i), sample.bytes);
-      } else {
-        result = failed(Code::unsupported,
-                        sample.bytes.empty() ? "the file is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file");
+        npz_note_ = note_on_arrays(dataset.name(i), media, sample.bytes);
       }
     }
     if (result.ok()) return;
@@ -221,9 +207,7 @@ Verdict Recipe::measure(Bytes bytes, std::uint64_t& length) const noexcept {
     return {};
   }
   codec::AudioInfo info;
-  if (codec::sniff(bytes) != Media::wav)
-    return bad(failed(Code::mismatch, "not a WAV file, while the data set's first sample is one"));
-  if (const Result result = codec::probe_wav(bytes, info); !result.ok()) return bad(result);
+  if (const Result result = codec::probe_audio(codec::sniff(bytes), bytes, info); !result.ok()) return bad(result);
   if (const Result result = plan_->check_audio(info.channels, info.rate_hz); !result.ok())
     return bad(result, "transform");
   length = plan_->output_frames(info.frames, info.rate_hz);
@@ -241,11 +225,11 @@ Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::u
   }
   if (bytes.empty()) return bad(failed(Code::truncated, "the file is empty", 0));
   switch (plan_->input().kind) {
-    case transform::Kind::image:
+    case SampleKind::image:
       return make_image(bytes, key, slot, scratch, seek);
-    case transform::Kind::audio:
+    case SampleKind::audio:
       return make_audio(bytes, slot, length, scratch);
-    case transform::Kind::array:
+    case SampleKind::array:
       return make_array(bytes, slot, scratch);
   }
   return {};
@@ -253,14 +237,13 @@ Verdict Recipe::make(Bytes bytes, const SampleKey& key, const Slot& slot, std::u
 
 Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, Scratch& scratch,
                            SeekStore* seek) const noexcept {
-  Media media = Media::unknown;
+  Media media;
   codec::ImageInfo info;
   codec::Orientation orientation = codec::Orientation::upright;
   if (rows_of_array_) {
     info.width = row_pixels_.width, info.height = row_pixels_.height;
   } else {
     media = codec::sniff(bytes);
-    if (!is_picture(media)) return bad(failed(Code::unsupported, "not a JPEG or PNG picture", 0));
     if (const Result result = codec::probe_image(media, bytes, info); !result.ok()) return bad(result);
     if ((image_options_.deep || keeps_bits_) && info.bits != plan_->input().bits) {
       return bad(failed(Code::mismatch,
@@ -282,7 +265,7 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
   }
   codec::ImageOptions options = image_options_;
   const bool fast = options.fast && !options.deep;
-  if (fast && media == Media::jpeg) {
+  if (fast && codec::is_scaled(media)) {
     options.scale = 8;
     for (std::uint32_t view = 0; view < views; ++view) {
       options.scale = std::min(options.scale, plan_->most_scale(view, draws[view]));
@@ -332,7 +315,7 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
     const Scratch::Mark decoding = scratch.mark();
     SeekStore::Lease lease;
     const bool crops = stored.width < info.width || stored.height < info.height;
-    if (seek != nullptr && media == Media::jpeg && crops) seek->lease(bytes, lease);
+    if (seek != nullptr && crops && codec::is_seekable(media)) seek->lease(bytes, lease);
     const Result result = codec::decode_image(media, bytes, options, stored, pixels, scratch, lease.index());
     if (!result.ok()) return bad(result);
     scratch.rewind(decoding);
@@ -370,21 +353,23 @@ Verdict Recipe::make_image(Bytes bytes, const SampleKey& key, const Slot& slot, 
 
 Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length, Scratch& scratch) const noexcept {
   codec::AudioInfo info;
-  if (codec::sniff(bytes) != Media::wav) return bad(failed(Code::unsupported, "not a WAV file", 0));
-  if (const Result result = codec::probe_wav(bytes, info); !result.ok()) return bad(result);
+  const Media media = codec::sniff(bytes);
+  if (const Result result = codec::probe_audio(media, bytes, info); !result.ok()) return bad(result);
   if (const Result result = plan_->check_audio(info.channels, info.rate_hz); !result.ok())
     return bad(result, "transform");
   const std::uint64_t room = varies_ ? slot.length : plan_->output_frames(info.frames, info.rate_hz);
   if (plan_->audio_is_direct()) {
     length = std::min(info.frames, room);
     float* const into = reinterpret_cast<float*>(slot.outputs[0]);
-    if (const Result result = codec::decode_wav(bytes, info, 0, length, into, room); !result.ok()) return bad(result);
+    if (const Result result = codec::decode_audio(media, bytes, info, 0, length, into, room); !result.ok())
+      return bad(result);
     for (std::uint32_t c = 0; c < info.channels; ++c) {
       std::memset(into + c * room + length, 0, (room - length) * sizeof(float));
     }
     return {};
   }
-  if (plan_->audio_is_int16() && info.format == codec::SampleFormat::s16 && info.channels == 1) {
+  if (plan_->audio_is_int16() && info.format == codec::SampleFormat::s16 && info.channels == 1 &&
+      info.data_offset != 0) {
     length = std::min(info.frames, room);
     std::memcpy(slot.outputs[0], bytes.data() + info.data_offset, length * 2);
     std::memset(slot.outputs[0] + length * 2, 0, (room - length) * 2);
@@ -396,7 +381,8 @@ Verdict Recipe::make_audio(Bytes bytes, const Slot& slot, std::uint64_t& length,
   const std::span<std::byte> memory = scratch.take(decoded_bytes);
   if (memory.empty()) return bad(kNoRoom);
   float* const planar = reinterpret_cast<float*>(memory.data());
-  if (const Result result = codec::decode_wav(bytes, info, 0, info.frames, planar, info.frames); !result.ok()) {
+  if (const Result result = codec::decode_audio(media, bytes, info, 0, info.frames, planar, info.frames);
+      !result.ok()) {
     return bad(result);
   }
   return bad(plan_->apply_audio(planar, info.frames, info.frames, info.rate_hz, slot.outputs[0], room, length, scratch,
@@ -415,11 +401,9 @@ Verdict Recipe::make_array(Bytes bytes, const Slot& slot, Scratch& scratch) cons
   }
   const Media media = codec::sniff(bytes);
   codec::ArrayInfo info;
-  Result result = failed(Code::unsupported, "not an NPY or NPZ file", 0);
-  if (media == Media::npy) result = codec::probe_npy(bytes, bytes.size(), info);
-  if (media == Media::npz) result = codec::probe_npz(bytes, "", info, scratch);
+  Result result = codec::probe_array(media, bytes, info, scratch);
   if (!result.ok()) return bad(result);
-  if (media == Media::npz && !left_arrays_out_.load(std::memory_order_relaxed) && holds_several_arrays(bytes))
+  if (!left_arrays_out_.load(std::memory_order_relaxed) && codec::list_arrays(media, bytes, {}) > 1)
     left_arrays_out_.store(true, std::memory_order_relaxed);
   if (info.dtype != row_.dtype || info.rank != row_.rank || info.shape != row_.shape) {
     return bad(failed(Code::mismatch, "its shape or dtype is not that of the first array"));

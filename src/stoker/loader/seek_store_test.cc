@@ -35,7 +35,7 @@ Pixels8 crop(codec::Bytes file, const Rect& region, SeekStore* store) {
   Pixels into{reinterpret_cast<std::byte*>(values.data()), 3 * region.width, region.width, region.height, 3, DType::u8};
   SeekStore::Lease lease;
   if (store != nullptr) store->lease(file, lease);
-  EXPECT_TRUE(codec::decode_image(codec::Media::jpeg, file, {}, region, into, scratch, lease.index()).ok());
+  EXPECT_TRUE(codec::decode_image(codec::media_named("jpeg"), file, {}, region, into, scratch, lease.index()).ok());
   return values;
 }
 
@@ -189,7 +189,8 @@ TEST_F(Seeking, EveryByteOfTheSavedFileMayBeWrongAndThePixelsAreStillRight) {
     const Pixels into{reinterpret_cast<std::byte*>(values.data()), 60, 20, 10, 3, DType::u8};
     SeekStore::Lease lease;
     if (store != nullptr) store->lease(file, lease);
-    EXPECT_TRUE(codec::decode_image(codec::Media::jpeg, file, {}, {30, 25, 20, 10}, into, scratch, lease.index()).ok());
+    EXPECT_TRUE(
+        codec::decode_image(codec::media_named("jpeg"), file, {}, {30, 25, 20, 10}, into, scratch, lease.index()).ok());
     return values;
   };
   const Pixels8 right = crop_small(nullptr);

@@ -423,7 +423,7 @@ TEST(PackEncoded, FilesThatNobodyCanDecodeAreBadSamplesToo) {
   PackOptions options = encoded(folder);
   const Error error = error_of([&] { make_pack(options); });
   EXPECT_NE(error.message().find("cat/02.wav"), std::string::npos) << error.message();
-  EXPECT_NE(error.message().find("it is empty"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("the file is empty"), std::string::npos) << error.message();
   EXPECT_EQ(error.hint().find(kSkipHint), 0u) << error.hint();
   options.on_error = loader::OnError::skip;
 

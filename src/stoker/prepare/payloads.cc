@@ -10,6 +10,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
+#include "stoker/codec/whole.h"
 #include "stoker/loader/sample_read.h"
 #include "stoker/prepare/seek_record.h"
 
@@ -22,43 +23,23 @@ constexpr std::uint64_t kSamplesToLookAt = 16;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMostRows = 2048;
 
-// The first sample that can be read, as far as it tells what a pack of its like should hold.
+// The first sample that can be read. It tells what a pack of its like should hold.
 struct FirstLook {
   std::uint64_t index = 0;
-  codec::Media media = codec::Media::unknown;
-  std::uint8_t bits = 8;
-  std::uint8_t channels = 3;
-  codec::SampleFormat format = codec::SampleFormat::s16;
+  codec::Head head;
+
+  bool is(SampleKind kind) const noexcept { return codec::kind_of(head.media) == kind; }
 };
 
 FirstLook look(const dataset::Dataset& source) {
   Scratch scratch;
+  FirstLook found;
   for (std::uint64_t i = 0; i < std::min(source.size(), kSamplesToLookAt); ++i) {
     scratch.reset();
     const loader::SampleBytes sample = loader::read_sample(source, i, scratch);
-    if (sample.error_number != 0) continue;
-    FirstLook found;
+    if (sample.error_number != 0 || !codec::probe(sample.bytes, found.head, scratch).ok()) continue;
     found.index = i;
-    found.media = codec::sniff(sample.bytes);
-    codec::ImageInfo image;
-    codec::AudioInfo sound;
-    switch (found.media) {
-      case codec::Media::jpeg:
-      case codec::Media::png:
-        if (!codec::probe_image(found.media, sample.bytes, image).ok()) continue;
-        found.bits = image.bits;
-        found.channels = image.channels;
-        return found;
-      case codec::Media::wav:
-        if (!codec::probe_wav(sample.bytes, sound).ok()) continue;
-        found.format = sound.format;
-        return found;
-      case codec::Media::npy:
-      case codec::Media::npz:
-        return found;
-      case codec::Media::unknown:
-        continue;
-    }
+    return found;
   }
   return {};
 }
@@ -97,24 +78,6 @@ void add_size(const std::string& size, transform::Ops& ops) {
     ops.push_back(
         {transform::Resize{parse(size.substr(0, x)), parse(size.substr(x + 1)), transform::Filter::bilinear}});
   }
-}
-
-std::string_view extension_of(codec::Media media) {
-  switch (media) {
-    case codec::Media::jpeg:
-      return ".jpg";
-    case codec::Media::png:
-      return ".png";
-    case codec::Media::wav:
-      return ".wav";
-    case codec::Media::npy:
-      return ".npy";
-    case codec::Media::npz:
-      return ".npz";
-    case codec::Media::unknown:
-      return "";
-  }
-  return "";
 }
 
 void only_raw(bool given, std::string_view what) {
@@ -168,11 +131,9 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
   }
 
   refuse_chance(options.transform);
-  const FirstLook first = rows ? FirstLook{.media = codec::Media::npy} : look(*source);
+  const FirstLook first = rows ? FirstLook{} : look(*source);
   content.first = first.index;
-  const bool is_picture = first.media == codec::Media::jpeg || first.media == codec::Media::png;
-  const bool is_sound = first.media == codec::Media::wav;
-  if (!is_sound && options.samples != 0)
+  if (!first.is(SampleKind::audio) && options.samples != 0)
     throw Error(ErrorKind::usage, "`samples` pads and trims sounds, and these are none", "leave it out");
   loader::LoaderOptions& loading = content.loader;
   loading.transform = options.transform;
@@ -183,8 +144,8 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
   loading.output.layout = transform::Layout::nhwc;
   if (options.samples != 0) loading.transform.push_back({transform::PadOrTrim{options.samples}});
   if (!options.size.empty()) add_size(options.size, loading.transform);
-  if (is_picture) {
-    const bool deep = first.bits == 16 && options.dtype.value_or(DType::u16) == DType::u16;
+  if (first.is(SampleKind::image)) {
+    const bool deep = first.head.image.bits == 16 && options.dtype.value_or(DType::u16) == DType::u16;
     if (options.dtype == DType::u16 && !deep) {
       throw Error(ErrorKind::usage, "cannot pack these pictures as uint16: the first one has 8 bits per channel",
                   "leave dtype out, or choose uint8");
@@ -193,12 +154,13 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
       content.floats_to_u16 = true;
       loading.output.dtype = DType::f32;
       loading.transform.push_back({transform::ToFloat{}});
-      if (options.color == codec::Color::rgb && first.channels == 1) loading.color = codec::Color::keep;
+      if (options.color == codec::Color::rgb && first.head.image.channels == 1) loading.color = codec::Color::keep;
     } else if (!options.dtype) {
       loading.output.dtype = DType::u8;
     }
-  } else if (is_sound && !options.dtype) {
-    const bool fits = first.format == codec::SampleFormat::s16 || first.format == codec::SampleFormat::u8;
+  } else if (first.is(SampleKind::audio) && !options.dtype) {
+    const codec::SampleFormat format = first.head.audio.format;
+    const bool fits = format == codec::SampleFormat::s16 || format == codec::SampleFormat::u8;
     loading.output.dtype = fits ? DType::i16 : DType::f32;
   }
 
@@ -212,14 +174,14 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
   content.dtype = content.floats_to_u16 ? DType::u16 : output.dtype;
   content.shape = output.shape;
   switch (plan.input().kind) {
-    case transform::Kind::image:
+    case SampleKind::image:
       content.word = "picture";
       content.height = static_cast<std::uint32_t>(output.shape[0]);
       content.width = static_cast<std::uint32_t>(output.shape[1]);
       content.channels = static_cast<std::uint32_t>(output.shape[2]);
       if (content.channels == 1) content.shape.pop_back();
       break;
-    case transform::Kind::audio:
+    case SampleKind::audio:
       content.word = "sound";
       content.rate_hz = plan.input().rate_hz;
       content.channels = plan.output_channels();
@@ -227,7 +189,7 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
         if (const auto* const to = std::get_if<transform::Resample>(&op.what)) content.rate_hz = to->hz;
       }
       break;
-    case transform::Kind::array:
+    case SampleKind::array:
       content.word = "array";
       break;
   }
@@ -261,8 +223,7 @@ Payloads::Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Pa
   streaming.work = [seeks = content_.kind == PackKind::encoded && options.seek_index](StreamedSample& sample) {
     sample.xxh3 = hash_bytes(sample.bytes);
     describe(sample);
-    sample.problem = head_problem(sample.bytes);
-    if (seeks && sample.media == codec::Media::jpeg) note_places(sample.bytes, sample.xxh3, sample.seek);
+    if (seeks && codec::is_seekable(sample.media)) note_places(sample.bytes, sample.xxh3, sample.seek);
   };
   if (!from_base.empty()) from_base_.stream = std::make_unique<SampleStream>(*base_, std::move(from_base), streaming);
   if (from_source.empty()) return;
@@ -345,7 +306,7 @@ bool Payloads::next(Payload& payload, const std::function<bool()>& keep_going) {
     payload.xxh3 = sample->xxh3;
     payload.height = sample->height, payload.width = sample->width, payload.channels = sample->channels;
     payload.frames = sample->frames;
-    payload.extension = extension_of(sample->media);
+    payload.extension = codec::extension(sample->media);
     payload.seek = sample->seek;
     if (loose.base != Plan::kNone) {
       const dataset::PackRow row = base_->row(loose.base);

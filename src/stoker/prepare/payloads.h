@@ -44,7 +44,7 @@ struct Payload {
   std::optional<std::uint64_t> xxh3;
   std::uint32_t height = 0, width = 0, channels = 0;
   std::uint64_t frames = 0;
-  std::string_view extension;       // by content: ".jpg"; empty: not known
+  std::string extension;            // by content: ".jpg"; empty: not known
   std::span<const std::byte> seek;  // note_places(); until the next call
   std::string fault;                // not empty: there is no payload, and this is why
 };

@@ -10,6 +10,7 @@
 
 #include "stoker/base/scratch.h"
 #include "stoker/base/units.h"
+#include "stoker/codec/whole.h"
 #include "stoker/loader/sample_read.h"
 #include "stoker/os/cpu.h"
 #include "stoker/storage/fetcher.h"
@@ -212,30 +213,17 @@ void SampleStream::give_back(std::unique_ptr<Chunk> chunk) {
   if (chunk && chunk->capacity <= 2 * chunk_bytes_ + 64 * kKiB) free_.push_back(std::move(chunk));
 }
 
-void describe(StreamedSample& sample) {
-  sample.media = codec::sniff(sample.bytes);
-  switch (sample.media) {
-    case codec::Media::jpeg:
-    case codec::Media::png: {
-      codec::ImageInfo info;
-      if (codec::probe_image(sample.media, sample.bytes, info).ok())
-        sample.height = info.height, sample.width = info.width, sample.channels = info.channels;
-      break;
-    }
-    case codec::Media::wav: {
-      codec::AudioInfo info;
-      if (codec::probe_wav(sample.bytes, info).ok())
-        sample.frames = info.frames, sample.channels = info.channels, sample.rate_hz = info.rate_hz;
-      break;
-    }
-    case codec::Media::npy:
-    case codec::Media::npz:
-    case codec::Media::unknown:
-      break;
-  }
+namespace {
+
+Result look_at(codec::Bytes bytes, codec::Head& head, Scratch& scratch) noexcept {
+  scratch.reset();
+  return codec::probe(bytes, head, scratch);
 }
 
-namespace {
+Scratch& scratch_of_thread() {
+  thread_local Scratch scratch;
+  return scratch;
+}
 
 std::string text_of(const Result& result) {
   if (result.ok()) return {};
@@ -243,84 +231,30 @@ std::string text_of(const Result& result) {
                                     : fmt::format("{} at byte {}", result.cause, result.offset);
 }
 
-std::string unknown_problem(codec::Bytes bytes) {
-  return bytes.empty() ? "it is empty" : "not a JPEG, PNG, WAV, NPY or NPZ file";
-}
-
 }  // namespace
 
+void describe(StreamedSample& sample) {
+  codec::Head head;
+  sample.problem = text_of(look_at(sample.bytes, head, scratch_of_thread()));
+  sample.media = head.media;
+  if (!sample.problem.empty()) return;
+  sample.height = head.image.height, sample.width = head.image.width;
+  sample.frames = head.audio.frames, sample.rate_hz = head.audio.rate_hz;
+  sample.channels = head.image.channels + head.audio.channels;  // only one of them is not 0
+}
+
 std::string head_problem(codec::Bytes bytes) {
-  thread_local Scratch scratch;
-  scratch.reset();
-  const codec::Media media = codec::sniff(bytes);
-  codec::ImageInfo image;
-  codec::AudioInfo sound;
-  codec::ArrayInfo array;
-  switch (media) {
-    case codec::Media::jpeg:
-    case codec::Media::png:
-      return text_of(codec::probe_image(media, bytes, image));
-    case codec::Media::wav:
-      return text_of(codec::probe_wav(bytes, sound));
-    case codec::Media::npy:
-      return text_of(codec::probe_npy(bytes, bytes.size(), array));
-    case codec::Media::npz:
-      return text_of(codec::probe_npz(bytes, "", array, scratch));
-    case codec::Media::unknown:
-      break;
-  }
-  return unknown_problem(bytes);
+  codec::Head head;
+  return text_of(look_at(bytes, head, scratch_of_thread()));
 }
 
 std::string decode_problem(codec::Bytes bytes) {
-  thread_local Scratch scratch;
-  scratch.reset();
-  const codec::Media media = codec::sniff(bytes);
-  Result result;
-  switch (media) {
-    case codec::Media::jpeg:
-    case codec::Media::png: {
-      codec::ImageInfo info;
-      codec::ImageOptions options;
-      options.color = codec::Color::keep;
-      options.strict = true;
-      result = codec::probe_image(media, bytes, info);
-      if (!result.ok()) break;
-      Pixels pixels;
-      pixels.width = info.width, pixels.height = info.height;
-      pixels.channels = codec::output_channels(info, options);
-      pixels.stride_bytes = pixels.row_bytes();
-      const std::span<std::byte> memory = scratch.take(pixels.stride_bytes * pixels.height);
-      if (memory.empty()) return "no memory to decode it";
-      pixels.data = memory.data();
-      result = codec::decode_image(media, bytes, options, {0, 0, info.width, info.height}, pixels, scratch);
-      break;
-    }
-    case codec::Media::wav: {
-      codec::AudioInfo info;
-      result = codec::probe_wav(bytes, info);
-      if (!result.ok()) break;
-      const std::span<std::byte> memory =
-          scratch.take(std::max<std::size_t>(4, info.frames * info.channels * sizeof(float)));
-      if (memory.empty()) return "no memory to decode it";
-      result = codec::decode_wav(bytes, info, 0, info.frames, reinterpret_cast<float*>(memory.data()), info.frames);
-      break;
-    }
-    case codec::Media::npy:
-    case codec::Media::npz: {
-      codec::ArrayInfo info;
-      result = media == codec::Media::npy ? codec::probe_npy(bytes, bytes.size(), info)
-                                          : codec::probe_npz(bytes, "", info, scratch);
-      if (!result.ok()) break;
-      const std::span<std::byte> memory = scratch.take(std::max<std::size_t>(1, info.data_bytes));
-      if (memory.empty()) return "no memory to decode it";
-      result = codec::decode_array(media, bytes, info, memory.data(), scratch);
-      break;
-    }
-    case codec::Media::unknown:
-      return unknown_problem(bytes);
-  }
-  return text_of(result);
+  Scratch& scratch = scratch_of_thread();
+  codec::Head head;
+  if (const Result result = look_at(bytes, head, scratch); !result.ok()) return text_of(result);
+  const std::span<std::byte> memory = scratch.take(std::max<std::uint64_t>(1, codec::decoded_bytes(head)));
+  if (memory.empty()) return "no memory to decode it";
+  return text_of(codec::decode(bytes, head, /*strict=*/true, memory.data(), scratch));
 }
 
 }  // namespace stoker::prepare

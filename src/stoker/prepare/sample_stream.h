@@ -28,7 +28,7 @@ struct StreamedSample {
   std::uint64_t xxh3 = 0;
   std::uint32_t height = 0, width = 0, channels = 0, rate_hz = 0;
   std::uint64_t frames = 0;
-  codec::Media media = codec::Media::unknown;
+  codec::Media media;
   std::string problem;
   std::vector<std::byte> seek;  // note_places()
 };
@@ -82,9 +82,10 @@ class SampleStream {
   std::vector<std::thread> threads_;
 };
 
-// Looks at the head of a payload: media, height, width, channels, frames. Never fails: what cannot be told stays 0.
+// Looks at the head of a payload: media, height, width, channels, frames, and what is wrong with it (`problem`). Never
+// fails: what cannot be told stays 0.
 void describe(StreamedSample& sample);
-// Looks at the head of the payload, or decodes it wholly; an empty text, or what is wrong with it.
+// Looks at the head of the payload, or decodes all of it: an empty text, or what is wrong with it.
 std::string head_problem(codec::Bytes bytes);
 std::string decode_problem(codec::Bytes bytes);
 

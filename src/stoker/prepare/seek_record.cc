@@ -37,7 +37,8 @@ void note_places(codec::Bytes file, std::uint64_t identity, std::vector<std::byt
   const std::uint32_t step = step_for(mcus, file.size());
   const std::uint32_t total = (mcus - 1) / step;
   codec::ImageInfo info;
-  if (total == 0 || !codec::probe_image(codec::Media::jpeg, file, info).ok()) return;
+  const codec::Media media = codec::sniff(file);
+  if (total == 0 || !codec::probe_image(media, file, info).ok()) return;
   try {
     thread_local Scratch scratch;
     thread_local std::vector<Checkpoint> places;
@@ -48,7 +49,7 @@ void note_places(codec::Bytes file, std::uint64_t identity, std::vector<std::byt
     std::byte pixel[3];
     const Pixels into{pixel, sizeof pixel, 1, 1, 3, DType::u8};
     const Rect last{info.width - 1, info.height - 1, 1, 1};
-    if (!codec::decode_image(codec::Media::jpeg, file, {}, last, into, scratch, &index).ok()) return;
+    if (!codec::decode_image(media, file, {}, last, into, scratch, &index).ok()) return;
     if (index.known != total || index.places.size() != total) return;
     SeekRow row;
     row.identity = identity;
@@ -64,7 +65,7 @@ void note_places(codec::Bytes file, std::uint64_t identity, std::vector<std::byt
 
 bool has_jpeg(const dataset::Dataset& data) noexcept {
   for (std::uint64_t i = 0; i < data.size(); ++i) {
-    if (data.media(i) == codec::Media::jpeg) return true;
+    if (codec::is_seekable(data.media(i))) return true;
   }
   return false;
 }
@@ -84,7 +85,7 @@ KeptPlaces::KeptPlaces(std::shared_ptr<const dataset::Packed> base, bool trust_o
     const auto found = by_sample.find(sample);
     if (found != by_sample.end()) {
       rows_.emplace(position, found->second);
-    } else if (!is_there && base_->media(sample) == codec::Media::jpeg) {
+    } else if (!is_there && codec::is_seekable(base_->media(sample))) {
       missing_.emplace(sample, position);
     }
   }

@@ -57,7 +57,7 @@ TarNames::TarNames(const dataset::Dataset& dataset) : dataset_(dataset) {
 
 std::string TarNames::member(std::uint64_t index, std::string_view extension) const {
   std::string name = dataset_.name(index);
-  if (codec::media_of_name(name) == codec::Media::unknown) name += extension;
+  if (!codec::media_of_name(name).is_known()) name += extension;
   return member_name(name, dataset_.id(index), clashes_.contains(index));
 }
 

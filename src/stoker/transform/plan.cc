@@ -16,14 +16,14 @@ static_assert(std::is_trivially_copyable_v<Draw>);
 
 namespace {
 
-std::string describe_output(const Output& output, Kind kind) {
+std::string describe_output(const Output& output, SampleKind kind) {
   std::string shape;
   for (std::size_t i = 0; i < output.shape.size(); ++i) {
     const bool open = output.varies && i + 1 == output.shape.size();
     shape += (i == 0 ? "" : ", ") + (open ? std::string("frames") : fmt::format("{}", output.shape[i]));
   }
   std::string_view layout;
-  if (kind == Kind::image) {
+  if (kind == SampleKind::image) {
     layout = output.layout == Layout::nchw   ? " NCHW"
              : output.layout == Layout::nhwc ? " NHWC"
                                              : " NCHW in channels_last order";
@@ -46,7 +46,7 @@ Plan Plan::compile(const Ops& ops, const Input& input, const OutputOptions& opti
   auto compiled = std::make_shared<Compiled>();
   plan.input_ = input;
 
-  if (input.kind == Kind::image) {
+  if (input.kind == SampleKind::image) {
     if (input.channels < 1 || input.channels > 4 || (input.bits != 8 && input.bits != 16)) {
       throw Error(ErrorKind::usage,
                   fmt::format("cannot transform pictures of {} channels of {} bits", input.channels, input.bits),
@@ -101,7 +101,7 @@ Plan Plan::compile(const Ops& ops, const Input& input, const OutputOptions& opti
     Output output;
     output.name = "data";
     std::string words;
-    if (input.kind == Kind::audio) {
+    if (input.kind == SampleKind::audio) {
       compiled->sound = compile_sound(ops, input, options);
       const SoundPlan& sound = compiled->sound;
       plan.output_channels_ = sound.channels;

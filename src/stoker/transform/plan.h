@@ -15,17 +15,17 @@
 #include "stoker/base/pixels.h"
 #include "stoker/base/random.h"
 #include "stoker/base/result.h"
+#include "stoker/base/sample_kind.h"
 #include "stoker/base/scratch.h"
 #include "stoker/transform/ops.h"
 
 namespace stoker::transform {
 
-enum class Kind : std::uint8_t { image, audio, array };
 enum class Layout : std::uint8_t { nchw, nhwc, channels_last };  // channels_last: NCHW shape, NHWC strides
 
 // What the data set's first sample is. Later samples that differ where it matters fail one by one (Code::mismatch).
 struct Input {
-  Kind kind = Kind::image;
+  SampleKind kind = SampleKind::image;
   // image
   std::uint32_t width = 0, height = 0;
   std::uint8_t channels = 3;  // after colour conversion

@@ -94,7 +94,7 @@ TEST(PlanMemory, OfASoundIsEnough) {
   for (const char* const text : {"mono", "resample:16000", "mono,resample:16000", "mono,resample:11025,pad:9000"}) {
     for (const DType dtype : {DType::f32, DType::f16}) {
       Input input;
-      input.kind = Kind::audio;
+      input.kind = SampleKind::audio;
       input.audio_channels = 2, input.rate_hz = 8000;
       const Plan plan = Plan::compile(parse_ops(text), input, {dtype, Layout::nchw});
       for (const std::uint32_t rate_hz : {8000u, 44100u}) {

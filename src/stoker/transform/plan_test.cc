@@ -26,13 +26,13 @@ Input pictures(std::uint32_t width, std::uint32_t height, std::uint8_t channels 
 }
 Input sounds(std::uint32_t channels, std::uint32_t rate_hz) {
   Input input;
-  input.kind = Kind::audio;
+  input.kind = SampleKind::audio;
   input.audio_channels = channels, input.rate_hz = rate_hz;
   return input;
 }
 Input arrays(DType dtype, std::vector<std::uint64_t> shape) {
   Input input;
-  input.kind = Kind::array;
+  input.kind = SampleKind::array;
   input.dtype = dtype;
   input.shape = std::move(shape);
   return input;

@@ -9,10 +9,10 @@
 #include <array>
 #include <new>
 
+#include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/entropy.h"
 #include "stoker/codec/jpeg/headers.h"
 #include "stoker/codec/jpeg/target.h"
-#include "stoker/codec/picture.h"
 
 namespace stoker::codec::jpeg {
 namespace {
@@ -349,14 +349,14 @@ bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& regio
   Frame frame;
   if (!read_headers(bytes, frame)) return false;
   const ImageInfo info{frame.width, frame.height, frame.components, 8};
-  if (!check_request(Media::jpeg, info, options, region, into).ok()) return false;
+  const Rect decoded = scaled_region(options, region);
+  if (!check_request(info, options, region, decoded, into).ok()) return false;
   if (!has_enough_data(frame, bytes.size() - frame.scan_offset)) return false;
   // libjpeg interpolates no chroma rows of one or two samples.
   if (!options.fast && frame.h() == 2 && frame.width <= 4) return false;
 
   const Scratch::Mark mark = scratch.mark();
   const Sampling sampling(frame, options.fast, options.fast ? options.scale : 1);
-  const Rect decoded = decoded_region(Media::jpeg, options, region);
   Decoder decoder(frame, sampling, options.color, decoded, into, index, kernels);
   const bool done = decoder.prepare(scratch) && decoder.run(bytes.subspan(frame.scan_offset));
   scratch.rewind(mark);

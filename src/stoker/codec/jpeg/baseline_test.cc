@@ -8,9 +8,9 @@
 
 #include "stoker/base/random.h"
 #include "stoker/codec/damage_test.h"
+#include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/target.h"
 #include "stoker/codec/made_jpeg_test.h"
-#include "stoker/codec/picture.h"
 
 namespace stoker::codec::jpeg {
 namespace {

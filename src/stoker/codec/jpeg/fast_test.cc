@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/baseline.h"
 #include "stoker/codec/jpeg/target.h"
 #include "stoker/codec/made_jpeg_test.h"
-#include "stoker/codec/picture.h"
 
 namespace stoker::codec::jpeg {
 namespace {
@@ -35,7 +35,7 @@ template <typename Decode>
 std::optional<Values> pixels_of(const ImageInfo& info, const ImageOptions& options, const Rect& region,
                                 const Decode& decode_into) {
   Scratch scratch;
-  const Rect decoded = decoded_region(Media::jpeg, options, region);
+  const Rect decoded = decoded_region(media_named("jpeg"), options, region);
   Pixels into{nullptr, 0, decoded.width, decoded.height, output_channels(info, options), DType::u8};
   into.stride_bytes = into.row_bytes();
   Values values(into.stride_bytes * into.height, 0xAB);
@@ -59,8 +59,8 @@ std::optional<Values> libjpegs(Bytes file, const ImageInfo& info, const ImageOpt
 
 // The part of the whole picture that decoding `region` should give.
 Values part_of(const Values& whole, const ImageInfo& info, const ImageOptions& options, const Rect& region) {
-  const Rect all = decoded_region(Media::jpeg, options, {0, 0, info.width, info.height});
-  const Rect part = decoded_region(Media::jpeg, options, region);
+  const Rect all = decoded_region(media_named("jpeg"), options, {0, 0, info.width, info.height});
+  const Rect part = decoded_region(media_named("jpeg"), options, region);
   const std::size_t channels = output_channels(info, options);
   Values values;
   for (std::uint32_t y = 0; y < part.height; ++y) {

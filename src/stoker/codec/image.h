@@ -1,4 +1,4 @@
-// What jpeg.cc and png.cc offer codec.cc, and what they share: checking a request, and storing a row of samples.
+// What the codecs of images share: checking a request, and storing a row of samples.
 // Private to this folder; safe from any thread.
 #pragma once
 
@@ -6,22 +6,24 @@
 #include <cstdint>
 
 #include "stoker/codec/codec.h"
+#include "stoker/codec/exif.h"
 
 namespace stoker::codec {
 
 Result probe_jpeg(Bytes bytes, ImageInfo& info) noexcept;
-Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
-                   SeekIndex* index = nullptr) noexcept;
-// What decode_jpeg does with the files that our own decoder declines.
+// How JPEG files are decoded that our own decoder declines.
 Result decode_by_libjpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
                          Scratch& scratch) noexcept;
-Result probe_png(Bytes bytes, ImageInfo& info) noexcept;
-Result decode_png(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into,
-                  Scratch& scratch) noexcept;
 
-// Refuses pictures above kMaxPixels, regions outside the picture, and an `into` of another size, depth or channel
-// count.
-Result check_request(Media media, const ImageInfo& info, const ImageOptions& options, const Rect& region,
+Orientation orientation_of_jpeg(Bytes bytes) noexcept;
+Orientation orientation_of_png(Bytes bytes) noexcept;
+
+// decoded_region() of codecs that decode at 1/scale.
+Rect scaled_region(const ImageOptions& options, const Rect& region) noexcept;
+
+// Refuses images above kMaxPixels, a `region` outside the image, and an `into` that has not the size of `decoded`, or
+// another depth or channel count.
+Result check_request(const ImageInfo& info, const ImageOptions& options, const Rect& region, const Rect& decoded,
                      const Pixels& into) noexcept;
 
 // `count` pixels as a file has them, `channels` interleaved samples of 8 or 16 bits each (machine order), any
