@@ -29,6 +29,8 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
                                        format_bytes(report.bytes), report.kind.empty() ? "pack" : report.kind);
   if (bad == 0 && report.broken.empty()) {
     out += fmt::format("{}: sound: {}\n", printable(report.address), what);
+  } else if (report.count == 0) {
+    out += fmt::format("{}: damaged\n", printable(report.address));
   } else {
     out += fmt::format("{}: {}{} damaged of {}\n", printable(report.address), report.is_sound() ? "repaired: " : "",
                        format_count(bad), what);

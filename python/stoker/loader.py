@@ -38,7 +38,7 @@ from .errors import Error, Note, UsageError, one_line, shortened
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
 from .source import open_source
-from .trainers import ReadByTrainers
+from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
 from .transforms import compile_transform
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
@@ -193,6 +193,7 @@ class Loader(ReadByTrainers):
         if self._framework.NAME == "torch" and self._engine.options()["pin_memory"]:  # the engine clears it without a device runtime
             _engine.set_stream_provider(self._framework.current_stream)
 
+        let_accelerate_prepare_loaders()
         self._epochs = Epochs(self._engine)
         self._iteration = 0         # number of the live iterator
         self._recorded: Any = None  # under `stoker measure`: what tells it about this loader
@@ -213,6 +214,8 @@ class Loader(ReadByTrainers):
         starts the same epoch.
         """
         self._settle_rank()
+        if note := self._note_on_accelerate():
+            warnings.warn(note, Note, stacklevel=2)
         self._iteration += 1
         self._epochs.new_iterator()
         iteration = _Iteration(self, self._iteration)

@@ -7,6 +7,8 @@ step after the other, the data set takes the batch of each step from the loader,
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,13 +20,32 @@ __all__ = ["ReadByTrainers"]
 class ReadByTrainers:
     """The attributes of a DataLoader, for :class:`stoker.Loader`. They hold the loader; the loader does not hold them."""
 
-    # For accelerate: the ranks share the batches already, and the loader saves a state of its own.
-    _is_accelerate_prepared = True
-    use_stateful_dataloader = True
+    _known_to_accelerate = False
+    use_stateful_dataloader = True  # for accelerate: the loader saves a state of its own
     # For a DataLoader that is built from these attributes: the loader has threads, so there are no worker processes.
     num_workers = 0
     prefetch_factor = None
     generator = None
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """Asked by accelerate when it takes a loader: the ranks share the batches already."""
+        self._known_to_accelerate = True
+        return True
+
+    @_is_accelerate_prepared.setter
+    def _is_accelerate_prepared(self, value: bool) -> None:
+        self._known_to_accelerate = True
+
+    def _note_on_accelerate(self) -> str | None:
+        """What to say if accelerate was imported too late for :func:`let_accelerate_prepare_loaders`."""
+        state = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
+        lives = bool(getattr(state, "_shared_state", None))
+        if not lives or self._known_to_accelerate or "transformers.trainer" in sys.modules:  # that trainer skips batches itself
+            return None
+        self._known_to_accelerate = True
+        return ("accelerate does not know this loader, and save_state leaves its position out: "
+                "pass it through accelerator.prepare_data_loader(loader), or import accelerate before the loader is made")
 
     @property
     def dataset(self) -> Dataset:
@@ -60,6 +81,26 @@ class ReadByTrainers:
     def collate_fn(self) -> Callable[[Any], Any]:
         """Changes nothing: batches are whole already."""
         return _unchanged
+
+
+def let_accelerate_prepare_loaders() -> None:
+    """Lets ``Accelerator.prepare`` take a Loader as it takes a DataLoader, if accelerate is imported.
+
+    accelerate tells loaders by their class. It would pass over this one, and ``save_state`` would leave its position out.
+    """
+    accelerator = getattr(sys.modules.get("accelerate.accelerator"), "Accelerator", None)
+    prepare_one = getattr(accelerator, "_prepare_one", None)
+    if prepare_one is None or hasattr(prepare_one, "takes_stoker_loaders"):
+        return
+
+    @functools.wraps(prepare_one)
+    def prepare_one_or_loader(self: Any, obj: Any, first_pass: bool = False, *rest: Any, **named: Any) -> Any:
+        if first_pass and isinstance(obj, ReadByTrainers):
+            return self.prepare_data_loader(obj)
+        return prepare_one(self, obj, first_pass, *rest, **named)
+
+    prepare_one_or_loader.takes_stoker_loaders = True  # type: ignore[attr-defined]
+    accelerator._prepare_one = prepare_one_or_loader  # type: ignore[union-attr]
 
 
 class _View:

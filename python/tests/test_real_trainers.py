@@ -76,14 +76,14 @@ trainer.fit(Model(), loader, validation, ckpt_path="lightning.ckpt" if mode == "
 finish()
 """
 
-ACCELERATE = START + """
+ACCELERATE = """
 from accelerate import Accelerator
 from accelerate.data_loader import prepare_data_loader
-
+""" + START + """
 accelerator = Accelerator(cpu=True)
 layer = torch.nn.Linear(2, 1)
 model, optimizer, same = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), lr=1e-4), loader)
-assert same is loader and accelerator.prepare_data_loader(loader) is loader
+assert same is loader
 
 def train(batches):
     for batch in batches:
@@ -231,3 +231,25 @@ def test_accelerate_rebuilds_the_loader_in_one_process(train, expected, tmp_path
 
 def test_accelerate_does_not_share_out_the_batches_twice(train):
     assert "cannot share the batches of this Loader among processes" in train("accelerate", 2, "function", fails=True)
+
+
+def test_a_loader_made_before_accelerate_is_imported_says_that_save_state_lacks_it(tmp_path):
+    pytest.importorskip("accelerate")
+    numpy.save(tmp_path / "rows.npy", numpy.zeros((8, 2), numpy.float32))
+    program = """
+import sys, warnings
+import stoker
+loader = stoker.Loader("rows.npy", batch_size=4, output="numpy")
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True)
+if sys.argv[1] == "known":
+    accelerator.prepare_data_loader(loader)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        list(loader)
+print([str(one.message) for one in seen if "accelerate" in str(one.message)])
+"""
+    for how, count in (("known", 0), ("unknown", 1)):
+        done = subprocess.run([sys.executable, "-c", program, how], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.stdout.count("save_state leaves its position out") == count, done.stdout + done.stderr

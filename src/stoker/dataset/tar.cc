@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ struct Sample {
   std::uint32_t shard = 0;
 };
 
+constexpr std::size_t kExtensionsCounted = 16;
+
 struct ScannedShard {
   std::string names;
   std::vector<Sample> samples;
@@ -49,6 +52,7 @@ struct ScannedShard {
   std::vector<TarGap> gaps;
   std::vector<std::uint64_t> beside_gaps;  // samples that may have lost their label
   std::uint64_t without_data = 0;
+  std::map<std::string, std::uint64_t> left_out;  // further members of known kinds, counted by extension
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -227,7 +231,12 @@ class TarDataset final : public Dataset {
         label = label_of_text(reader.content(member, kMostLabelBytes));
       } else if (extension == "json") {
         if (label.kind == FoundLabel::Kind::none) label = label_of_json(reader.content(member, kMostJsonBytes));
-      } else if (!has_data && codec::media_of_name(member.name).is_known()) {
+      } else if (!codec::media_of_name(member.name).is_known()) {
+        continue;
+      } else if (has_data) {
+        if (shard.left_out.size() < kExtensionsCounted || shard.left_out.contains(std::string(extension)))
+          ++shard.left_out[std::string(extension)];
+      } else {
         sample = {member.offset, member.bytes, shard.names.size(), static_cast<std::uint32_t>(member.name.size()),
                   number};
         shard.names += member.name;
@@ -238,6 +247,18 @@ class TarDataset final : public Dataset {
       is_beside_gap = true;
     close();
     crew.count(shard.samples.size() - counted);
+  }
+
+  void note_members_left_out(const std::vector<ScannedShard>& scanned) {
+    std::map<std::string, std::uint64_t> all;
+    for (const ScannedShard& shard : scanned)
+      for (const auto& [extension, count] : shard.left_out) all[extension] += count;
+    std::string words;
+    for (const auto& [extension, count] : all)
+      words += fmt::format("{}`.{}` ({})", words.empty() ? "" : ", ", extension, format_count(count));
+    if (words.empty()) return;
+    facts_.notes.push_back(
+        fmt::format("only the first image, audio or array of a sample is loaded; members left out: {}", words));
   }
 
   void collect(std::vector<ScannedShard>& scanned) {
@@ -263,6 +284,7 @@ class TarDataset final : public Dataset {
       facts_.notes.push_back(fmt::format("left out {} of unknown kind",
                                          without_data == 1 ? "1 sample" : format_count(without_data) + " samples"));
     }
+    note_members_left_out(scanned);
     samples_.reserve(count);
     std::vector<FoundLabel> labels;
     labels.reserve(count);

@@ -219,6 +219,16 @@ TEST(Tar, MembersWithTheSameKeyAreOneSample) {
   EXPECT_EQ(text_of(*data, 2), "two");
   EXPECT_EQ(data->media(1), codec::media_named("png"));
   EXPECT_TRUE(has_note(*data, "left out 1 sample of unknown kind"));
+  EXPECT_FALSE(has_note(*data, "members left out"));
+}
+
+TEST(Tar, FurtherImagesOfASampleAreNamedAsLeftOut) {
+  const Tree tree;
+  tree.write("s-0.tar", tar({{"0.jpg", "zero"}, {"0.mask.png", "mask"}, {"1.jpg", "one"}, {"1.mask.png", "mask"}}));
+  tree.write("s-1.tar", tar({{"2.jpg", "two"}, {"2.mask.png", "mask"}, {"2.npy", "more"}, {"2.txt", "caption"}}));
+  const DatasetPtr data = open(tree.at("s-{0..1}.tar"));
+  EXPECT_EQ(data->size(), 3u);
+  EXPECT_TRUE(has_note(*data, "members left out: `.mask.png` (3), `.npy` (1)"));
 }
 
 TEST(Tar, EveryStorageReadsTheSame) {

@@ -194,7 +194,7 @@ class Packing {
     const bool same_settings = Json::parse_or_null(pack.settings) == Json::parse_or_null(settings_);
     if (!options_.force) {
       if (!same_source) {
-        refuse(pack.source.empty() ? "it was made by a program, not from a source"
+        refuse(pack.source.empty() ? "its pack.json names no source: a program wrote it, or pack.json was made again"
                                    : fmt::format("it was made from another source, `{}`", pack.source),
                "choose another name, or add --force");
       }

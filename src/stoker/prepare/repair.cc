@@ -74,8 +74,10 @@ class Repair {
   void open_source() {
     if (packing_.source.empty()) {
       throw Error(ErrorKind::usage,
-                  fmt::format("cannot repair `{}`: it was made by a program, not from a source", options_.address),
-                  "write the pack again");
+                  fmt::format("cannot repair `{}`: its pack.json names no source; a program wrote the pack, or its "
+                              "pack.json was made again",
+                              options_.address),
+                  "name the source with --source, or write the pack again");
     }
     dataset::OpenOptions opening;
     opening.label = packing_.label;
