@@ -58,10 +58,16 @@ class Epochs:
         self._begin()
 
     def set(self, epoch: int) -> None:
-        """``epoch`` begins next. If the loader stands inside it at a place that was loaded, it stays there."""
-        if not (self._stands == self.start and self.start[0] == epoch):
-            self.start = (epoch, 0)
-        self._stands = self.start
+        """``epoch`` begins next. If the loader stands inside it at a place that was loaded, it stays there.
+
+        A state counts the batches that were handed out. So it moves only where no epoch has been left half-way.
+        """
+        if self._stands == self.start and self.start[0] == epoch:
+            return
+        between_epochs = self.steps_left == 0 if self._stands is None else self._stands == self.start
+        self.start = (epoch, 0)
+        if between_epochs:
+            self._stands = self.start
 
     def skip(self, samples: int) -> None:
         """The epoch that begins next begins that much later."""

@@ -234,7 +234,8 @@ class Loader(ReadByTrainers):
     def set_epoch(self, epoch: int) -> None:
         """This epoch begins next: with the next ``iter()``, or with the first batch of an iterator that has given none.
 
-        A loaded state that stands inside the same epoch keeps its place.
+        A loaded state that stands inside the same epoch keeps its place. During an epoch, and after a ``break``, the
+        state goes on counting the batches handed out: it moves to this epoch with its first batch.
         """
         self._epochs.set(whole_count("epoch", epoch, least=0))
 

@@ -106,10 +106,16 @@ class Model:
             self.begun = True
             self.planned = (self.planned[0] + 1, 0)
 
+    def is_inside_an_epoch(self):
+        """Some of its batches were handed out, some were not, and no other epoch has begun since."""
+        return not self.is_at_end() if self.stands is None else self.stands != self.planned
+
     def set_epoch(self, epoch):
-        if not (self.stands == self.planned and self.planned[0] == epoch):
+        inside = self.is_inside_an_epoch()
+        if inside or self.planned[0] != epoch:
             self.planned = (epoch, 0)
-        self.stands = self.planned
+        if not inside:
+            self.stands = self.planned
 
     def load_state(self, epoch, position):
         self.planned = self.stands = (epoch, position)

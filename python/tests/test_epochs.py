@@ -227,6 +227,37 @@ def test_set_epoch_before_the_first_batch_is_for_the_iterator_that_is_there(numb
         assert next(iter(loader)).epoch == 3
 
 
+@pytest.mark.parametrize("epoch", [0, 1, 5])
+def test_set_epoch_during_an_epoch_keeps_the_place(numbers, epoch):
+    with load(numbers(20), shuffle=True) as loader:
+        iterator = iter(loader)
+        for _ in range(2):
+            next(iterator)
+        loader.set_epoch(epoch)
+        assert place(loader) == (0, 8, 0)
+        state = loader.state_dict()
+        expected = [batch.ids.tolist() for batch in iterator]
+        assert place(loader) == (epoch, 0, epoch)
+        assert next(iter(loader)).epoch == epoch
+    with load(numbers(20), shuffle=True) as loader:
+        loader.load_state_dict(state)
+        assert [batch.ids.tolist() for batch in loader] == expected
+
+
+def test_set_epoch_after_a_break_keeps_the_place_until_a_batch_is_handed_out(numbers):
+    with load(numbers(20)) as loader:
+        for _ in loader:
+            break
+        loader.set_epoch(3)
+        assert place(loader) == (0, 4, 0)
+        iterator = iter(loader)
+        loader.set_epoch(0)
+        assert place(loader) == (0, 4, 0)
+        loader.set_epoch(3)
+        assert next(iterator).epoch == 3
+        assert place(loader) == (3, 4, 3)
+
+
 def test_set_epoch_to_the_loaded_epoch_after_iter_repeats_nothing(numbers):
     with load(numbers(12)) as loader:
         next(iter(loader))
