@@ -1,7 +1,11 @@
-# stoker_library(<folder> SOURCES a.cc ... USES base os ... LINKS fmt::fmt ...): one folder, one library.
+# The presets asan and tsan compile a folder as one translation unit (CMAKE_UNITY_BUILD), which takes less than half the
+# time. Two files whose unnamed namespaces share a name do not compile together: rename one, or name it under ALONE, too.
+
+# stoker_library(<folder> SOURCES a.cc b.cc ... ALONE b.cc ... USES base os ... LINKS fmt::fmt ...): one folder, one library.
 function(stoker_library folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;USES;LINKS" ${ARGN})
   add_library(stoker_${folder} STATIC ${ARG_SOURCES})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(stoker::${folder} ALIAS stoker_${folder})
   target_include_directories(stoker_${folder} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
     $<INSTALL_INTERFACE:include>)
@@ -12,13 +16,14 @@ function(stoker_library folder)
   set_property(GLOBAL APPEND PROPERTY STOKER_LIBRARIES stoker_${folder})
 endfunction()
 
-# stoker_test(<folder> SOURCES a_test.cc ... LINKS ...): the tests beside the code, one program per folder.
+# stoker_test(<folder> SOURCES a_test.cc b_test.cc ... ALONE b_test.cc ... LINKS ...): the tests beside the code, one program per folder.
 function(stoker_test folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;LINKS" ${ARGN})
   if(NOT STOKER_BUILD_TESTS)
     return()
   endif()
   add_executable(${folder}_test ${ARG_SOURCES})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${folder}_test PRIVATE stoker_${folder} stoker_warnings GTest::gtest_main ${ARG_LINKS})
   # A third less to compile, and what they test is optimised all the same.
   target_compile_options(${folder}_test PRIVATE $<$<CONFIG:Release>:-O1>)
