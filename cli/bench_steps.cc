@@ -9,7 +9,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 
 #include "interrupt.h"
@@ -92,17 +92,17 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const loader::Stats at_start = loader.stats();
   const auto cpu_at_start = os::process_cpu_time();
   const auto cores_at_start = os::core_time();
-  const std::int64_t ns_at_start = measure::now_ns();
+  const std::int64_t ns_at_start = meter::now_ns();
   const double least_s = std::chrono::duration<double>(options.least).count();
   while ((all.steps < options.bench_steps || all.seconds < least_s) && !interrupted()) {
     const loader::Stats before = loader.stats();
-    const std::int64_t began = measure::now_ns();
+    const std::int64_t began = meter::now_ns();
     std::uint64_t steps = 0, samples = 0;
     double seconds = 0;
     do {
       samples += step(loader, options.step);
       ++steps;
-      seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
+      seconds = static_cast<double>(meter::now_ns() - began) * 1e-9;
     } while ((steps < 2 || seconds < kLeastBlock) && !interrupted());
     const loader::Stats after = loader.stats();
     const auto since = [](std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; };
@@ -126,7 +126,7 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   if (all.seconds > 0) all.samples_per_s = corrected / all.seconds;
   const double cpu_s = std::chrono::duration<double>(os::process_cpu_time() - cpu_at_start).count();
   all.ledger = ledger_of(at_start, loader.stats(), cpu_s, all, options.step.count() > 0);
-  const double wall_s = static_cast<double>(measure::now_ns() - ns_at_start) * 1e-9;
+  const double wall_s = static_cast<double>(meter::now_ns() - ns_at_start) * 1e-9;
   if (const auto cores = os::core_time(); cores && cores_at_start && wall_s > 0) {
     const double idle_s = std::chrono::duration<double>(cores->idle - cores_at_start->idle).count();
     all.ledger.usable_cores = std::min(os::effective_cores().available, (cpu_s + idle_s) / wall_s);

@@ -14,7 +14,7 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/temporary_folder.h"
 
@@ -119,7 +119,7 @@ std::string picture_of(const DemoRun& run, const Terminal& terminal) {
 
 Json to_json(const DemoRun& run) {
   const Span& total = run.fed.total;
-  const measure::Verdict verdict = measure::judge(static_cast<std::int64_t>(total.compute_s * 1e9), total.wait);
+  const meter::Verdict verdict = meter::judge(static_cast<std::int64_t>(total.compute_s * 1e9), total.wait);
   return {{"title", run.title},
           {"workers", run.workers},
           {"prefetch_factor", run.prefetch},
@@ -132,7 +132,7 @@ Json to_json(const DemoRun& run) {
           {"handoff_share", total.share(total.wait.handoff_ns)},
           {"cores_used", run.fed.wall_s > 0 ? run.fed.cpu_s / run.fed.wall_s : 0},
           {"crowded", is_crowded(run)},
-          {"bound", measure::name(verdict.bound)}};
+          {"bound", meter::name(verdict.bound)}};
 }
 
 constexpr char kGlue = '\1';  // between a flag and its value: a space that no line ends at
@@ -209,7 +209,7 @@ class Story {
   }
 
   void make_data() {
-    const std::int64_t began = measure::now_ns();
+    const std::int64_t began = meter::now_ns();
     {
       Bar bar(face_, "making a data set", kDemoFiles);
       made_ = make_demo_data(at_, [&](std::uint64_t files) {
@@ -218,7 +218,7 @@ class Story {
       });
     }
     std::filesystem::remove_all(inside("runs"));  // of an earlier demo
-    const double seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
+    const double seconds = static_cast<double>(meter::now_ns() - began) * 1e-9;
     tell(fmt::format("{} {} JPEG pictures ({}) and {} WAV sounds ({}){}{}\n", made_.was_there ? "found" : "made",
                      made_.picture_count, format_bytes(made_.picture_bytes), made_.sound_count,
                      format_bytes(made_.sound_bytes), made_.was_there ? "" : fmt::format(" in {:.1f} s", seconds),

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "stoker/base/error.h"
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
 
@@ -28,7 +28,7 @@ constexpr std::array kWorkloads = {
 bool sleep_until(std::int64_t deadline_ns) {
   for (;;) {
     if (interrupted()) return false;
-    const std::int64_t now = measure::now_ns();
+    const std::int64_t now = meter::now_ns();
     if (now >= deadline_ns) return true;
     const std::int64_t to = std::min(deadline_ns, now + 50'000'000);
     const timespec at{static_cast<time_t>(to / 1'000'000'000), static_cast<long>(to % 1'000'000'000)};
@@ -36,7 +36,7 @@ bool sleep_until(std::int64_t deadline_ns) {
   }
 }
 
-measure::WaitSplit minus(measure::WaitSplit a, const measure::WaitSplit& b) {
+meter::WaitSplit minus(meter::WaitSplit a, const meter::WaitSplit& b) {
   a.fetch_ns -= b.fetch_ns;
   a.prep_ns -= b.prep_ns;
   a.handoff_ns -= b.handoff_ns;
@@ -74,7 +74,7 @@ class Run {
       : loader_(loader),
         options_(options),
         fed_(fed),
-        began_ns_(measure::now_ns()),
+        began_ns_(meter::now_ns()),
         cpu_at_start_(os::process_cpu_time()),
         span_began_ns_(began_ns_) {}
 
@@ -99,7 +99,7 @@ class Run {
   // What was measured, up to now. Called once, also after a failure.
   void finish() {
     close_span();
-    fed_.wall_s = static_cast<double>(measure::now_ns() - began_ns_) * 1e-9;
+    fed_.wall_s = static_cast<double>(meter::now_ns() - began_ns_) * 1e-9;
     fed_.cpu_s = std::chrono::duration<double>(os::process_cpu_time() - cpu_at_start_).count();
     fed_.stats = loader_.stats();
     look_at_memory();
@@ -117,7 +117,7 @@ class Run {
  private:
   bool done() const {
     return fed_.interrupted || (options_.steps > 0 && fed_.steps >= options_.steps) ||
-           (options_.time.count() > 0 && measure::now_ns() - began_ns_ >= options_.time.count());
+           (options_.time.count() > 0 && meter::now_ns() - began_ns_ >= options_.time.count());
   }
 
   void enter(std::uint64_t epoch) {
@@ -140,7 +140,7 @@ class Run {
   }
 
   void step(const loader::Batch& batch) {
-    const std::int64_t received = measure::now_ns();
+    const std::int64_t received = meter::now_ns();
     if (fed_.steps == 0) fed_.first_batch_s = loader_.stats().first_batch_s;
     Span this_step;
     count(this_step, loader_, batch);
@@ -156,7 +156,7 @@ class Run {
     span_.encoded_bytes += this_step.encoded_bytes;
     span_.decoded_bytes += this_step.decoded_bytes;
     span_.compute_s += this_step.compute_s;
-    last_step_ns_ = measure::now_ns();
+    last_step_ns_ = meter::now_ns();
     if (fed_.steps == 1) set_first_step_aside();
     if (interrupted()) fed_.interrupted = true;
     report(last_step_ns_);
@@ -165,7 +165,7 @@ class Run {
   void set_first_step_aside() {
     first_ = span_;
     first_.running_s = static_cast<double>(last_step_ns_ - span_began_ns_) * 1e-9;
-    const measure::WaitSplit wait = loader_.stats().wait;
+    const meter::WaitSplit wait = loader_.stats().wait;
     first_.wait = minus(wait, wait_before_);
     fit_wait(first_);
     wait_before_ = wait;
@@ -174,7 +174,7 @@ class Run {
   }
 
   void close_span() {
-    const measure::WaitSplit wait = loader_.stats().wait;
+    const meter::WaitSplit wait = loader_.stats().wait;
     span_.wait = minus(wait, wait_before_);
     wait_before_ = wait;
     const std::int64_t end = span_.steps > 0 ? last_step_ns_ : span_began_ns_;
@@ -220,7 +220,7 @@ class Run {
   std::int64_t span_began_ns_;
   std::int64_t last_step_ns_ = 0;
   Span span_, first_;
-  measure::WaitSplit wait_before_;
+  meter::WaitSplit wait_before_;
   std::int64_t reported_ns_ = 0;
   std::uint64_t reported_samples_ = 0;
   double smooth_ = 0;

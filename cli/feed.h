@@ -28,7 +28,7 @@ struct Span {
   std::uint64_t steps = 0, samples = 0;
   std::uint64_t encoded_bytes = 0, decoded_bytes = 0;
   double running_s = 0, compute_s = 0;
-  measure::WaitSplit wait;
+  meter::WaitSplit wait;
 
   double samples_per_s() const { return running_s > 0 ? static_cast<double>(samples) / running_s : 0; }
   double encoded_bytes_per_s() const { return running_s > 0 ? static_cast<double>(encoded_bytes) / running_s : 0; }

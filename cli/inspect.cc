@@ -17,7 +17,7 @@
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/codec/whole.h"
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
 
@@ -501,9 +501,9 @@ int run_inspect(const Arguments& arguments) {
   options.subset_seed = arguments.count("--subset-seed");
   const std::uint64_t classes_shown = arguments.count("--classes");
 
-  const std::int64_t began = measure::now_ns();
+  const std::int64_t began = meter::now_ns();
   const dataset::DatasetPtr data = scan(face, address, options);
-  const double scan_s = static_cast<double>(measure::now_ns() - began) * 1e-9;
+  const double scan_s = static_cast<double>(meter::now_ns() - began) * 1e-9;
   Inspection found = look(*data);
   found.address = address;
   found.scan_s = scan_s;

@@ -32,25 +32,25 @@ std::string cache_of(const LoadReport& report, std::uint64_t epoch) {
   return report.cache;
 }
 
-std::string_view stage_word(measure::Bound bound) {
+std::string_view stage_word(meter::Bound bound) {
   switch (bound) {
-    case measure::Bound::fetch:
+    case meter::Bound::fetch:
       return "fetch";
-    case measure::Bound::prep:
+    case meter::Bound::prep:
       return "prep";
-    case measure::Bound::handoff:
+    case meter::Bound::handoff:
       return "hand-off";
-    case measure::Bound::compute:
+    case meter::Bound::compute:
       return "compute";
   }
   return "compute";
 }
 
-measure::Verdict verdict_of(const Span& span) {
-  return measure::judge(static_cast<std::int64_t>(span.compute_s * 1e9), span.wait);
+meter::Verdict verdict_of(const Span& span) {
+  return meter::judge(static_cast<std::int64_t>(span.compute_s * 1e9), span.wait);
 }
 
-std::string gain_text(const measure::Verdict& verdict) {
+std::string gain_text(const meter::Verdict& verdict) {
   if (verdict.gain >= 20) return fmt::format("more than 20x faster if {} were free", stage_word(verdict.bound));
   return fmt::format("{:.2f}x faster if {} were free", verdict.gain, stage_word(verdict.bound));
 }
@@ -131,19 +131,19 @@ std::vector<Part> time_parts(const Span& span) {
 }
 
 std::string verdict_line(const Span& span) {
-  const measure::Verdict verdict = verdict_of(span);
-  if (verdict.bound == measure::Bound::compute) {
+  const meter::Verdict verdict = verdict_of(span);
+  if (verdict.bound == meter::Bound::compute) {
     return fmt::format("compute_bound {}: the loader keeps up", percent(span.au()));
   }
-  const std::string_view bound = measure::name(verdict.bound), general = measure::general_name(verdict.bound);
+  const std::string_view bound = meter::name(verdict.bound), general = meter::general_name(verdict.bound);
   return fmt::format("{}{} {}, {}: {}", bound, bound == general ? "" : fmt::format(" ({})", general),
                      percent(verdict.share), verdict.severity, gain_text(verdict));
 }
 
 bool is_crowded(const LoadReport& report) {
-  const measure::Verdict verdict = verdict_of(report.fed.total);
+  const meter::Verdict verdict = verdict_of(report.fed.total);
   const double wanted = std::min(report.cores, static_cast<double>(std::max(1, report.fed.stats.num_workers)));
-  return report.fed.total.steps > 0 && report.fed.wall_s > 0.5 && verdict.bound == measure::Bound::prep &&
+  return report.fed.total.steps > 0 && report.fed.wall_s > 0.5 && verdict.bound == meter::Bound::prep &&
          verdict.share > 0.5 && report.fed.cpu_s / report.fed.wall_s < 0.6 * wanted;
 }
 
@@ -152,12 +152,12 @@ std::string next_step(const LoadReport& report) {
   const int workers = report.fed.stats.num_workers;
   const int cores = std::max(1, static_cast<int>(report.cores));
   switch (verdict_of(report.fed.total).bound) {
-    case measure::Bound::compute:
+    case meter::Bound::compute:
       if (options.num_workers > 1) {
         return fmt::format("see whether fewer workers feed it too: --num-workers {}", options.num_workers / 2);
       }
       return "nothing: the loader keeps up; a faster accelerator is --step-ms with a smaller number";
-    case measure::Bound::prep:
+    case meter::Bound::prep:
       if (options.num_workers >= 0 && options.num_workers < cores) {
         return fmt::format("more workers: --num-workers auto (this machine gives {} cores, {} worker{} ran)", cores,
                            workers, workers == 1 ? "" : "s");
@@ -168,7 +168,7 @@ std::string next_step(const LoadReport& report) {
                            cores);
       }
       return fmt::format("the workers are busy on {} cores: a cheaper --transform, or more cores", cores);
-    case measure::Bound::fetch:
+    case meter::Bound::fetch:
       if (report.cache == "warm") {
         const int more = 2 * std::max(1, options.io_threads);
         const char* const other = report.file_per_sample                      ? "one large file: `stoker pack`"
@@ -181,7 +181,7 @@ std::string next_step(const LoadReport& report) {
       }
       return fmt::format("the disk is the limit: --io-depth {}, --read-ahead 256MB, or a faster disk",
                          std::clamp<std::uint64_t>(2 * options.io_depth, 256, storage::kMaxDepth));
-    case measure::Bound::handoff:
+    case meter::Bound::handoff:
       if (options.batch_size < 16) {
         return fmt::format("batches of {} are handed over one by one: --batch-size 64", options.batch_size);
       }
@@ -300,7 +300,7 @@ Json shuffle_json(const dataset::Shuffle& shuffle) {
 Json to_json(const LoadReport& report) {
   const Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
-  const measure::Verdict verdict = verdict_of(total);
+  const meter::Verdict verdict = verdict_of(total);
   Json json = json_head("load");
   json["dataset"] = {{"address", report.address},
                      {"kind", report.kind},
@@ -345,8 +345,8 @@ Json to_json(const LoadReport& report) {
     if (report.step_ms > 0) entry["au"] = span.au();
     json["epochs"].push_back(std::move(entry));
   }
-  json["verdict"] = {{"bound", total.steps ? Json(measure::name(verdict.bound)) : Json(nullptr)},
-                     {"general", total.steps ? Json(measure::general_name(verdict.bound)) : Json(nullptr)},
+  json["verdict"] = {{"bound", total.steps ? Json(meter::name(verdict.bound)) : Json(nullptr)},
+                     {"general", total.steps ? Json(meter::general_name(verdict.bound)) : Json(nullptr)},
                      {"share", verdict.share},
                      {"severity", verdict.severity},
                      {"gain", verdict.gain}};

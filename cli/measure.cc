@@ -10,12 +10,12 @@
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
-#include "stoker/measure/counters.h"
 #include "stoker/measure/host.h"
 #include "stoker/measure/launch.h"
 #include "stoker/measure/live.h"
 #include "stoker/measure/metrics.h"
 #include "stoker/measure/outside.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/process.h"
 
 #include "files.h"
@@ -55,7 +55,7 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
       std::string text = measure::settings_line(loader);
       if (&loader != &main && loader.verdict)
         text += fmt::format(" ({}, {} {:.0f} %)", loader.evaluation ? "val" : "train",
-                            measure::name(loader.verdict->bound), 100 * loader.verdict->share);
+                            meter::name(loader.verdict->bound), 100 * loader.verdict->share);
       row("loader", text);
     }
   }
@@ -95,14 +95,14 @@ std::string verdict_so_far(const measure::Steps& steps) {
   if (steps.steps < 3) return "too few steps for a verdict";
   measure::Answer answer;
   answer.loaders.emplace_back();
-  answer.verdict = measure::judge(steps.work_ns(), steps.wait.split());
+  answer.verdict = meter::judge(steps.work_ns(), steps.wait.split());
   return measure::headline(answer);
 }
 
 // What is shown while the job runs: a panel on a terminal, lines elsewhere, figures on a port.
 class Show {
  public:
-  Show(const Arguments& arguments, const Face& face) : panel_(face), began_ns_(measure::now_ns()) {
+  Show(const Arguments& arguments, const Face& face) : panel_(face), began_ns_(meter::now_ns()) {
     if (arguments.has("--metrics-port")) {
       const std::uint64_t port = arguments.count("--metrics-port");
       if (port > 65535)
@@ -123,7 +123,7 @@ class Show {
 
   // About ten times a second.
   void update(const measure::Job& job, const measure::HostSampler& host) {
-    const std::int64_t now = measure::now_ns();
+    const std::int64_t now = meter::now_ns();
     if (every_ns_ > 0 && now >= next_line_ns_) {
       next_line_ns_ = now + every_ns_;
       say(so_far(measure::answer(job, measure::offer_of(host.facts()))));
@@ -216,15 +216,15 @@ int watch(const Arguments& arguments, const Face& face) {
   if (!log_file.empty()) log = measure::read_log(log_file);
   measure::HostSampler host(true);
   host.loading_began();
-  const std::int64_t started = measure::now_ns(), wanted = arguments.duration("--time").count();
+  const std::int64_t started = meter::now_ns(), wanted = arguments.duration("--time").count();
   Bar bar(face, "watching", static_cast<std::uint64_t>(wanted / 1'000'000'000));
-  while (!interrupted() && os::process_counters(pid) && measure::now_ns() - started < wanted) {
-    host.sample(pid, {}, measure::now_ns());
-    bar.update(static_cast<std::uint64_t>((measure::now_ns() - started) / 1'000'000'000), "s");
+  while (!interrupted() && os::process_counters(pid) && meter::now_ns() - started < wanted) {
+    host.sample(pid, {}, meter::now_ns());
+    bar.update(static_cast<std::uint64_t>((meter::now_ns() - started) / 1'000'000'000), "s");
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   bar.clear();
-  host.sample_memory(measure::now_ns());
+  host.sample_memory(meter::now_ns());
   measure::HostFacts facts = host.facts();
   measure::mark_workers(facts, pid);
   if (!log_file.empty()) log = measure::read_log(log_file);  // what it says by now
@@ -290,17 +290,17 @@ int run_measure(const Arguments& arguments) {
   Show show(arguments, face);
   options.tick = [&](int child) {
     if (!job.loaders().empty()) host.loading_began();
-    host.sample(child, job.workers(), measure::now_ns());
+    host.sample(child, job.workers(), meter::now_ns());
     show.update(job, host);
   };
-  const std::int64_t began = measure::now_ns();
+  const std::int64_t began = meter::now_ns();
   options.after_steps = [&] {
     said = true;
     show.answered();
-    host.sample_memory(measure::now_ns());
+    host.sample_memory(meter::now_ns());
     measure::Launched so_far;
     so_far.stopped = options.stop;
-    so_far.seconds = static_cast<double>(measure::now_ns() - began) * 1e-9;
+    so_far.seconds = static_cast<double>(meter::now_ns() - began) * 1e-9;
     output.give(find(so_far), job);
   };
   options.no_loader = [&] {

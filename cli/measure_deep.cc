@@ -11,8 +11,8 @@
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
-#include "stoker/measure/counters.h"
 #include "stoker/measure/deep.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/child.h"
 #include "stoker/os/temporary_folder.h"
 
@@ -37,14 +37,14 @@ struct Interrupted {};
 // Seconds of one emulated step without a loader: the mean of up to `steps` of them, or of a second's worth.
 double step_alone(std::chrono::nanoseconds step, std::uint64_t steps) {
   if (step.count() == 0) return 0;
-  const std::int64_t began = measure::now_ns();
+  const std::int64_t began = meter::now_ns();
   std::uint64_t done = 0;
   do {
     if (interrupted()) throw Interrupted{};
     std::this_thread::sleep_for(step);
     ++done;
-  } while (done < steps && measure::now_ns() - began < 1'000'000'000);
-  return static_cast<double>(measure::now_ns() - began) * 1e-9 / static_cast<double>(done);
+  } while (done < steps && meter::now_ns() - began < 1'000'000'000);
+  return static_cast<double>(meter::now_ns() - began) * 1e-9 / static_cast<double>(done);
 }
 
 class OurLoader {

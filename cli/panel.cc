@@ -37,7 +37,7 @@ std::string clipped(std::string_view text, int columns) {
 std::vector<Part> parts_of(const measure::Steps& steps) {
   const double running = static_cast<double>(std::max<std::int64_t>(1, steps.running_ns()));
   const auto share = [&](std::int64_t ns) { return static_cast<double>(ns) / running; };
-  const measure::WaitSplit split = steps.wait.split();
+  const meter::WaitSplit split = steps.wait.split();
   std::vector<Part> parts = {{"compute", share(steps.compute_ns), Paint::green, "█", '#'}};
   if (steps.h2d_steps > 0) parts.push_back({"h2d", share(steps.h2d_ns), Paint::cyan, "▚", '>'});
   parts.push_back({"fetch", share(split.fetch_ns), Paint::yellow, "░", '.'});

@@ -88,7 +88,7 @@ void read_measured(const Json& json, PlanRun& run) {
   if (json.at("main_loader").is_null()) throw Error(ErrorKind::usage, "no loader was measured");
   const Json& loader = json.at("loaders").at(json.at("main_loader").get<std::size_t>());
   const Json &workers = loader.at("workers"), &settings = loader.at("settings");
-  measure::LoaderFigures figures;
+  meter::LoaderFigures figures;
   figures.batch_size = number_or(settings, "batch_size", 1);
   figures.num_workers = settings.at("num_workers").get<double>();
   figures.fetch_ms = workers.at("fetch_ms_per_batch").get<double>();
@@ -102,9 +102,9 @@ void read_measured(const Json& json, PlanRun& run) {
     const Json& cores = json["host"]["cores"];
     figures.cores = number_or(cores, "available", 0);
     figures.cores_of_others =
-        measure::cores_taken(figures.cores, number_or(cores, "used", 0), number_or(cores, "used_by_others", 0));
+        meter::cores_taken(figures.cores, number_or(cores, "used", 0), number_or(cores, "used_by_others", 0));
   }
-  run.stages = measure::stages_of(figures);
+  run.stages = meter::stages_of(figures);
   run.seen_per_s = number_or(loader, "samples_per_s", 0);
   run.host = {};
   if (loader.at("batch").is_object()) run.host.batch_bytes = number_or(loader["batch"], "bytes", 0);

@@ -13,7 +13,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 
 namespace stoker::cli {
 namespace {
@@ -210,11 +210,11 @@ void say(std::string_view text) {
 }
 
 Bar::Bar(const Face& face, std::string label, std::uint64_t total)
-    : face_(face), label_(std::move(label)), total_(total), started_ns_(measure::now_ns()) {}
+    : face_(face), label_(std::move(label)), total_(total), started_ns_(meter::now_ns()) {}
 
 void Bar::update(std::uint64_t done, std::string_view unit, double per_second, double bytes_per_second) {
   if (!face_.bars) return;
-  const std::int64_t now = measure::now_ns();
+  const std::int64_t now = meter::now_ns();
   std::int64_t drawn = drawn_ns_.load(std::memory_order_relaxed);
   if (now - drawn < 100'000'000 || !drawn_ns_.compare_exchange_strong(drawn, now)) return;
   const std::lock_guard lock(mutex_);

@@ -113,7 +113,7 @@ double seconds(std::int64_t ns) noexcept {
   return static_cast<double>(ns) * 1e-9;
 }
 
-nb::dict stage_dict(const measure::StageTotals& totals) {
+nb::dict stage_dict(const meter::StageTotals& totals) {
   nb::dict out;
   out["busy_s"] = totals.busy_s;
   out["input_wait_s"] = totals.input_wait_s;
@@ -123,7 +123,7 @@ nb::dict stage_dict(const measure::StageTotals& totals) {
   return out;
 }
 
-nb::dict depth_dict(const measure::DepthMeter::Depth& depth) {
+nb::dict depth_dict(const meter::DepthMeter::Depth& depth) {
   nb::dict out;
   out["mean"] = depth.mean;
   out["least"] = depth.least;
@@ -362,10 +362,10 @@ void bind_loader(nb::module_& module) {
       "judge",
       [](double compute_s, double fetch_s, double prep_s, double handoff_s) {
         const auto ns = [](double s) { return static_cast<std::int64_t>(s * 1e9); };
-        const measure::Verdict verdict = measure::judge(ns(compute_s), {ns(fetch_s), ns(prep_s), ns(handoff_s)});
+        const meter::Verdict verdict = meter::judge(ns(compute_s), {ns(fetch_s), ns(prep_s), ns(handoff_s)});
         nb::dict out;
-        out["bound"] = std::string(measure::name(verdict.bound));
-        out["general"] = std::string(measure::general_name(verdict.bound));
+        out["bound"] = std::string(meter::name(verdict.bound));
+        out["general"] = std::string(meter::general_name(verdict.bound));
         out["share"] = verdict.share;
         out["gain"] = verdict.gain;
         out["severity"] = std::string(verdict.severity);

@@ -18,7 +18,7 @@ constexpr std::uint64_t kThreadBytes = 192 * kKiB;  // touched stack, allocator 
 
 constexpr std::uint64_t kMostPlanBytes = 16 * kMiB;
 constexpr std::uint64_t kErrorBytes = sizeof(SampleError) + 128;  // with its cause
-constexpr std::uint64_t kRowBytes = sizeof(Row) + sizeof(measure::RowTimes) + sizeof(Unit*) + kErrorBytes;
+constexpr std::uint64_t kRowBytes = sizeof(Row) + sizeof(meter::RowTimes) + sizeof(Unit*) + kErrorBytes;
 constexpr std::uint64_t kMostListBytes = 4 * kMiB;
 constexpr std::uint64_t kUnitBytes =
     sizeof(Unit) + 4 * sizeof(Unit*) + 64;  // with its places in queues and on the ring

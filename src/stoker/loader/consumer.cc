@@ -150,7 +150,7 @@ Loader::Engine::Consuming::~Consuming() {
 
 Loader::Engine::Watch::Watch(const Engine& engine, const Interrupted& asks)
     : interrupted(asks),
-      asked_ns(measure::now_ns()),
+      asked_ns(meter::now_ns()),
       progress_ns(asked_ns),
       progress(engine.progress_.load(std::memory_order_relaxed)) {}
 
@@ -159,9 +159,9 @@ Loader::Engine::Watch::Watch(const Engine& engine, const Interrupted& asks)
 void Loader::Engine::wait_locked(std::unique_lock<std::mutex>& lock, Watch& watch) {
   if (Unit* const unit = inline_ ? pop_locked() : nullptr) {
     lock.unlock();
-    const std::int64_t started = measure::now_ns();
+    const std::int64_t started = meter::now_ns();
     process(*unit, *consumer_worker_);
-    consumer_worker_->counters.busy_ns.add(measure::now_ns() - started);
+    consumer_worker_->counters.busy_ns.add(meter::now_ns() - started);
     lock.lock();
   } else if (consumer_cv_.wait_for(lock, pool_->waits_for_device() ? std::chrono::milliseconds(1) : kAskEvery) ==
              std::cv_status::timeout) {
@@ -172,7 +172,7 @@ void Loader::Engine::wait_locked(std::unique_lock<std::mutex>& lock, Watch& watc
 
 // Throws if the caller gives up, or if nothing has moved for too long.
 void Loader::Engine::ask_locked(std::unique_lock<std::mutex>& lock, Watch& watch) {
-  const std::int64_t now = measure::now_ns();
+  const std::int64_t now = meter::now_ns();
   if (now - watch.asked_ns < std::chrono::nanoseconds(kAskEvery).count()) return;
   watch.asked_ns = now;
   if (watch.interrupted) {
@@ -186,7 +186,7 @@ void Loader::Engine::ask_locked(std::unique_lock<std::mutex>& lock, Watch& watch
 
 BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   refuse_after_fork();
-  const std::int64_t called = measure::now_ns();
+  const std::int64_t called = meter::now_ns();
   const Consuming consuming(*this);  // close() waits for it
   std::unique_lock lock(mutex_);
   if (closed_) throw Error(ErrorKind::usage, "the loader is closed", "make a new one");
@@ -227,8 +227,8 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
     throw pending.failure->second;
   }
   BatchPtr batch = deliver_locked(pending);
-  const std::int64_t now = measure::now_ns();
-  const measure::WaitSplit wait = measure::split_wait(called, now, pending.times);
+  const std::int64_t now = meter::now_ns();
+  const meter::WaitSplit wait = meter::split_wait(called, now, pending.times);
   wait_ += wait;
   run_ended_ns_ = returned_ns_ = now;
   if (first_batch_ns_ == 0) first_batch_ns_ = now - constructed_ns_;
@@ -245,7 +245,7 @@ BatchPtr Loader::Engine::deliver_locked(Pending& pending) {
   Slab* const slab = std::exchange(pending.slab, nullptr);
   auto batch = std::make_shared<HandedBatch>(pool_, slab, dataset_, recipe_, pending, options_.batch_size);
   if (slab != nullptr) --slabs_filling_;
-  ready_depth_.change(measure::now_ns(), --ready_batches_);
+  ready_depth_.change(meter::now_ns(), --ready_batches_);
   ++serial_;
   ++step_;
   position_ = pending.position_after;
@@ -365,14 +365,14 @@ Loader::Engine::Delay Loader::Engine::delay_locked() const {
   }
   const Pending* const front = front_locked();
   if (front == nullptr) return {"nothing was being read", "`timeout` sets how long to wait"};
-  const auto first_without = [&](std::int64_t measure::RowTimes::*time) {
+  const auto first_without = [&](std::int64_t meter::RowTimes::*time) {
     std::uint64_t row = 0;
     while (row < front->times.size() && load_time(front->times[row].*time) != 0) ++row;
     return row;
   };
   // The rows of a batch whose length varies wait for one another before any is decoded.
-  std::uint64_t row = front->slab == nullptr ? first_without(&measure::RowTimes::read_ns) : front->times.size();
-  if (row == front->times.size()) row = first_without(&measure::RowTimes::done_ns);
+  std::uint64_t row = front->slab == nullptr ? first_without(&meter::RowTimes::read_ns) : front->times.size();
+  if (row == front->times.size()) row = first_without(&meter::RowTimes::done_ns);
   if (row == front->times.size()) return {"a batch is complete and not marked so", ""};
   return delay_of_row(*front, row, fmt::format("batch {} waits", front->step).c_str());
 }
@@ -389,7 +389,7 @@ Loader::Engine::Delay Loader::Engine::delay_of_row(const Pending& pending, std::
 
 // Fewer workers while the consumer is the limit, more when it waits for them. Batches never change, only who makes
 // them.
-void Loader::Engine::adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns) {
+void Loader::Engine::adjust_workers_locked(const meter::WaitSplit& wait, std::int64_t compute_ns) {
   if (!auto_workers_) return;
   window_wait_ += wait;
   window_compute_ns_ += compute_ns;
@@ -450,14 +450,14 @@ Stats Loader::Engine::stats() const {
   for (const auto& io : io_threads_) stats.fetch.add(io->counters);
   for (const auto& worker : workers_) stats.prep.add(worker->counters);
   if (consumer_worker_) stats.prep.add(consumer_worker_->counters);
-  const auto minus = [](measure::StageTotals& a, const measure::StageTotals& b) {
+  const auto minus = [](meter::StageTotals& a, const meter::StageTotals& b) {
     a.busy_s -= b.busy_s, a.input_wait_s -= b.input_wait_s, a.room_wait_s -= b.room_wait_s;
     a.items -= b.items, a.bytes -= b.bytes;
   };
   minus(stats.fetch, fetch_base_);
   minus(stats.prep, prep_base_);
   stats.encoded_bytes = stats.fetch.bytes;
-  const std::int64_t now = measure::now_ns();
+  const std::int64_t now = meter::now_ns();
   stats.ready = ready_depth_.read(now);
   stats.bytes_ready = bytes_depth_.read(now);
   stats.num_workers = inline_ ? 0 : active_workers_;
@@ -484,7 +484,7 @@ Stats Loader::Engine::stats() const {
 void Loader::Engine::reset_stats() {
   const Stats now = stats();
   const std::scoped_lock lock(mutex_);
-  const auto plus = [](measure::StageTotals& a, const measure::StageTotals& b) {
+  const auto plus = [](meter::StageTotals& a, const meter::StageTotals& b) {
     a.busy_s += b.busy_s, a.input_wait_s += b.input_wait_s, a.room_wait_s += b.room_wait_s;
     a.items += b.items, a.bytes += b.bytes;
   };
@@ -494,7 +494,7 @@ void Loader::Engine::reset_stats() {
   compute_ns_ = 0;
   run_started_ns_ = run_ended_ns_ = 0;
   wait_ = {};
-  const std::int64_t at = measure::now_ns();
+  const std::int64_t at = meter::now_ns();
   ready_depth_.start(at, ready_batches_);
   bytes_depth_.start(at, queued_rows_);
 }

@@ -83,7 +83,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
       recipe_(*dataset_, options_),
       notes_(dataset_->facts().notes),
       fork_generation_(os::fork_generation()),
-      constructed_ns_(measure::now_ns()) {
+      constructed_ns_(meter::now_ns()) {
   const auto& columns = dataset_->facts().columns;
   const auto column = std::find(columns.begin(), columns.end(), "hu_offset");
   if (std::count(column, columns.end(), "hu_offset") > 1)
@@ -234,7 +234,7 @@ void Loader::Engine::start_threads() {
     unit_pool_.push_back(std::make_unique<Unit>());
     free_units_.push_back(unit_pool_.back().get());
   }
-  const std::int64_t now = measure::now_ns();
+  const std::int64_t now = meter::now_ns();
   ready_depth_.start(now, 0);
   bytes_depth_.start(now, 0);
   consumer_worker_ = std::make_unique<Worker>();

@@ -70,7 +70,7 @@ class Loader::Engine {
  private:
   struct alignas(64) Thread {
     std::thread thread;
-    measure::StageCounters counters;
+    meter::StageCounters counters;
   };
   struct IoThread : Thread {
     std::unique_ptr<storage::Fetcher> fetcher;
@@ -201,7 +201,7 @@ class Loader::Engine {
   Delay delay_locked() const;
   Delay delay_of_row(const Pending& pending, std::uint64_t row, const char* waits) const;
   SampleError named(SampleError error) const;
-  void adjust_workers_locked(const measure::WaitSplit& wait, std::int64_t compute_ns);
+  void adjust_workers_locked(const meter::WaitSplit& wait, std::int64_t compute_ns);
   Pending* front_locked() const noexcept { return pendings_.empty() ? nullptr : pendings_.front(); }
   void check_error_limit_locked(Pending& pending);
   double allowed_errors() const noexcept;  // per epoch, where max_errors is set
@@ -296,16 +296,16 @@ class Loader::Engine {
   std::uint64_t epoch_errors_ = 0;
 
   // Figures. mutex_.
-  measure::DepthMeter ready_depth_, bytes_depth_;
+  meter::DepthMeter ready_depth_, bytes_depth_;
   std::uint64_t ready_batches_ = 0;
   std::uint64_t samples_ = 0, batches_ = 0, decoded_bytes_ = 0;
   std::int64_t compute_ns_ = 0, first_batch_ns_ = 0;
   std::int64_t run_started_ns_ = 0, run_ended_ns_ = 0;
-  measure::WaitSplit wait_;
-  measure::StageTotals fetch_base_, prep_base_;  // counters at the last reset
+  meter::WaitSplit wait_;
+  meter::StageTotals fetch_base_, prep_base_;  // counters at the last reset
   std::uint64_t scratch_peak_ = 0;
   std::int64_t window_compute_ns_ = 0;
-  measure::WaitSplit window_wait_;
+  meter::WaitSplit window_wait_;
   std::uint64_t window_batches_ = 0;
 };
 

@@ -190,7 +190,7 @@ void Loader::Engine::release_pendings_locked(std::unique_lock<std::mutex>& lock)
     lock.lock();
   }
   ready_batches_ = 0;
-  ready_depth_.change(measure::now_ns(), 0);
+  ready_depth_.change(meter::now_ns(), 0);
 }
 
 }  // namespace stoker::loader

@@ -65,7 +65,7 @@ bool Loader::Engine::open_pending() {
   assign_slabs_locked();
   if (pending->range.count == 0) {  // a rank without a share of the last step
     pending->ready = true;
-    ready_depth_.change(measure::now_ns(), ++ready_batches_);
+    ready_depth_.change(meter::now_ns(), ++ready_batches_);
     consumer_cv_.notify_all();
   }
   return true;
@@ -216,7 +216,7 @@ void Loader::Engine::submit(IoThread& self, Unit& unit) {
   }
   unit.reads_left = count;
   if (count == 0) {
-    read_finished(unit, measure::now_ns());
+    read_finished(unit, meter::now_ns());
     return;
   }
   self.fetcher->submit({fetches.data(), count});
@@ -245,7 +245,7 @@ void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
       break;
   }
   self.counters.items.add(1);
-  if (--unit.reads_left == 0) read_finished(unit, measure::now_ns());
+  if (--unit.reads_left == 0) read_finished(unit, meter::now_ns());
 }
 
 void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
@@ -296,9 +296,9 @@ void Loader::Engine::io_loop(IoThread& self) {
   storage::Fetcher& fetcher = *self.fetcher;
   std::vector<storage::Fetched> finished(64);
   bool said_direct = options_.storage != storage::Storage::direct;
-  std::int64_t now = measure::now_ns();
-  const auto charge = [&](measure::Sum& sum) {
-    const std::int64_t then = std::exchange(now, measure::now_ns());
+  std::int64_t now = meter::now_ns();
+  const auto charge = [&](meter::Sum& sum) {
+    const std::int64_t then = std::exchange(now, meter::now_ns());
     sum.add(now - then);
   };
   const auto reap = [&](std::chrono::nanoseconds timeout) {

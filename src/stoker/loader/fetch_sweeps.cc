@@ -107,7 +107,7 @@ bool Loader::Engine::submit_sweeps(IoThread& self) {
           self.counters.items.add(1);
           self.counters.bytes.add(static_cast<std::int64_t>(unit->bytes[row].size()));
         }
-        if (unit->reads_left == 0) read_finished(*unit, measure::now_ns());
+        if (unit->reads_left == 0) read_finished(*unit, meter::now_ns());
       }
     }
     Sweep& sweep = *self.sweep;
@@ -179,7 +179,7 @@ void Loader::Engine::finish_pieces(IoThread& self, const Sweep::Read& read, code
     Unit& unit = *piece->unit;
     if (!data.empty()) unit.bytes[piece->row] = data.subspan(piece->extent.offset - offset, piece->extent.bytes);
     self.counters.items.add(1);
-    if (--unit.reads_left == 0) read_finished(unit, measure::now_ns());
+    if (--unit.reads_left == 0) read_finished(unit, meter::now_ns());
   }
 }
 

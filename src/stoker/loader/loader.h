@@ -11,8 +11,8 @@
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/batch.h"
 #include "stoker/loader/options.h"
-#include "stoker/measure/counters.h"
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/counters.h"
+#include "stoker/meter/ledger.h"
 
 namespace stoker::loader {
 
@@ -45,12 +45,12 @@ struct Stats {
   std::uint64_t samples = 0, batches = 0, steps = 0, encoded_bytes = 0, decoded_bytes = 0;
   double running_s = 0;  // from the first next() to the last
   double compute_s = 0;  // the consumer, between batches
-  measure::WaitSplit wait;
+  meter::WaitSplit wait;
   double first_batch_s = 0;  // time to first batch, from construction
-  measure::StageTotals fetch, prep;
-  measure::DepthMeter::Depth ready;        // ready batches, over time
-  measure::DepthMeter::Depth bytes_ready;  // samples read and waiting for a worker
-  int num_workers = 0;                     // active now
+  meter::StageTotals fetch, prep;
+  meter::DepthMeter::Depth ready;        // ready batches, over time
+  meter::DepthMeter::Depth bytes_ready;  // samples read and waiting for a worker
+  int num_workers = 0;                   // active now
   int io_threads = 0;
   std::uint64_t memory_used = 0, memory_peak = 0, memory_limit = 0;
   std::uint64_t errors = 0;

@@ -18,7 +18,7 @@
 #include "stoker/loader/loader.h"
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/slabs.h"
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/ledger.h"
 
 namespace stoker::loader {
 
@@ -38,7 +38,7 @@ struct Pending {
   std::uint64_t position_after = 0;
   dataset::BatchRange range;
   std::vector<Row> rows;
-  std::vector<measure::RowTimes> times;
+  std::vector<meter::RowTimes> times;
   std::atomic<std::uint64_t> rows_left{0};
   std::atomic<bool> abandoned{false};
 

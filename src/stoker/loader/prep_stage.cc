@@ -40,13 +40,13 @@ Unit* Loader::Engine::pop_locked() {
   Unit* const unit = queue_.pop();
   if (unit == nullptr) return nullptr;
   queued_rows_ -= unit->rows;
-  bytes_depth_.change(measure::now_ns(), queued_rows_);
+  bytes_depth_.change(meter::now_ns(), queued_rows_);
   assign_slabs_locked();
   return unit;
 }
 
 void Loader::Engine::work_loop(Worker& self, int number) {
-  std::int64_t now = measure::now_ns();
+  std::int64_t now = meter::now_ns();
   while (true) {
     Unit* unit = nullptr;
     {
@@ -59,12 +59,12 @@ void Loader::Engine::work_loop(Worker& self, int number) {
       working_->give_way(self.space);
       if (number < active_workers_) unit = pop_locked();
     }
-    const std::int64_t started = measure::now_ns();
+    const std::int64_t started = meter::now_ns();
     self.counters.input_wait_ns.add(started - now);
     now = started;
     if (unit == nullptr) continue;
     if (!process(*unit, self)) return;
-    const std::int64_t ended = measure::now_ns();
+    const std::int64_t ended = meter::now_ns();
     self.counters.busy_ns.add(ended - now);
     now = ended;
   }
@@ -217,7 +217,7 @@ void Loader::Engine::make_rows(Unit& unit, Worker& self) {
     } else if (!verdict.result.ok()) {
       row_failed(pending, row, describe(verdict, self), self);
     }
-    std::atomic_ref(pending.times[row].done_ns).store(measure::now_ns(), std::memory_order_relaxed);
+    std::atomic_ref(pending.times[row].done_ns).store(meter::now_ns(), std::memory_order_relaxed);
     progress_.fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -432,7 +432,7 @@ void Loader::Engine::close_batch(Pending& pending) {
   {
     const std::scoped_lock lock(mutex_);
     pending.ready = true;
-    ready_depth_.change(measure::now_ns(), ++ready_batches_);
+    ready_depth_.change(meter::now_ns(), ++ready_batches_);
   }
   consumer_cv_.notify_all();
 }
@@ -465,7 +465,7 @@ void Loader::Engine::assign_slabs_locked() {
     pending->parked.clear();
   }
   if (!more_work) return;
-  bytes_depth_.change(measure::now_ns(), queued_rows_);
+  bytes_depth_.change(meter::now_ns(), queued_rows_);
   work_cv_.notify_all();
   if (inline_) consumer_cv_.notify_all();
   if (in_place_) {

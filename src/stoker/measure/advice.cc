@@ -41,8 +41,8 @@ double share_of(std::int64_t part, std::int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
 }
 
-bool is_loader_bound(const Verdict& verdict) {
-  return verdict.bound != Bound::compute;
+bool is_loader_bound(const meter::Verdict& verdict) {
+  return verdict.bound != meter::Bound::compute;
 }
 
 bool others_matter(const Offer& offer) {
@@ -55,13 +55,13 @@ std::string others(const Offer& offer) {
 
 // "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
 std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
-  const Stages now = stages_of(loader, offer);
-  const int workers = suggested_workers(now);
+  const meter::Stages now = stages_of(loader, offer);
+  const int workers = meter::suggested_workers(now);
   if (workers == 0) return "";
   std::string text = fmt::format(
       "num_workers={}{} (now {} on {}{}): about {:.1f}x", workers, at_place(loader), loader.facts.num_workers,
       cores_text(offer), others_matter(offer) ? fmt::format(", other programs hold {:.1f}", offer.cores_of_others) : "",
-      gain_of_workers(now, workers));
+      meter::gain_of_workers(now, workers));
   if (offer.worker_bytes > 0 && offer.memory_bytes > 0) {
     const std::uint64_t more = static_cast<std::uint64_t>(workers) * offer.worker_bytes;
     text += fmt::format("; {} workers hold about {} of the {} that are free", workers, format_bytes(more),
@@ -164,17 +164,17 @@ void advise_compute(Answer& answer, const LoaderAnswer& loader, const Offer& off
   answer.advice.emplace_back(
       loader.facts.num_workers > 2 && loader.ready_mean > 0.5 * static_cast<double>(loader.facts.num_workers)
           ? fmt::format("nothing in the loader; fewer workers would feed it too (num_workers={}{})",
-                        fewest_workers(stages_of(loader, offer)), at_place(loader))
+                        meter::fewest_workers(stages_of(loader, offer)), at_place(loader))
           : "nothing in the loader; the step is what to make faster");
 }
 
 // A loader that tells where its time goes, but has no workers that could be watched: stoker.Loader, or any iterable.
 void advise_unseen(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
-  const WaitSplit wait = loader.steps.wait.split();
+  const meter::WaitSplit wait = loader.steps.wait.split();
   const bool is_ours = loader.facts.kind == LoaderKind::stoker;
   const auto each = [&](std::int64_t ns) { return ms(mean_ns(ns, loader.steps.steps)); };
   switch (answer.verdict->bound) {
-    case Bound::prep:
+    case meter::Bound::prep:
       answer.why.push_back(
           is_ours ? fmt::format("the loop waits {} per step for decoding and transforming", each(wait.prep_ns))
                   : fmt::format("the loop's own thread computes {} per step inside the loader", each(wait.prep_ns)));
@@ -182,7 +182,7 @@ void advise_unseen(Answer& answer, const LoaderAnswer& loader, const Offer& offe
           is_ours ? "more num_workers, decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
                   : "move that work to other threads or processes: a DataLoader with num_workers, or stoker.Loader");
       break;
-    case Bound::fetch:
+    case meter::Bound::fetch:
       answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for bytes", each(wait.fetch_ns))
                                    : fmt::format("the loop waits {} per step inside the loader without computing: for "
                                                  "bytes, or for workers of its own",
@@ -211,16 +211,16 @@ void note_epochs(Answer& answer, const LoaderAnswer& loader) {
     made.samples += loader.epochs[i].made.samples;
     made.fetch_ns += loader.epochs[i].made.fetch_ns;
   }
-  const Verdict rest = judge(later.work_ns(), later.wait.split());
+  const meter::Verdict rest = meter::judge(later.work_ns(), later.wait.split());
   if (first.steps.steps < 3 || later.steps < 3 || first.verdict.bound == rest.bound) return;
   std::string note = fmt::format("epoch {} was {} ({}), later ones are {} ({})", first.epoch, name(first.verdict.bound),
                                  percent(first.verdict.share), name(rest.bound), percent(rest.share));
   const double before = mean_ns(first.made.fetch_ns, first.made.samples), after = mean_ns(made.fetch_ns, made.samples);
-  if (first.verdict.bound == Bound::fetch && after < 0.5 * before) {
+  if (first.verdict.bound == meter::Bound::fetch && after < 0.5 * before) {
     note +=
         fmt::format(": the bytes come {:.0f} times faster by now, so faster storage would help the first epoch only",
                     before / std::max(1.0, after));
-    if (rest.bound == Bound::prep) note += "; what limits now is the CPU work per sample";
+    if (rest.bound == meter::Bound::prep) note += "; what limits now is the CPU work per sample";
   }
   answer.notes.push_back(note);
 }
@@ -260,7 +260,7 @@ void advise_device(Answer& answer, const LoaderAnswer& loader) {
                           "time",
                           at_place(loader), percent(copying)));
   }
-  if (answer.verdict->bound != Bound::compute || !loader.batch || loader.batch->device.empty()) return;
+  if (answer.verdict->bound != meter::Bound::compute || !loader.batch || loader.batch->device.empty()) return;
   if (loader.arithmetic.watched && loader.arithmetic.autocast_dtype.empty() && loader.batch->tf32 == false)
     answer.advice.push_back(
         "torch.autocast, or torch.set_float32_matmul_precision(\"high\"): everything is computed in full float32");
@@ -291,10 +291,10 @@ void note_spinners(Answer& answer, const LoaderAnswer& loader) {
 
 }  // namespace
 
-Stages stages_of(const LoaderAnswer& loader, const Offer& offer) {
+meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer) {
   const double steps = static_cast<double>(std::max<std::uint64_t>(1, loader.steps.steps)) * 1e6;
   const double batches = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches)) * 1e6;
-  LoaderFigures figures;
+  meter::LoaderFigures figures;
   if (loader.facts.batch_size > 0) figures.batch_size = static_cast<double>(loader.facts.batch_size);
   figures.num_workers = static_cast<double>(loader.facts.num_workers);
   figures.fetch_ms = static_cast<double>(loader.made.fetch_ns) / batches;
@@ -329,24 +329,24 @@ void advise(Answer& answer, const Offer& offer) {
     return;
   }
   switch (answer.verdict->bound) {
-    case Bound::compute:
+    case meter::Bound::compute:
       advise_compute(answer, loader, offer);
       break;
-    case Bound::fetch:
+    case meter::Bound::fetch:
       advise_fetch(answer, loader, offer);
       break;
-    case Bound::prep:
+    case meter::Bound::prep:
       advise_prep(answer, loader, offer);
       break;
-    case Bound::handoff:
+    case meter::Bound::handoff:
       advise_handoff(answer, loader, offer);
       break;
   }
-  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != Bound::handoff)
+  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != meter::Bound::handoff)
     answer.notes.push_back(
         "a larger batch_size would not help: the loader makes as many samples per second as before, and activations "
         "grow with it");
-  if (loader.start_share > kStartMatters && answer.verdict->bound != Bound::handoff &&
+  if (loader.start_share > kStartMatters && answer.verdict->bound != meter::Bound::handoff &&
       !loader.facts.persistent_workers && loader.facts.num_workers > 0 && loader.facts.kind == LoaderKind::torch)
     answer.advice.push_back(fmt::format("persistent_workers=True{}: starting workers each epoch takes {} of the time",
                                         at_place(loader), percent(loader.start_share)));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "stoker/measure/answer.h"
-#include "stoker/measure/stages.h"
+#include "stoker/meter/stages.h"
 
 namespace stoker::measure {
 
@@ -10,6 +10,6 @@ namespace stoker::measure {
 void advise(Answer& answer, const Offer& offer);
 
 // The loader's own figures and the machine's cores, for the model that predicts (stages.h).
-Stages stages_of(const LoaderAnswer& loader, const Offer& offer);
+meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer);
 
 }  // namespace stoker::measure

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "stoker/measure/advice.h"
-#include "stoker/measure/confidence.h"
+#include "stoker/meter/confidence.h"
 
 namespace stoker::measure {
 namespace {
@@ -13,15 +13,15 @@ namespace {
 constexpr std::uint64_t kFewestSteps = 3;
 constexpr double kNeverIdle = 0.9;
 
-std::int64_t part_of(const WaitSplit& wait, Bound bound) {
+std::int64_t part_of(const meter::WaitSplit& wait, meter::Bound bound) {
   switch (bound) {
-    case Bound::fetch:
+    case meter::Bound::fetch:
       return wait.fetch_ns;
-    case Bound::prep:
+    case meter::Bound::prep:
       return wait.prep_ns;
-    case Bound::handoff:
+    case meter::Bound::handoff:
       return wait.handoff_ns;
-    case Bound::compute:
+    case meter::Bound::compute:
       break;
   }
   return 0;
@@ -75,17 +75,18 @@ void charge_busy_workers(std::vector<Step>& steps, const LoaderRun& run) {
   }
 }
 
-std::optional<double> interval(const std::vector<Step>& steps, const LoaderFacts& facts, Bound bound) {
-  const std::size_t block = block_steps(steps.size(), static_cast<std::size_t>(facts.queued()),
-                                        static_cast<std::size_t>(std::max<std::int64_t>(0, facts.num_workers)));
+std::optional<double> interval(const std::vector<Step>& steps, const LoaderFacts& facts, meter::Bound bound) {
+  const std::size_t block = meter::block_steps(steps.size(), static_cast<std::size_t>(facts.queued()),
+                                               static_cast<std::size_t>(std::max<std::int64_t>(0, facts.num_workers)));
   std::vector<double> shares;
   for (std::size_t at = 0; at + block <= steps.size(); at += block) {
     Steps sum;
     for (std::size_t i = at; i < at + block; ++i) sum.add(steps[i]);
-    const double part = static_cast<double>(bound == Bound::compute ? sum.work_ns() : part_of(sum.wait.split(), bound));
+    const double part =
+        static_cast<double>(bound == meter::Bound::compute ? sum.work_ns() : part_of(sum.wait.split(), bound));
     shares.push_back(part / static_cast<double>(std::max<std::int64_t>(1, sum.running_ns())));
   }
-  return half_width(shares);
+  return meter::half_width(shares);
 }
 
 std::optional<SteadyState> steady_state(const LoaderAnswer& loader) {
@@ -102,7 +103,7 @@ std::optional<SteadyState> steady_state(const LoaderAnswer& loader) {
   state.wait.fetch_ns = static_cast<std::int64_t>(wait * static_cast<double>(loader.made.fetch_ns) / build);
   state.wait.prep_ns = static_cast<std::int64_t>(wait * static_cast<double>(loader.made.prep_ns) / build);
   state.wait.handoff_ns = static_cast<std::int64_t>(wait * static_cast<double>(loader.made.collate_ns) / build);
-  state.verdict = judge(static_cast<std::int64_t>(compute), state.wait);
+  state.verdict = meter::judge(static_cast<std::int64_t>(compute), state.wait);
   return state;
 }
 
@@ -138,8 +139,8 @@ LoaderAnswer answer_for(const LoaderRun& run) {
   for (const auto& [epoch, sum] : epochs) {
     answer.steps.add(sum);
     const auto made = run.made_by_epoch.find(epoch);
-    answer.epochs.push_back(
-        {epoch, sum, judge(sum.work_ns(), sum.wait.split()), made == run.made_by_epoch.end() ? Made{} : made->second});
+    answer.epochs.push_back({epoch, sum, meter::judge(sum.work_ns(), sum.wait.split()),
+                             made == run.made_by_epoch.end() ? Made{} : made->second});
   }
   const double seconds = static_cast<double>(std::max<std::int64_t>(1, answer.steps.running_ns())) * 1e-9;
   const double n = static_cast<double>(std::max<std::uint64_t>(1, answer.steps.steps));
@@ -158,7 +159,7 @@ LoaderAnswer answer_for(const LoaderRun& run) {
   answer.short_window =
       run.facts.kind == LoaderKind::torch && answer.steps.steps < 2 * static_cast<std::uint64_t>(run.facts.queued());
   if (answer.steps.steps < kFewestSteps) return answer;
-  answer.verdict = judge(answer.steps.work_ns(), answer.steps.wait.split());
+  answer.verdict = meter::judge(answer.steps.work_ns(), answer.steps.wait.split());
   answer.half_width = interval(steps, run.facts, answer.verdict->bound);
   if (answer.short_window) {
     answer.steady = steady_state(answer);
@@ -222,21 +223,21 @@ Answer answer(const Job& job, const Offer& offer) {
     answer.verdict = main.verdict;
     answer.half_width = main.half_width;
   } else if (answer.steps.steps >= kFewestSteps) {
-    answer.verdict = judge(answer.steps.work_ns(), answer.steps.wait.split());
+    answer.verdict = meter::judge(answer.steps.work_ns(), answer.steps.wait.split());
   }
   advise(answer, offer);
   return answer;
 }
 
-std::string_view stage_name(Bound bound) noexcept {
+std::string_view stage_name(meter::Bound bound) noexcept {
   switch (bound) {
-    case Bound::fetch:
+    case meter::Bound::fetch:
       return "fetch";
-    case Bound::prep:
+    case meter::Bound::prep:
       return "prep";
-    case Bound::handoff:
+    case meter::Bound::handoff:
       return "hand-off";
-    case Bound::compute:
+    case meter::Bound::compute:
       return "compute";
   }
   return "compute";

@@ -14,15 +14,15 @@ namespace stoker::measure {
 struct EpochAnswer {
   std::uint32_t epoch = 0;
   Steps steps;
-  Verdict verdict;
+  meter::Verdict verdict;
   Made made;
 };
 
 // A queue filled beforehand hides a slow loader in a short run: what the workers' own rate says of a long one.
 struct SteadyState {
-  double step_ns = 0;  // of the slower of the two, workers and training
-  WaitSplit wait;      // per step
-  Verdict verdict;
+  double step_ns = 0;     // of the slower of the two, workers and training
+  meter::WaitSplit wait;  // per step
+  meter::Verdict verdict;
 };
 
 struct LoaderAnswer {
@@ -33,12 +33,12 @@ struct LoaderAnswer {
   Arithmetic arithmetic;
   Steps steps;  // without the first (it starts the workers) and an unfinished last one
   std::uint64_t all_steps = 0;
-  std::int64_t first_batch_ns = 0;    // from iter() to the first batch
-  std::optional<Verdict> verdict;     // none: too few steps
-  std::optional<double> half_width;   // of the verdict's share, 95 %
-  std::optional<SteadyState> steady;  // where the window was too short, and it matters
-  bool short_window = false;          // fewer steps than twice the batches queued beforehand
-  std::int64_t queue_change = 0;      // ready batches at the end less those at the start
+  std::int64_t first_batch_ns = 0;        // from iter() to the first batch
+  std::optional<meter::Verdict> verdict;  // none: too few steps
+  std::optional<double> half_width;       // of the verdict's share, 95 %
+  std::optional<SteadyState> steady;      // where the window was too short, and it matters
+  bool short_window = false;              // fewer steps than twice the batches queued beforehand
+  std::int64_t queue_change = 0;          // ready batches at the end less those at the start
   double samples_per_s = 0, corrected_samples_per_s = 0;
   double ready_mean = 0;
   bool device_timed = false;  // compute and wait by the device's clock
@@ -61,9 +61,9 @@ struct Offer {
 };
 
 struct Answer {
-  std::vector<LoaderAnswer> loaders;  // training first, then by running time
-  std::optional<std::size_t> main;    // the one that the advice is about
-  std::optional<Verdict> verdict;     // of the training loaders of the slowest rank together
+  std::vector<LoaderAnswer> loaders;      // training first, then by running time
+  std::optional<std::size_t> main;        // the one that the advice is about
+  std::optional<meter::Verdict> verdict;  // of the training loaders of the slowest rank together
   std::optional<double> half_width;
   Steps steps;            // the same loaders
   int slowest_rank = -1;  // -1: there is one rank only
@@ -74,10 +74,10 @@ struct Answer {
 Answer answer(const Job& job, const Offer& offer);
 LoaderAnswer answer_for(const LoaderRun& run);
 
-std::string_view stage_name(Bound bound) noexcept;      // "hand-off"
-std::string headline(const Answer& answer);             // "prep_bound (io_bound) 61.2 % (+-2.0), severe: ..."
-std::string step_line(const Steps& steps);              // "41.2 ms = compute 16.0 + wait 25.2 (fetch ...)"
-std::string settings_line(const LoaderAnswer& loader);  // "train_loader at train.py:41: num_workers=1, ..."
+std::string_view stage_name(meter::Bound bound) noexcept;  // "hand-off"
+std::string headline(const Answer& answer);                // "prep_bound (io_bound) 61.2 % (+-2.0), severe: ..."
+std::string step_line(const Steps& steps);                 // "41.2 ms = compute 16.0 + wait 25.2 (fetch ...)"
+std::string settings_line(const LoaderAnswer& loader);     // "train_loader at train.py:41: num_workers=1, ..."
 // "NVIDIA H100: autocast bfloat16, TF32 off, float32_matmul_precision highest, batches channels_last"; empty: not
 // known.
 std::string arithmetic_line(const LoaderAnswer& loader);

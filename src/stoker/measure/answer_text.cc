@@ -30,7 +30,7 @@ Json to_json(const Steps& steps) {
   const auto part = [&](std::int64_t ns) {
     return Json{{"share", static_cast<double>(ns) / running}, {"ms_per_step", per_step_ms(ns, steps.steps)}};
   };
-  const WaitSplit split = steps.wait.split();
+  const meter::WaitSplit split = steps.wait.split();
   Json handoff = part(split.handoff_ns);
   handoff["start"] = part(steps.wait.start_ns);
   handoff["task"] = part(steps.wait.task_ns);
@@ -53,9 +53,9 @@ Json to_json(const Steps& steps) {
           {"wait", wait}};
 }
 
-Json to_json(const Verdict& verdict, const std::optional<double>& half) {
+Json to_json(const meter::Verdict& verdict, const std::optional<double>& half) {
   return {{"bound", name(verdict.bound)},
-          {"general", general_name(verdict.bound)},
+          {"general", meter::general_name(verdict.bound)},
           {"share", verdict.share},
           {"ci_low", half ? Json(std::max(0.0, verdict.share - *half)) : Json(nullptr)},
           {"ci_high", half ? Json(std::min(1.0, verdict.share + *half)) : Json(nullptr)},
@@ -144,10 +144,10 @@ Json to_json(const LoaderAnswer& loader) {
 std::string headline(const Answer& answer) {
   if (answer.loaders.empty()) return "no loader was seen";
   if (!answer.verdict) return "no verdict: too few steps";
-  const Verdict& verdict = *answer.verdict;
+  const meter::Verdict& verdict = *answer.verdict;
   const std::string half = answer.half_width ? fmt::format(" (+-{:.1f})", 100 * *answer.half_width) : "";
-  const std::string_view bound = name(verdict.bound), general = general_name(verdict.bound);
-  if (verdict.bound == Bound::compute)
+  const std::string_view bound = name(verdict.bound), general = meter::general_name(verdict.bound);
+  if (verdict.bound == meter::Bound::compute)
     return fmt::format("compute_bound {:.1f} %{}: the loader keeps up", 100 * verdict.share, half);
   const std::string gain = verdict.gain >= 20 ? "more than 20x" : fmt::format("{:.2f}x", verdict.gain);
   return fmt::format("{}{} {:.1f} %{}, {}: {} faster if {} were free", bound,
@@ -156,7 +156,7 @@ std::string headline(const Answer& answer) {
 }
 
 std::string step_line(const Steps& steps) {
-  const WaitSplit split = steps.wait.split();
+  const meter::WaitSplit split = steps.wait.split();
   const auto each = [&](std::int64_t ns) { return per_step_ms(ns, steps.steps); };
   return fmt::format("{:.2f} ms = compute {:.2f}{} + wait {:.2f} (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
                      each(steps.running_ns()), each(steps.compute_ns),
@@ -222,7 +222,7 @@ std::string steps_csv(const Job& job) {
   }
   for (const auto& [key, run] : job.loaders()) {
     for (const Step& step : run.steps) {
-      const WaitSplit split = step.wait.split();
+      const meter::WaitSplit split = step.wait.split();
       const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-6; };
       out += fmt::format(
           "{},{},{},{},{},{},{:.6f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{}\n",

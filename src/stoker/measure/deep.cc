@@ -38,9 +38,9 @@ std::string_view name(Doubtful doubtful) noexcept {
 
 DeepAnswer compare(const DeepRuns& runs) {
   DeepAnswer answer;
-  answer.verdict = judge(ns(runs.ledger_compute_s), {.fetch_ns = ns(runs.ledger_fetch_s),
-                                                     .prep_ns = ns(runs.ledger_prep_s),
-                                                     .handoff_ns = ns(runs.ledger_handoff_s)});
+  answer.verdict = meter::judge(ns(runs.ledger_compute_s), {.fetch_ns = ns(runs.ledger_fetch_s),
+                                                            .prep_ns = ns(runs.ledger_prep_s),
+                                                            .handoff_ns = ns(runs.ledger_handoff_s)});
   const double step = std::max(runs.real_s, 1e-9);
   const double compute = (runs.compute_s + runs.compute_again_s) / 2;
   answer.wait_s = std::max(0.0, runs.real_s - compute);
@@ -117,7 +117,7 @@ Json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
   const auto step = [](double seconds) { return Json{{"ms_per_step", 1e3 * seconds}}; };
   Json json = {{"steps", runs.steps}};
   json["verdict"] = {{"bound", name(answer.verdict.bound)},
-                     {"general", general_name(answer.verdict.bound)},
+                     {"general", meter::general_name(answer.verdict.bound)},
                      {"share", answer.verdict.share},
                      {"severity", answer.verdict.severity},
                      {"gain", answer.verdict.gain}};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stoker/base/json.h"
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/ledger.h"
 
 namespace stoker::measure {
 
@@ -32,7 +32,7 @@ struct DeepRuns {
 enum class Doubtful : std::uint8_t { neither, ledger, difference };
 
 struct DeepAnswer {
-  Verdict verdict;                        // of the ledger
+  meter::Verdict verdict;                 // of the ledger
   double wait_s = 0;                      // by difference; not below 0
   double apart = 0;                       // the two waits, as a share of the step
   Doubtful doubtful = Doubtful::neither;  // within 10 % they agree

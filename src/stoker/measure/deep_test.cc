@@ -25,7 +25,7 @@ TEST(Deep, AgreesWithALedgerThatSaysTheSame) {
   EXPECT_EQ(answer.doubtful, Doubtful::neither);
   EXPECT_NEAR(answer.wait_s, 0.015, 1e-9);
   EXPECT_NEAR(answer.apart, 0.008, 1e-6);
-  EXPECT_EQ(answer.verdict.bound, Bound::prep);
+  EXPECT_EQ(answer.verdict.bound, meter::Bound::prep);
   EXPECT_NEAR(answer.hidden, 0.4, 1e-9);
   EXPECT_TRUE(answer.notes.empty());
 }

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "stoker/base/units.h"
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
 #include "stoker/os/process.h"

@@ -6,7 +6,7 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/host.h"
-#include "stoker/measure/stages.h"
+#include "stoker/meter/stages.h"
 
 namespace stoker::measure {
 namespace {
@@ -107,7 +107,7 @@ Offer offer_of(const HostFacts& facts) {
   Offer offer;
   offer.cores = facts.cores;
   offer.cores_limited_by = facts.cores_limited_by;
-  offer.cores_of_others = cores_taken(facts.cores, facts.cores_used, facts.cores_of_others.value_or(0));
+  offer.cores_of_others = meter::cores_taken(facts.cores, facts.cores_used, facts.cores_of_others.value_or(0));
   offer.memory_bytes = facts.memory_available_bytes.value_or(0);
   std::uint64_t workers = 0, bytes = 0;
   std::vector<double> growth;

@@ -90,7 +90,7 @@ std::int64_t Waited::total_ns() const noexcept {
   return start_ns + task_ns + fetch_ns + prep_ns + collate_ns + deliver_ns + unknown_ns;
 }
 
-WaitSplit Waited::split() const noexcept {
+meter::WaitSplit Waited::split() const noexcept {
   return {.fetch_ns = fetch_ns, .prep_ns = prep_ns, .handoff_ns = total_ns() - fetch_ns - prep_ns};
 }
 

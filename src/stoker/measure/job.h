@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/ledger.h"
 
 namespace stoker::measure {
 
@@ -24,7 +24,7 @@ struct Waited {
   std::int64_t unknown_ns = 0;  // nobody told
 
   std::int64_t total_ns() const noexcept;
-  WaitSplit split() const noexcept;  // hand-off is all but fetch and prep
+  meter::WaitSplit split() const noexcept;  // hand-off is all but fetch and prep
   Waited& operator+=(const Waited& other) noexcept;
 };
 

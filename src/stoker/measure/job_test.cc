@@ -10,7 +10,7 @@
 #include "stoker/base/json.h"
 #include "stoker/measure/advice.h"
 #include "stoker/measure/answer.h"
-#include "stoker/measure/confidence.h"
+#include "stoker/meter/confidence.h"
 
 namespace stoker::measure {
 namespace {
@@ -172,7 +172,7 @@ TEST(Answer, SumsToTheRunningTimeAndNamesTheStage) {
   tell.job.settle(true);
   const Answer got = answer(tell.job, machine(12));
   ASSERT_TRUE(got.verdict);
-  EXPECT_EQ(got.verdict->bound, Bound::fetch);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::fetch);
   EXPECT_NEAR(got.verdict->share, 0.35, 1e-9);
   EXPECT_EQ(got.steps.steps, 40u);  // the first starts things
   EXPECT_EQ(got.steps.running_ns(), 40 * 40 * kMs);
@@ -198,8 +198,8 @@ Answer delivered_late(std::int64_t build, std::int64_t deliver, bool busy) {
 }
 
 TEST(Answer, WorkersThatAreNeverIdleAreTheLimitHoweverLateBatchesArrive) {
-  EXPECT_EQ(delivered_late(32, 28, true).verdict->bound, Bound::prep);
-  EXPECT_EQ(delivered_late(10, 28, false).verdict->bound, Bound::handoff);
+  EXPECT_EQ(delivered_late(32, 28, true).verdict->bound, meter::Bound::prep);
+  EXPECT_EQ(delivered_late(10, 28, false).verdict->bound, meter::Bound::handoff);
 }
 
 TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
@@ -216,7 +216,7 @@ TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
   EXPECT_EQ(answer(tell.job, offer).advice.at(0).find("larger batches"), 0u);
   offer.cores_of_others = 1.7;
   const Answer got = answer(tell.job, offer);
-  EXPECT_EQ(got.verdict->bound, Bound::handoff);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
   EXPECT_EQ(got.why.at(1), "other programs keep 1.7 of 2 cores busy: batches that are ready wait for a core");
   EXPECT_EQ(got.advice.at(0).find("a quieter machine"), 0u) << got.advice.at(0);
   EXPECT_EQ(got.advice.at(1).find("larger batches"), 0u) << got.advice.at(1);
@@ -255,7 +255,7 @@ TEST(Answer, SuggestsAWorkerThoughOtherProgramsHoldTheCores) {
   Offer offer = machine(2);
   offer.cores_of_others = 1.2;
   const Answer got = answer(tell.job, offer);
-  EXPECT_EQ(got.verdict->bound, Bound::prep);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::prep);
   EXPECT_EQ(
       got.advice.at(0).find("num_workers=1 at train.py:41 (now 0 on 2 cores, other programs hold 1.2): about 1.5x"), 0u)
       << got.advice.at(0);
@@ -271,7 +271,7 @@ TEST(Answer, SaysFirstThatOthersHoldTheCoresOfAStep) {
   EXPECT_EQ(answer(tell.job, offer).advice.at(0), "nothing in the loader; the step is what to make faster");
   offer.cores_of_others = 1.6;
   const Answer got = answer(tell.job, offer);
-  EXPECT_EQ(got.verdict->bound, Bound::compute);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::compute);
   EXPECT_EQ(got.why.at(0), "other programs keep 1.6 of 2 cores busy: the training step waits for a core");
   ASSERT_EQ(got.advice.size(), 1u);
   EXPECT_EQ(got.advice.at(0), "a quieter machine, or fewer programs beside the job; then measure again");
@@ -289,7 +289,7 @@ TEST(Answer, NamesThePartOfTheWaitAndNotTheWhole) {
   tell.end(0, 1600, 1600);
   tell.job.settle(true);
   const Answer got = answer(tell.job, machine(2));
-  EXPECT_EQ(got.verdict->bound, Bound::handoff);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
   EXPECT_EQ(got.why.at(0), "batches were ready but took 6 ms per step to reach the loop");
   EXPECT_EQ(settings_line(got.loaders.at(0)), "Loader: num_workers=2, batch_size=4, prefetch_factor=2");
 }
@@ -321,7 +321,7 @@ TEST(Answer, DoesNotTakeThreadsThatSpinForPrep) {
   }
   tell.job.settle(true);
   const Answer got = answer(tell.job, machine(2));
-  EXPECT_EQ(got.verdict->bound, Bound::fetch);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::fetch);
   EXPECT_NEAR(static_cast<double>(got.loaders.at(0).made.prep_ns), 40 * 5 * kMs, kMs);
   EXPECT_EQ(got.notes.back().find("other threads of each worker used 15 ms of CPU per sample"), 0u) << got.notes.back();
 }
@@ -340,7 +340,7 @@ TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
   offer.memory_bytes = 170'000'000'000;
   offer.worker_bytes = 7'000'000'000;
   const Answer got = answer(tell.job, offer);
-  EXPECT_EQ(got.verdict->bound, Bound::prep);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::prep);
   EXPECT_EQ(got.notes.at(0).find("a larger batch_size would not help"), 0u) << got.notes.at(0);
   EXPECT_NE(got.notes.at(0).find("activations"), std::string::npos);
   EXPECT_NE(got.advice.at(0).find("num_workers=9 at train.py:41 (now 1 on 12 cores): about 7.9x"), std::string::npos)
@@ -383,7 +383,7 @@ Answer burst(int steps) {
 TEST(Answer, CorrectsAShortWindowForTheQueue) {
   const Answer got = burst(25);
   ASSERT_TRUE(got.verdict);
-  EXPECT_EQ(got.verdict->bound, Bound::fetch);  // not compute_bound, although nothing waited
+  EXPECT_EQ(got.verdict->bound, meter::Bound::fetch);  // not compute_bound, although nothing waited
   const LoaderAnswer& loader = got.loaders.at(0);
   ASSERT_TRUE(loader.steady);
   EXPECT_NEAR(loader.steady->step_ns, 40 * kMs, kMs);
@@ -409,7 +409,7 @@ TEST(Answer, NamesTheRankThatWaitsMost) {
   tell.job.settle(true);
   const Answer got = answer(tell.job, machine(8));
   EXPECT_EQ(got.slowest_rank, 1);
-  EXPECT_EQ(got.verdict->bound, Bound::fetch);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::fetch);
   EXPECT_NEAR(got.verdict->share, 0.75, 0.01);
 }
 
@@ -429,7 +429,7 @@ TEST(Answer, TakesTwoLoadersOfOneLoopTogether) {
   tell.end(0, 1000, 1000);
   tell.job.settle(true);
   const Answer got = answer(tell.job, machine(8));
-  EXPECT_EQ(got.verdict->bound, Bound::prep);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::prep);
   EXPECT_NEAR(got.verdict->share, 0.62, 0.03);
   EXPECT_EQ(got.loaders[*got.main].facts.name, "a");
 }
@@ -517,10 +517,10 @@ TEST(Trace, HasATrackPerWorkerAndAnArrowPerBatch) {
 }
 
 TEST(Confidence, NeedsFourBlocksAndWidensWithSpread) {
-  EXPECT_FALSE(half_width(std::vector<double>{1, 2, 3}));
-  EXPECT_NEAR(*half_width(std::vector<double>{1, 2, 3, 4}), 3.182 * 1.29099 / 2, 1e-3);
-  EXPECT_EQ(block_steps(1000, 64, 32), 64u);
-  EXPECT_EQ(block_steps(3000, 8, 4), 100u);
+  EXPECT_FALSE(meter::half_width(std::vector<double>{1, 2, 3}));
+  EXPECT_NEAR(*meter::half_width(std::vector<double>{1, 2, 3, 4}), 3.182 * 1.29099 / 2, 1e-3);
+  EXPECT_EQ(meter::block_steps(1000, 64, 32), 64u);
+  EXPECT_EQ(meter::block_steps(3000, 8, 4), 100u);
 }
 
 }  // namespace

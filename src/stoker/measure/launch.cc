@@ -1,8 +1,8 @@
 #include "stoker/measure/launch.h"
 
-#include "stoker/measure/counters.h"
 #include "stoker/measure/hook.h"
 #include "stoker/measure/record_file.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/child.h"
 #include "stoker/os/temporary_folder.h"
 
@@ -15,7 +15,7 @@ Launched launch(const LaunchOptions& options, Job& job) {
   const std::map<std::string, std::string> environment = install_hook(folder.path(), options.environment);
 
   os::SignalGate gate;
-  const std::int64_t started = now_ns();
+  const std::int64_t started = meter::now_ns();
   os::Child child(options.command, environment);
   RecordFolder lines(environment.at("STOKER_MEASURE_DIR"), true);
   const auto collect = [&](bool all) {
@@ -33,7 +33,7 @@ Launched launch(const LaunchOptions& options, Job& job) {
       if (caught->signal == SIGINT) launched.interrupted = true;
       if (!caught->from_terminal) child.send(caught->signal);
     }
-    const std::int64_t now = now_ns();
+    const std::int64_t now = meter::now_ns();
     if (now - collected > 400'000'000) {
       collected = now;
       collect(false);
@@ -60,7 +60,7 @@ Launched launch(const LaunchOptions& options, Job& job) {
   collect(true);
   launched.code = launched.stopped ? 0 : ended->code;
   launched.signal = ended->signal;
-  launched.seconds = static_cast<double>(now_ns() - started) * 1e-9;
+  launched.seconds = static_cast<double>(meter::now_ns() - started) * 1e-9;
   launched.lost_segments = lines.lost_segments();
   return launched;
 }

@@ -76,7 +76,7 @@ std::string metrics_text(const Live& live, const HostFacts& host, MetricsFormat 
   });
   out.family("stoker_stall_seconds", "counter", "seconds", "Waiting for a batch, by what the batch waited for.");
   each([&](const std::string& labels, const LiveSums& sums) {
-    const WaitSplit split = sums.steps.wait.split();
+    const meter::WaitSplit split = sums.steps.wait.split();
     out.value(seconds(split.fetch_ns), labels + ",stage=\"fetch\"");
     out.value(seconds(split.prep_ns), labels + ",stage=\"prep\"");
     out.value(seconds(split.handoff_ns), labels + ",stage=\"handoff\"");

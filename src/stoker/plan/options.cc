@@ -87,9 +87,9 @@ Option option_of(const WhatIf& what) {
 
 void add_workers(const Situation& situation, std::vector<Option>& all) {
   const Stages& now = *situation.stages;
-  const double most = measure::most_workers(now);
+  const double most = meter::most_workers(now);
   if (now.cores <= 0 || now.workers >= most) return;
-  const double top = std::min(most, std::max<double>(now.workers + 1, measure::fewest_workers(now)));
+  const double top = std::min(most, std::max<double>(now.workers + 1, meter::fewest_workers(now)));
   std::set<double> counts;
   for (const double share : {1 / 3.0, 1 / 2.0, 1.0}) counts.insert(std::max(now.workers + 1, std::round(top * share)));
   const WhatIf* cheaper = nullptr;

@@ -93,9 +93,9 @@ TEST(Options, OfEqualGainNameTheCheaperFirstAndNoMemoryThatNobodyMeasured) {
 }
 
 TEST(Options, PredictOfWorkersWhatMeasureDoes) {
-  const measure::LoaderFigures figures{.batch_size = 8, .num_workers = 0, .prep_ms = 30, .compute_ms = 60, .cores = 2};
-  const Stages now = measure::stages_of(figures);
-  EXPECT_EQ(with_workers(now, 1).gain, measure::gain_of_workers(now, 1));
+  const meter::LoaderFigures figures{.batch_size = 8, .num_workers = 0, .prep_ms = 30, .compute_ms = 60, .cores = 2};
+  const Stages now = meter::stages_of(figures);
+  EXPECT_EQ(with_workers(now, 1).gain, meter::gain_of_workers(now, 1));
 }
 
 TEST(Options, ThatWouldNotFitAreOfHighRiskAndComeLate) {

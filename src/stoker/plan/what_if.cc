@@ -24,7 +24,7 @@ constexpr double kPageBytes = 4096;
 
 std::string limit_text(const Predicted& predicted) {
   const bool is_thing = predicted.limit == Limit::cores || predicted.limit == Limit::storage;
-  return fmt::format("then {}{} {} the limit", is_thing ? "the " : "", measure::name(predicted.limit),
+  return fmt::format("then {}{} {} the limit", is_thing ? "the " : "", meter::name(predicted.limit),
                      predicted.limit == Limit::cores ? "are" : "is");
 }
 
@@ -294,7 +294,7 @@ std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting) {
     double best = 0;
     std::vector<WhatIf> counts;
     // One more is always shown, also where no core is free for it.
-    const double most = std::max(measure::most_workers(now), std::min(now.cores, now.workers + 1));
+    const double most = std::max(meter::most_workers(now), std::min(now.cores, now.workers + 1));
     for (double workers = std::max(1.0, now.workers + 1); workers <= most;
          workers = workers < 4 ? workers + 1 : std::min(std::ceil(workers * 1.5), std::max(most, workers + 1))) {
       counts.push_back(with_workers(now, workers));

@@ -1,4 +1,4 @@
-// What another architecture would give, predicted from the measured stages (measure/stages.h). Pure arithmetic; from
+// What another architecture would give, predicted from the measured stages (meter/stages.h). Pure arithmetic; from
 // any thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stoker/measure/stages.h"
+#include "stoker/meter/stages.h"
 
 namespace stoker::plan {
 
@@ -17,11 +17,11 @@ namespace stoker::plan {
 enum class Access : std::uint8_t { buffered, direct, mmap, ram, remote };
 std::string_view name(Access access) noexcept;
 
-using measure::Limit;
-using measure::predict;
-using measure::Predicted;
-using measure::Stages;
-using measure::take_out_rivals;
+using meter::Limit;
+using meter::predict;
+using meter::Predicted;
+using meter::Stages;
+using meter::take_out_rivals;
 
 // The machine and the data, for changes that a ledger alone cannot tell. 0: not known.
 struct Setting {

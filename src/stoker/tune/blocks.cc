@@ -8,8 +8,8 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
-#include "stoker/measure/confidence.h"
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/confidence.h"
+#include "stoker/meter/ledger.h"
 
 namespace stoker::tune {
 namespace {
@@ -88,7 +88,7 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
   const double rate = sum.samples / sum.seconds;
   row.images_per_s = rate;
   row.steps = static_cast<std::uint64_t>(sum.steps);
-  if (const auto half = measure::half_width(rates)) {
+  if (const auto half = meter::half_width(rates)) {
     row.ci_low = std::max(0.0, rate - *half);
     row.ci_high = rate + *half;
   }
@@ -105,12 +105,12 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
   const auto ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
   if (compute && fetch && prep && handoff) {
     row.data_ms = per_step(*fetch + *prep + *handoff);
-    const measure::Verdict verdict = measure::judge(ns(*compute), {ns(*fetch), ns(*prep), ns(*handoff)});
-    row.verdict = measure::name(verdict.bound);
-    row.bound = measure::general_name(verdict.bound);
+    const meter::Verdict verdict = meter::judge(ns(*compute), {ns(*fetch), ns(*prep), ns(*handoff)});
+    row.verdict = meter::name(verdict.bound);
+    row.bound = meter::general_name(verdict.bound);
   } else if (const auto data = sum_of(blocks, &Block::data_s); data && compute) {
     row.data_ms = per_step(data);
-    row.bound = measure::general_name(measure::judge(ns(*compute), {0, ns(*data), 0}).bound);
+    row.bound = meter::general_name(meter::judge(ns(*compute), {0, ns(*data), 0}).bound);
   }
 }
 

@@ -14,9 +14,9 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/answer.h"
-#include "stoker/measure/counters.h"
 #include "stoker/measure/hook.h"
 #include "stoker/measure/record_file.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cgroup.h"
 #include "stoker/os/file.h"
 #include "stoker/os/isolated.h"
@@ -407,11 +407,11 @@ class Watch {
     const auto part = [&](std::int64_t ns) {
       return static_cast<std::int64_t>(*row_.data_ms * 1e6 * static_cast<double>(ns) / total);
     };
-    const measure::Verdict verdict =
-        measure::judge(static_cast<std::int64_t>((*row_.compute_ms + row_.h2d_ms.value_or(0)) * 1e6),
-                       {part(wait_.fetch_ns), part(wait_.prep_ns), part(wait_.handoff_ns)});
-    row_.verdict = measure::name(verdict.bound);
-    row_.bound = measure::general_name(verdict.bound);
+    const meter::Verdict verdict =
+        meter::judge(static_cast<std::int64_t>((*row_.compute_ms + row_.h2d_ms.value_or(0)) * 1e6),
+                     {part(wait_.fetch_ns), part(wait_.prep_ns), part(wait_.handoff_ns)});
+    row_.verdict = meter::name(verdict.bound);
+    row_.bound = meter::general_name(verdict.bound);
   }
 
   void add_blocks(const measure::LoaderRun& run) {
@@ -424,7 +424,7 @@ class Watch {
                         to = first + (steps.size() - first) * (b + 1) / count;
       Block block{.compute_s = 0, .fetch_s = 0, .prep_s = 0, .handoff_s = 0, .queue_depth = 0};
       for (std::size_t i = from; i < to; ++i) {
-        const measure::WaitSplit wait = steps[i].wait.split();
+        const meter::WaitSplit wait = steps[i].wait.split();
         block.steps += 1;
         block.samples += static_cast<double>(steps[i].samples);
         block.seconds += static_cast<double>(steps[i].compute_ns + steps[i].wait.total_ns()) * 1e-9;
@@ -464,7 +464,7 @@ class Watch {
   std::vector<Block> blocks_;
   std::uint64_t warmup_steps_ = 0, resident_ = 0, pss_ = 0, oom_kills_ = 0;
   double slowest_step_s_ = 0, cpu_s_ = 0, hook_rate_ = 0;
-  measure::WaitSplit wait_;
+  meter::WaitSplit wait_;
   std::map<int, std::chrono::nanoseconds> cpu_;
   measure::Job job_;
   measure::RecordFolder records_;

@@ -1,8 +1,8 @@
-#include "stoker/measure/stages.h"
+#include "stoker/meter/stages.h"
 
 #include <gtest/gtest.h>
 
-namespace stoker::measure {
+namespace stoker::meter {
 namespace {
 
 TEST(Predict, IsTheSlowestStage) {
@@ -82,4 +82,4 @@ TEST(Workers, AreNotSuggestedWhereTheStepIsTheLimit) {
 }
 
 }  // namespace
-}  // namespace stoker::measure
+}  // namespace stoker::meter

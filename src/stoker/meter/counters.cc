@@ -1,8 +1,8 @@
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 
 #include <algorithm>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 void StageTotals::add(const StageCounters& counters) noexcept {
   busy_s += static_cast<double>(counters.busy_ns.value()) * 1e-9;
@@ -35,4 +35,4 @@ DepthMeter::Depth DepthMeter::read(std::int64_t at_ns) const noexcept {
   return {now.area_ / span, least_, most_, static_cast<double>(now.empty_ns_) / span, depth_};
 }
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 // When the bytes of a row had been read, and when the row was finished (monotonic nanoseconds).
 struct RowTimes {
@@ -43,4 +43,4 @@ std::string_view general_name(Bound bound) noexcept;  // case A's words: "io_bou
 // `compute_ns` is the time the consumer spent between batches.
 Verdict judge(std::int64_t compute_ns, const WaitSplit& wait) noexcept;
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

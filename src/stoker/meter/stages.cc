@@ -1,10 +1,10 @@
-#include "stoker/measure/stages.h"
+#include "stoker/meter/stages.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace stoker::measure {
+namespace stoker::meter {
 namespace {
 
 // Stages that are nearly equal hinder one another: the sharpness of the minimum. At 12 two equal stages give 94 % of
@@ -185,4 +185,4 @@ int suggested_workers(const Stages& now) {
   return workers > now.workers && gain_of_workers(now, workers) >= kFaster ? workers : 0;
 }
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

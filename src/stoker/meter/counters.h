@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 using Clock = std::chrono::steady_clock;
 
@@ -61,4 +61,4 @@ class DepthMeter {
   std::uint64_t depth_ = 0, least_ = 0, most_ = 0;
 };
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

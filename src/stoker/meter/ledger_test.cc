@@ -1,12 +1,12 @@
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/ledger.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "stoker/measure/counters.h"
+#include "stoker/meter/counters.h"
 
-namespace stoker::measure {
+namespace stoker::meter {
 namespace {
 
 TEST(Ledger, ChargesEachInstantToTheOldestMissingRow) {
@@ -57,4 +57,4 @@ TEST(DepthMeter, WeighsByTime) {
 }
 
 }  // namespace
-}  // namespace stoker::measure
+}  // namespace stoker::meter

@@ -1,8 +1,8 @@
-#include "stoker/measure/ledger.h"
+#include "stoker/meter/ledger.h"
 
 #include <algorithm>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 WaitSplit& WaitSplit::operator+=(const WaitSplit& other) noexcept {
   fetch_ns += other.fetch_ns;
@@ -59,4 +59,4 @@ Verdict judge(std::int64_t compute_ns, const WaitSplit& wait) noexcept {
   return verdict;
 }
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 // One process that loads and trains. Times are seconds per sample of one thread or worker process that always has a
 // core; `rivals` says how far the machine is from that.
@@ -66,4 +66,4 @@ int suggested_workers(const Stages& now);
 // The same among at least one worker, also where now is as fast: how few would do.
 int fewest_workers(const Stages& now);
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

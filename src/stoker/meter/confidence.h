@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 // Half the width of the 95 % interval of the mean of `values` (Student's t). None for fewer than 4.
 std::optional<double> half_width(std::span<const double> values) noexcept;
@@ -14,4 +14,4 @@ std::optional<double> half_width(std::span<const double> values) noexcept;
 // burst is not the next one's wait), a whole number of rounds over the workers, at most 30 blocks.
 std::size_t block_steps(std::size_t steps, std::size_t queued, std::size_t workers) noexcept;
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

@@ -1,10 +1,10 @@
-#include "stoker/measure/confidence.h"
+#include "stoker/meter/confidence.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-namespace stoker::measure {
+namespace stoker::meter {
 
 std::optional<double> half_width(std::span<const double> values) noexcept {
   // 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom
@@ -26,4 +26,4 @@ std::size_t block_steps(std::size_t steps, std::size_t queued, std::size_t worke
   return block;
 }
 
-}  // namespace stoker::measure
+}  // namespace stoker::meter

@@ -1,0 +1,116 @@
+"""The layers of src/stoker: what a folder includes, what its CMakeLists.txt declares and what src/stoker/README.md says are the same."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/stoker"
+FOLDERS = re.search(r"foreach\(folder ([\w ]+)\)", (ROOT / "CMakeLists.txt").read_text())[1].split()
+
+# Headers of system calls. Only os/ may make them; the files below still do. A file that needs one no longer leaves the list,
+# and no other file joins it: give os/ a function.
+SYSTEM = re.compile(r"(unistd|fcntl|poll|dirent|signal|sched|dlfcn|pthread|termios|(sys|linux|netinet|arpa)/\w+)\.h")
+CONSTANTS = {"fcntl.h"}  # O_RDONLY and AT_FDCWD are words of os::open_file
+STILL = [
+    "cli/bench_steps.cc",
+    "cli/files.cc",
+    "cli/interrupt.cc",
+    "cli/own_verb.cc",
+    "cli/terminal.cc",
+    "cli/tune_screen.cc",
+    "python/bindings/errors.cc",
+    "src/stoker/dataset/files.h",
+    "src/stoker/dataset/folder.cc",
+    "src/stoker/dataset/lookup.cc",
+    "src/stoker/dataset/open.cc",
+    "src/stoker/dataset/scan.cc",
+    "src/stoker/loader/device.cc",
+    "src/stoker/loader/engine.cc",
+    "src/stoker/loader/sample_read.cc",
+    "src/stoker/loader/seek_file.cc",
+    "src/stoker/loader/seek_store.cc",
+    "src/stoker/measure/accelerator.cc",
+    "src/stoker/measure/host.cc",
+    "src/stoker/prepare/builder.cc",
+    "src/stoker/prepare/check.cc",
+    "src/stoker/prepare/journal.cc",
+    "src/stoker/prepare/pack.cc",
+    "src/stoker/prepare/pack_folder.cc",
+    "src/stoker/prepare/plan.cc",
+    "src/stoker/prepare/seek_spill.cc",
+    "src/stoker/prepare/shard_file.cc",
+    "src/stoker/storage/plain_fetcher.cc",
+    "src/stoker/storage/prefault.cc",
+    "src/stoker/storage/ring_fetcher.cc",
+    "src/stoker/tune/classify.cc",
+    "src/stoker/tune/run_folder.cc",
+    "src/stoker/tune/trial.cc",
+]
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".cc", ".h", ".c"))
+
+
+def is_test(path):
+    return re.search(r"_test\.(cc|h)$", path.name) is not None
+
+
+def includes_of(path):
+    return re.findall(r'^#include ["<]([^">]+)[">]', path.read_text(), re.MULTILINE)
+
+
+def used_folders(path):
+    return {name.split("/")[1] for name in includes_of(path) if name.startswith("stoker/") and name.count("/") >= 2}
+
+
+def declared(folder):
+    text = (SOURCE / folder / "CMakeLists.txt").read_text()
+    call = re.search(rf"stoker_library\({folder}\b(.*?)\)", text, re.DOTALL)[1]
+    words = re.search(r"\bUSES\b([\w\s]*?)(?=\b[A-Z]{4,}\b|$)", call)
+    return words[1].split() if words else []
+
+
+def test_the_root_names_every_folder():
+    assert sorted(FOLDERS) == sorted(path.name for path in SOURCE.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_uses_only_folders_before_it(folder):
+    assert set(declared(folder)) <= set(FOLDERS[: FOLDERS.index(folder)])
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_declares_what_it_includes(folder):
+    included = {}
+    for path in files_of(SOURCE / folder):
+        for other in used_folders(path) - {folder}:
+            if not is_test(path) or other not in declared(folder):
+                included.setdefault(other, []).append(path.name)
+    missing = {other: names for other, names in included.items() if other not in declared(folder)}
+    assert not missing, f"{folder}/CMakeLists.txt does not declare under USES: {missing}"
+    unused = set(declared(folder)) - set(included)
+    assert not unused, f"{folder}/CMakeLists.txt declares and no file includes: {unused}"
+
+
+def test_the_table_of_the_readme_is_what_is_declared():
+    text = (SOURCE / "README.md").read_text()
+    table = re.search(r"\| folder \| uses \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", text)[1]
+    rows = dict(re.match(r"\| (\S+) \| (.*) \|", line).groups() for line in table.splitlines())
+    assert list(rows) == FOLDERS
+    for folder, uses in rows.items():
+        said = [] if "the standard library" in uses else uses.split(", ")
+        assert said == declared(folder), folder
+
+
+def test_only_os_makes_system_calls():
+    found = {}
+    for top in (SOURCE, ROOT / "cli", ROOT / "python/bindings"):
+        for path in files_of(top):
+            headers = {name for name in includes_of(path) if SYSTEM.fullmatch(name)} - CONSTANTS
+            if headers and not is_test(path) and path.suffix != ".c" and SOURCE / "os" not in path.parents:
+                found[str(path.relative_to(ROOT))] = headers
+    assert not set(found) - set(STILL), "only os/ makes system calls: give it a function, and call that"
+    assert not set(STILL) - set(found), "these files make no system calls any more: take them from the list"
