@@ -158,6 +158,49 @@ def test_resize_of_the_shorter_side_and_center_crop_are_torchvisions(tmp_path, w
     numpy.testing.assert_array_equal(data, pixels(expected))
 
 
+def damaged(data, generator):
+    """A JPEG file with a changed block, a marker in its scan, or a part cut off."""
+    scan = data.index(b"\xff\xda") + 14
+    at = int(generator.integers(scan, len(data)))
+    kind = int(generator.integers(4))
+    if kind == 0:
+        return data[:at]
+    if kind == 1:
+        block = generator.bytes(64)
+    elif kind == 2:
+        block = bytes([255, int(generator.integers(1, 255))])
+    else:
+        block = 16 * b"\xff"
+    return data[:at] + block + data[at + len(block):]
+
+
+@pytest.mark.parametrize("options", [dict(subsampling=2), dict(subsampling=0, restart_marker_rows=1), dict(progressive=True)])
+@pytest.mark.parametrize("crop", [None, 16])
+def test_a_damaged_jpeg_is_refused_where_pillow_refuses_it(tmp_path, options, crop):
+    generator = numpy.random.default_rng(5)
+    picture(11, 96, 80).save(tmp_path / "whole.jpg", quality=90, **options)
+    whole = (tmp_path / "whole.jpg").read_bytes()
+    taken = {}
+    for number in range(120):
+        path = tmp_path / f"{number:03}.jpg"
+        path.write_bytes(damaged(whole, generator))
+        try:
+            taken[str(path)] = pixels(Image.open(path).convert("RGB"))
+        except (OSError, SyntaxError):
+            taken[str(path)] = None
+    assert 10 < sum(image is None for image in taken.values()) < 110
+    transform = [] if crop is None else [stoker.CenterCrop(crop)]
+    with stoker.Loader(samples=[(path, 0) for path in taken], batch_size=1, output="numpy", layout="NHWC", on_error="skip", transform=transform) as loader:
+        for _ in range(2):  # the second time with the seek index
+            given = {batch.names[0]: batch.data[0].copy() for batch in loader if len(batch.names)}
+            for path, image in taken.items():
+                name = path.rsplit("/", 1)[1]
+                found = [data for key, data in given.items() if key.endswith(name)]
+                assert len(found) == (image is not None), name
+                if found and crop is None:
+                    numpy.testing.assert_array_equal(found[0], image, err_msg=name)
+
+
 def center_cropped(image, height, width):
     """What torchvision's CenterCrop gives: it pads with 0 first where the image is smaller."""
     left, top = max(0, (width - image.width) // 2), max(0, (height - image.height) // 2)

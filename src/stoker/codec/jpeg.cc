@@ -14,6 +14,7 @@
 
 #include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/baseline.h"
+#include "stoker/codec/jpeg/headers.h"
 #include "stoker/codec/jpeg_memory.h"
 #include "stoker/codec/table.h"
 
@@ -32,6 +33,7 @@ struct Job {
   std::jmp_buf jump;
   Bytes bytes;
   Result verdict;
+  bool has_all_rows;
   // What to do: a null `into` only probes.
   ImageInfo* info;
   const ImageOptions* options;
@@ -120,7 +122,8 @@ void no_action(j_decompress_ptr) noexcept {}
 
 boolean on_end(j_decompress_ptr jpeg) noexcept {
   Job& job = job_of(jpeg);
-  fail(job, failed(Code::truncated, "the data ends early", job.bytes.size()));
+  const bool may_end = job.has_all_rows && !job.options->strict;
+  fail(job, may_end ? Result{} : failed(Code::truncated, "the data ends early", job.bytes.size()));
 }
 
 void on_skip(j_decompress_ptr jpeg, long count) noexcept {
@@ -245,6 +248,15 @@ std::uint32_t narrow_to(Job& job, const Rect& region) noexcept {
   return left;
 }
 
+// Reads on to the end of the image, and refuses the file where Pillow does: the data ends before the last row, or a
+// marker in the data cannot be understood. Behind the last row the end of the image may be missing.
+void finish(Job& job, std::byte* row) noexcept {
+  auto line = reinterpret_cast<JSAMPROW>(row);
+  while (job.jpeg.output_scanline < job.jpeg.output_height) jpeg_read_scanlines(&job.jpeg, &line, 1);
+  job.has_all_rows = true;
+  jpeg_finish_decompress(&job.jpeg);
+}
+
 void decode(Job& job) noexcept {
   jpeg_decompress_struct& jpeg = job.jpeg;
   const ImageOptions& options = *job.options;
@@ -254,6 +266,9 @@ void decode(Job& job) noexcept {
   const Rect region = scaled_region(options, *job.region);
   require(job, check_request(info, options, *job.region, region, into));
   check_data(job);
+  // Many scans are read to the end of the image before the first row is there.
+  const bool must_finish = jpeg_has_multiple_scans(&jpeg) == FALSE &&
+                           !jpeg::ends_properly(job.bytes.last(job.source.bytes_in_buffer), jpeg.restart_interval != 0);
   take_from_scratch(job.jpeg, job.memory, *job.scratch);
 
   jpeg.dct_method = JDCT_ISLOW;
@@ -286,6 +301,7 @@ void decode(Job& job) noexcept {
       store_row({first, region.width, info.channels, false}, options.color, into.dtype, slot);
     }
   }
+  if (must_finish) finish(job, row);
 }
 
 Result run(Job& job) noexcept {

@@ -352,6 +352,9 @@ bool decode_baseline(Bytes bytes, const ImageOptions& options, const Rect& regio
   const Rect decoded = scaled_region(options, region);
   if (!check_request(info, options, region, decoded, into).ok()) return false;
   if (!has_enough_data(frame, bytes.size() - frame.scan_offset)) return false;
+  // Pillow reads on to the end of the image, wherever the region lies. Places are noted only in files that passed.
+  const bool has_passed = index != nullptr && index->known > 0;
+  if (!has_passed && !ends_properly(bytes.subspan(frame.scan_offset), frame.restart_interval != 0)) return false;
   // libjpeg interpolates no chroma rows of one or two samples.
   if (!options.fast && frame.h() == 2 && frame.width <= 4) return false;
 

@@ -9,6 +9,7 @@
 #include "stoker/base/random.h"
 #include "stoker/codec/damage_test.h"
 #include "stoker/codec/image.h"
+#include "stoker/codec/jpeg/headers.h"
 #include "stoker/codec/jpeg/target.h"
 #include "stoker/codec/made_jpeg_test.h"
 
@@ -173,6 +174,29 @@ TEST_F(OwnJpeg, OverflowsAsLibjpegDoesWithAbsurdTables) {
   }
 }
 
+TEST_F(OwnJpeg, KnowsWhichMarkersMayStandInTheData) {
+  const auto ends = [](std::initializer_list<int> bytes, bool has_restarts = false) {
+    File file;
+    file.bytes(bytes);
+    return ends_properly(file, has_restarts);
+  };
+  EXPECT_TRUE(ends({0x12, 0xFF, 0x00, 0x34, 0xFF, 0xD9, 0xFF, 0x01}));
+  EXPECT_TRUE(ends({0xFF, 0xFF, 0xD9}));
+  EXPECT_TRUE(ends({0x12, 0xFF, 0xFF, 0x00, 0x34, 0xFF, 0xD9}));
+  EXPECT_TRUE(ends({0xFF, 0xD0, 0x12, 0xFF, 0xD7, 0xFF, 0xD9}, true));
+  EXPECT_FALSE(ends({0xFF, 0xD0, 0x12, 0xFF, 0xD9}));
+  for (const std::initializer_list<int> bad : {std::initializer_list<int>{},
+                                               {0x12},
+                                               {0xFF},
+                                               {0xFF, 0xFF},
+                                               {0xFF, 0x00},
+                                               {0xFF, 0x01, 0xFF, 0xD9},
+                                               {0xFF, 0xDA, 0xFF, 0xD9},
+                                               {0xFF, 0xE1, 0x00, 0x02, 0xFF, 0xD9}}) {
+    EXPECT_FALSE(ends(bad, true));
+  }
+}
+
 TEST_F(OwnJpeg, DeclinesOtherKinds) {
   const auto is_declined = [](Bytes file) {
     ImageInfo info;
@@ -187,14 +211,14 @@ TEST_F(OwnJpeg, DeclinesOtherKinds) {
   EXPECT_FALSE(is_declined(encode(40, 40, Scene::noise, {})));
 }
 
-TEST_F(OwnJpeg, DeclinesAWholeFileWithoutAMarkerBehindItsScan) {
+TEST_F(OwnJpeg, DeclinesAFileWithoutAMarkerBehindItsScanWhateverTheRegion) {
   const File file = encode(40, 40, Scene::noise, {});
   const Rect all{0, 0, 40, 40}, upper{0, 0, 40, 20};
   for (const std::initializer_list<int> end : {std::initializer_list<int>{}, {0xFF}, {0xFF, 0xFF}, {0xFF, 0x00}}) {
     File changed = file;
     changed.cut(file.size() - 2).bytes(end);
     EXPECT_FALSE(ours(changed, {40, 40, 3, 8}, {}, all).has_value());
-    EXPECT_TRUE(ours(changed, {40, 40, 3, 8}, {}, upper).has_value()) << "which ends before";
+    EXPECT_FALSE(ours(changed, {40, 40, 3, 8}, {}, upper).has_value()) << "which ends before";
   }
   File longer = file;
   longer.cut(file.size() - 2).bytes({0x55, 0xFF, 0xD9});

@@ -19,7 +19,10 @@ enum Marker : std::uint8_t {
   kSof0 = 0xC0,
   kSof1 = 0xC1,
   kDht = 0xC4,
+  kRst0 = 0xD0,
+  kRst7 = 0xD7,
   kSoi = 0xD8,
+  kEoi = 0xD9,
   kSos = 0xDA,
   kDqt = 0xDB,
   kDri = 0xDD,
@@ -161,6 +164,22 @@ bool is_ycbcr(const Frame& frame, const Claims& claims) noexcept {
 }
 
 }  // namespace
+
+bool ends_properly(Bytes scan, bool has_restarts) noexcept {
+  const std::byte* at = scan.data();
+  const std::byte* const end = at + scan.size();
+  while (at != end) {
+    at = static_cast<const std::byte*>(std::memchr(at, 0xFF, static_cast<std::size_t>(end - at)));
+    if (at == nullptr) return false;
+    while (at != end && *at == std::byte{0xFF}) ++at;  // before the code of a marker there may be any number
+    if (at == end) return false;
+    const auto code = static_cast<std::uint8_t>(*at++);
+    if (code == kEoi) return true;
+    const bool is_data = code == 0;
+    if (!is_data && !(has_restarts && code >= kRst0 && code <= kRst7)) return false;
+  }
+  return false;
+}
 
 bool read_headers(Bytes bytes, Frame& frame) noexcept {
   if (bytes.size() < 2 || big16(bytes.data()) != (0xFF00 | kSoi)) return false;

@@ -44,6 +44,10 @@ struct Frame {
 // 4:2:2, 4:4:0 or 4:2:0, every table there, and nothing at which libjpeg would warn.
 bool read_headers(Bytes bytes, Frame& frame) noexcept;
 
+// Whether the only markers in the entropy-coded data `scan` are RST0 to RST7, where `has_restarts`, and an EOI follows.
+// Pillow and libjpeg then take the file, whatever else is damaged. Looks at every byte, at the speed of memchr.
+bool ends_properly(Bytes scan, bool has_restarts) noexcept;
+
 // Natural position of the k-th coefficient in zigzag order. The entries beyond 63 are 0: see entropy.cc.
 extern const std::array<std::uint8_t, 256> kNaturalOrder;
 
