@@ -58,7 +58,7 @@ void count(Span& span, const loader::Loader& loader, const loader::Batch& batch)
   ++span.steps;
   span.samples += batch.size();
   for (const std::int64_t index : batch.indices()) {
-    span.encoded_bytes += loader.dataset().extent(static_cast<std::uint64_t>(index)).bytes;
+    span.encoded_bytes += loader.dataset().location(static_cast<std::uint64_t>(index)).bytes;
   }
   for (const loader::Tensor& tensor : batch.tensors()) {
     std::uint64_t bytes = size_of(tensor.dtype);

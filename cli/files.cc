@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/dataset/read_sample.h"
 
 namespace stoker::cli {
 namespace {
@@ -20,14 +21,14 @@ namespace {
 // The file that holds sample `index`: its own, or the one its source reads. Inflated copies repeat files: skip is up to
 // the caller. O_NONBLOCK: a pipe that took a file's place must not be waited for.
 int open_holder(const dataset::Dataset& dataset, std::uint64_t index) {
-  const dataset::Extent extent = dataset.extent(index);
-  if (extent.source) return ::open(std::string(extent.source->name()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  std::array<char, 4096> path;
-  if (dataset.path(index, path) == 0) {
+  std::array<char, storage::kLocationText> text;
+  const storage::Location where = dataset.locate(index, text);
+  if (where.source) return ::open(std::string(where.source->name()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (where.name == nullptr) {
     errno = ENAMETOOLONG;
     return -1;
   }
-  return ::openat(dataset.directory(), path.data(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return ::openat(where.directory, where.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 }  // namespace
@@ -70,38 +71,14 @@ std::string read_text(const std::string& path) {
 }
 
 std::string read_sample(const dataset::Dataset& dataset, std::uint64_t index, std::vector<std::byte>& bytes) {
-  const dataset::Extent extent = dataset.extent(index);
-  if (extent.source) {
-    bytes.resize(extent.bytes);
-    const storage::Read read{extent.offset, bytes};
-    try {
-      extent.source->read({&read, 1});
-    } catch (const Error& error) {
-      return error.message();
-    }
-    return {};
-  }
-  const OpenFile file(open_holder(dataset, index));
-  struct stat status;
-  if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) return fmt::format("cannot open: {}", std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return "not a regular file";
-  bytes.resize(static_cast<std::size_t>(status.st_size));
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = ::read(file.fd(), bytes.data() + have, bytes.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fmt::format("cannot read at byte {}: {}", have, std::strerror(errno));
-    if (got == 0) return fmt::format("ends at byte {} while it was being read", have);
-    have += static_cast<std::size_t>(got);
-  }
-  return {};
+  return dataset::read_sample(dataset, index, bytes).failure.text;
 }
 
 void drop_from_page_cache(const dataset::Dataset& dataset, const std::function<bool(std::uint64_t)>& keep_going) {
   std::set<const storage::Source*> seen;
   for (std::uint64_t i = 0; i < dataset.size(); ++i) {
     if (i % 256 == 0 && !keep_going(i)) throw Error(ErrorKind::unavailable, "interrupted");
-    const dataset::Extent extent = dataset.extent(i);
+    const storage::Location extent = dataset.location(i);
     if (extent.source && !seen.insert(extent.source).second) continue;
     const OpenFile file(open_holder(dataset, i));
     if (file.fd() < 0) continue;  // the loader will name it
@@ -118,7 +95,7 @@ double cached_share(const dataset::Dataset& dataset) {
   std::uint64_t pages = 0, resident = 0;
   std::vector<unsigned char> map;
   for (std::uint64_t i = 0; i < dataset.size(); i += stride) {
-    const dataset::Extent extent = dataset.extent(i);
+    const storage::Location extent = dataset.location(i);
     const OpenFile file(open_holder(dataset, i));
     struct stat status;
     if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0 || status.st_size == 0) continue;

@@ -283,9 +283,8 @@ Inspection look(const dataset::Dataset& data) {
   double total = 0;
   for (std::uint64_t i = 0; i < data.size(); ++i) {
     if (i % 65536 == 0 && interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
-    const dataset::Extent extent = data.extent(i);
-    sizes[i] = extent.bytes;
-    total += static_cast<double>(extent.bytes);
+    sizes[i] = data.location(i).bytes;
+    total += static_cast<double>(sizes[i]);
     ++media[data.media(i)];
     const auto label = static_cast<std::uint64_t>(data.label(i).integer);
     if (label < found.classes.size()) ++found.classes[label].count;
@@ -312,7 +311,7 @@ std::vector<std::uint64_t> choose(const dataset::Dataset& data, bool everything)
   // An empty file needs no reading to be known as bad.
   std::set<std::uint64_t> all(chosen.begin(), chosen.end());
   for (std::uint64_t i = 0; i < n; ++i) {
-    if (data.extent(i).bytes == 0) all.insert(i);
+    if (data.location(i).bytes == 0) all.insert(i);
   }
   return {all.begin(), all.end()};
 }

@@ -106,7 +106,11 @@ class CsvDataset final : public Dataset {
     const std::uint64_t earlier = occurrence(repeats_, index);
     return earlier == 0 ? id : mix(id, earlier) & kIdMask;
   }
-  Extent extent(std::uint64_t index) const noexcept override { return {nullptr, 0, sizes_[index] & kSizeMask}; }
+  storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
+    const bool is_beside = (sizes_[index] & kBesideTheIndex) != 0;
+    const std::size_t length = text.empty() ? 0 : write_path(index, is_beside, text);
+    return in_folder(base_.get(), text, length, sizes_[index] & kSizeMask);
+  }
   Label label(std::uint64_t index) const noexcept override {
     switch (facts_.label_kind) {
       case LabelKind::none:
@@ -136,10 +140,6 @@ class CsvDataset final : public Dataset {
     const auto field = field_of_row(text_, rows_[index], further_[column]);
     return field ? field->text() : std::string();
   }
-  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
-    return write_path(index, (sizes_[index] & kBesideTheIndex) != 0, out);
-  }
-  int directory() const noexcept override { return base_.get(); }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(copy_) + held_bytes(header_) + held_bytes(rows_) + held_bytes(sizes_) +
            held_bytes(integers_) + held_bytes(reals_) + held_bytes(classes_) + held_bytes(repeats_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "stoker/codec/codec.h"
+#include "stoker/storage/location.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::dataset {
@@ -24,13 +25,6 @@ enum class LabelKind : std::uint8_t { none, integer, real };
 struct Label {
   std::int64_t integer = -1;  // class index or whole number; -1 without labels
   float real = 0;             // LabelKind::real
-};
-
-// Where a sample's bytes are.
-struct Extent {
-  const storage::Source* source = nullptr;  // null: a file of its own, see Dataset::path
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
 };
 
 // Data that is there and could not be listed: a folder that may not be read, a damaged part of a tar shard.
@@ -69,19 +63,17 @@ class Dataset {
   virtual const Facts& facts() const noexcept = 0;
   virtual std::uint64_t size() const noexcept = 0;
   virtual std::uint64_t id(std::uint64_t index) const noexcept = 0;  // stable under additions; below 2^63
-  virtual Extent extent(std::uint64_t index) const noexcept = 0;
+  // Where its bytes are. `text` is for the name of a file or object; storage::kLocationText is always enough. Where it
+  // is empty or too small, the name is left out: everything else is known without it.
+  virtual storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept = 0;
+  storage::Location location(std::uint64_t index) const noexcept { return locate(index, {}); }  // without the name
   virtual Label label(std::uint64_t index) const noexcept = 0;
   virtual codec::Media media(std::uint64_t index) const noexcept = 0;  // by name; content decides at decode time
   virtual std::string name(std::uint64_t index) const = 0;             // for people: relative path, or "x.npy[17]"
   virtual double column(std::size_t column, std::uint64_t index) const noexcept = 0;  // NaN where not a number
   virtual std::string column_text(std::size_t, std::uint64_t) const { return {}; }    // as it was written
 
-  // For a sample that is a file of its own: its path relative to directory(), NUL-terminated, into `out`.
-  // Returns the length, or 0 if it does not fit (paths are at most 4095 bytes).
-  virtual std::size_t path(std::uint64_t index, std::span<char> out) const noexcept = 0;
-  virtual int directory() const noexcept = 0;  // a descriptor, or AT_FDCWD
-
-  // The sources that extents lie in; empty where every sample is a file of its own.
+  // The sources that samples lie in; empty where every sample is a file or object of its own.
   virtual std::span<const storage::Source* const> sources() const noexcept { return {}; }
   // The number of the stored sample behind an index, below size() if none is there twice; copies share theirs.
   virtual std::uint64_t stored(std::uint64_t index) const noexcept { return index; }

@@ -87,22 +87,23 @@ TEST_P(EveryDataset, LeadsToBytesOfTheSizeItNames) {
   const DatasetPtr data = make();
   std::uint64_t largest = 0;
   for (std::uint64_t i = 0; i < data->size(); ++i) {
-    const Extent extent = data->extent(i);
-    largest = std::max(largest, extent.bytes);
-    char path[4096];
-    if (extent.source != nullptr) {
-      EXPECT_EQ(data->path(i, path), 0u);
-      EXPECT_LE(extent.offset + extent.bytes, extent.source->size_bytes());
+    char text[storage::kLocationText];
+    const storage::Location at = data->locate(i, text);
+    EXPECT_EQ(data->location(i).bytes, at.bytes);
+    EXPECT_EQ(data->location(i).name, nullptr) << "nobody asked for it";
+    largest = std::max(largest, at.bytes);
+    if (at.source != nullptr) {
+      EXPECT_EQ(at.name, nullptr);
+      EXPECT_LE(at.offset + at.bytes, at.source->size_bytes());
       continue;
     }
-    const std::size_t length = data->path(i, path);
-    ASSERT_GT(length, 0u);
-    EXPECT_EQ(std::strlen(path), length);
-    EXPECT_TRUE(data->name(i).ends_with(path)) << path;  // a list names whole paths, and reaches files from a folder
+    ASSERT_NE(at.name, nullptr);
+    EXPECT_TRUE(data->name(i).ends_with(at.name))
+        << at.name;  // a list names whole paths, and reaches files from a folder
     struct stat facts {};
-    ASSERT_EQ(::fstatat(data->directory(), path, &facts, 0), 0);
-    EXPECT_EQ(static_cast<std::uint64_t>(facts.st_size), extent.bytes);
-    EXPECT_EQ(extent.offset, 0u);
+    ASSERT_EQ(::fstatat(at.directory, at.name, &facts, 0), 0);
+    EXPECT_EQ(static_cast<std::uint64_t>(facts.st_size), at.bytes);
+    EXPECT_EQ(at.offset, 0u);
   }
   EXPECT_EQ(data->facts().largest_bytes, largest);
 }
@@ -137,11 +138,11 @@ TEST(Npy, GivesEachRowOfTheFirstDimension) {
     EXPECT_EQ(data->facts().total_bytes, 120u);
     ASSERT_TRUE(data->facts().array);
     EXPECT_EQ(data->facts().array->dtype, DType::f32);
-    const Extent extent = data->extent(3);
-    EXPECT_EQ(extent.bytes, 24u);
+    const storage::Location at = data->location(3);
+    EXPECT_EQ(at.bytes, 24u);
     std::vector<std::byte> row(24);
-    const storage::Read read{extent.offset, row};
-    extent.source->read({&read, 1});
+    const storage::Read read{at.offset, row};
+    at.source->read({&read, 1});
     EXPECT_EQ(row[0], std::byte{72});
   }
 }
@@ -197,10 +198,10 @@ TEST(List, ReachesFilesFromTheFolderThatAllOfThemLieIn) {
                     c = tree.write("c.jpg", "3");
   const auto below_folder = [](const Dataset& data, std::uint64_t i) {
     char path[4096];
-    data.path(i, path);
+    const storage::Location file = data.locate(i, path);
     int error_number = 0;
-    EXPECT_TRUE(os::try_open(data.directory(), path, O_RDONLY, error_number)) << path;
-    return std::string(path);
+    EXPECT_TRUE(os::try_open(file.directory, file.name, O_RDONLY, error_number)) << path;
+    return std::string(file.name);
   };
   const DatasetPtr near = from_list({{a, {}}, {b, {}}}, LabelKind::none);
   EXPECT_EQ(below_folder(*near, 0), "ab/a.jpg");
@@ -218,8 +219,8 @@ TEST(List, OutlivesAChangeOfWorkingFolder) {
   const DatasetPtr data = from_list({{"a.jpg", {}}}, LabelKind::none);
   std::filesystem::current_path(before);
   char path[4096];
-  ASSERT_GT(data->path(0, path), 0u);
-  EXPECT_EQ(::faccessat(data->directory(), path, R_OK, 0), 0);
+  const storage::Location file = data->locate(0, path);
+  EXPECT_EQ(::faccessat(file.directory, file.name, R_OK, 0), 0);
 }
 
 TEST(Subset, IsSeededUniqueSortedAndRightInItsFacts) {
@@ -304,7 +305,7 @@ TEST(Inflate, RepeatsWithoutCopyingAndKeepsTheIdsOfTheFirstCopy) {
   EXPECT_NE(data->id(13), data->id(23));
   EXPECT_EQ(data->name(9'999'993), once->name(3));
   EXPECT_EQ(data->label(9'999'993).integer, once->label(3).integer);
-  EXPECT_EQ(data->extent(13).bytes, once->extent(3).bytes);
+  EXPECT_EQ(data->location(13).bytes, once->location(3).bytes);
   EXPECT_EQ(data->facts().total_bytes, once->facts().total_bytes);
   EXPECT_EQ(data->facts().kind, "folder, inflated 1000000x");
   EXPECT_NE(data->facts().fingerprint, inflate(once, 2)->facts().fingerprint);

@@ -35,6 +35,12 @@ std::size_t join(std::span<char> out, Parts... parts) noexcept {
   return length;
 }
 
+// The location of a file whose path, of `length` bytes, was written to `text`; 0: it was not.
+inline storage::Location in_folder(int directory, std::span<const char> text, std::size_t length,
+                                   std::uint64_t bytes) noexcept {
+  return storage::Location::in_folder(directory, length == 0 ? nullptr : text.data(), bytes);
+}
+
 // Bytes that a container holds on the heap.
 template <typename T>
 std::uint64_t held_bytes(const std::vector<T>& values) noexcept {

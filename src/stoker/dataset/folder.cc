@@ -184,7 +184,9 @@ class FolderDataset final : public Dataset {
     char buffer[kMaxPath + 1];
     return id_of_path({buffer, path(index, buffer)});
   }
-  Extent extent(std::uint64_t index) const noexcept override { return {nullptr, 0, samples_[index].bytes}; }
+  storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
+    return in_folder(root_.get(), text, path(index, text), samples_[index].bytes);
+  }
   Label label(std::uint64_t index) const noexcept override { return {folders_[samples_[index].folder].label, 0}; }
   codec::Media media(std::uint64_t index) const noexcept override { return samples_[index].media; }
   std::string name(std::uint64_t index) const override {
@@ -192,10 +194,6 @@ class FolderDataset final : public Dataset {
     return text.append(file_name(index));
   }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
-  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
-    return join(out, folder_path(index), file_name(index));
-  }
-  int directory() const noexcept override { return root_.get(); }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(paths_) + held_bytes(folders_) + held_bytes(names_) + held_bytes(samples_);
   }
@@ -214,6 +212,9 @@ class FolderDataset final : public Dataset {
     std::int32_t label;
   };
 
+  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept {
+    return out.empty() ? 0 : join(out, folder_path(index), file_name(index));
+  }
   std::string_view folder_path(std::uint64_t index) const noexcept {
     const Folder& folder = folders_[samples_[index].folder];
     return std::string_view(paths_).substr(folder.path_at, folder.path_bytes);

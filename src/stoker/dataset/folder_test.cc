@@ -172,16 +172,17 @@ TEST(Folder, GivesPathsThatOpenTheFileBelowItsDirectory) {
   tree.write("a/b c/1.jpg", "hello");
   const DatasetPtr data = open(tree.at(), without_cache());
   char path[4096];
-  ASSERT_EQ(data->path(0, path), std::string_view("a/b c/1.jpg").size());
-  const int fd = ::openat(data->directory(), path, O_RDONLY);
+  const storage::Location file = data->locate(0, path);
+  ASSERT_STREQ(file.name, "a/b c/1.jpg");
+  const int fd = ::openat(file.directory, file.name, O_RDONLY);
   ASSERT_GE(fd, 0);
   char text[8] = {};
   EXPECT_EQ(::read(fd, text, sizeof text), 5);
   ::close(fd);
   char small[5];
-  EXPECT_EQ(data->path(0, small), 0u);
+  EXPECT_EQ(data->locate(0, small).name, nullptr);
   char one_short[11];
-  EXPECT_EQ(data->path(0, one_short), 0u);
+  EXPECT_EQ(data->locate(0, one_short).name, nullptr);
 }
 
 TEST(Folder, KeepsIdsWhenFilesAreAddedAndFingerprintsWhenNothingChanged) {

@@ -52,7 +52,7 @@ class ListDataset final : public Dataset {
         [this](std::uint64_t i) {
           char buffer[kMaxPath + 1];
           path(i, buffer);
-          return size_of_file(directory(), buffer);
+          return size_of_file(folder_.get(), buffer);
         },
         options);
     const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
@@ -62,7 +62,7 @@ class ListDataset final : public Dataset {
       path(first, buffer);
       throw Error(
           ErrorKind::not_found,
-          fmt::format("cannot find sample {} of the list: {}{}", first, why_no_file(directory(), buffer, name(first)),
+          fmt::format("cannot find sample {} of the list: {}{}", first, why_no_file(folder_.get(), buffer, name(first)),
                       missing > 1 ? fmt::format(", and {} more of {} are missing", format_count(missing - 1),
                                                 format_count(size()))
                                   : ""));
@@ -86,21 +86,23 @@ class ListDataset final : public Dataset {
     const std::uint64_t earlier = occurrence(repeats_, index);
     return earlier == 0 ? id : mix(id, earlier) & kIdMask;
   }
-  Extent extent(std::uint64_t index) const noexcept override { return {nullptr, 0, sizes_[index]}; }
+  storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
+    return in_folder(folder_.get(), text, path(index, text), sizes_[index]);
+  }
   Label label(std::uint64_t index) const noexcept override { return labels_.empty() ? Label{} : labels_[index]; }
   codec::Media media(std::uint64_t index) const noexcept override { return codec::media_of_name(name_of(index)); }
   std::string name(std::uint64_t index) const override { return std::string(name_of(index)); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
-  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
-    return join(out, name_of(index).substr(in_folder_));
-  }
-  int directory() const noexcept override { return folder_.get(); }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(names_) + held_bytes(ends_) + held_bytes(sizes_) + held_bytes(labels_) +
            held_bytes(repeats_);
   }
 
  private:
+  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept {
+    return out.empty() ? 0 : join(out, name_of(index).substr(in_folder_));
+  }
+
   // The kernel then looks up one name per file instead of the whole path, as it does for a folder.
   void enter_common_folder() {
     std::string_view common = name_of(0);

@@ -172,7 +172,7 @@ TEST(Listing, GivesStaleSizesWhereFilesChangedInPlaceAndSaysSo) {
   open(tree.at(), with_cache(cache));
   tree.write("cat/1.jpg", "now longer");
   const DatasetPtr cached = open(tree.at(), with_cache(cache));
-  EXPECT_EQ(cached->extent(0).bytes, 1u);
+  EXPECT_EQ(cached->location(0).bytes, 1u);
   EXPECT_TRUE(cached->facts().sizes_may_be_stale);
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
@@ -80,15 +79,13 @@ class NpyDataset final : public Dataset {
   const Facts& facts() const noexcept override { return facts_; }
   std::uint64_t size() const noexcept override { return count_; }
   std::uint64_t id(std::uint64_t index) const noexcept override { return index; }
-  Extent extent(std::uint64_t index) const noexcept override {
-    return {source_.get(), data_offset_ + index * row_bytes_, row_bytes_};
+  storage::Location locate(std::uint64_t index, std::span<char>) const noexcept override {
+    return storage::Location::in_source(source_.get(), data_offset_ + index * row_bytes_, row_bytes_);
   }
   Label label(std::uint64_t) const noexcept override { return {}; }
   codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("npy"); }
   std::string name(std::uint64_t index) const override { return fmt::format("{}[{}]", file_name_, index); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
   std::span<const storage::Source* const> sources() const noexcept override { return {&borrowed_, 1}; }
 
  private:

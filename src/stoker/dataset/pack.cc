@@ -109,11 +109,11 @@ class PackDataset final : public Packed {
   std::uint64_t id(std::uint64_t index) const noexcept override {
     return static_cast<std::uint64_t>(row(index).id) & kIdMask;
   }
-  Extent extent(std::uint64_t index) const noexcept override {
+  storage::Location locate(std::uint64_t index, std::span<char>) const noexcept override {
     const PackRow at = row(index);
     // Checked when the pack was opened; a mapped index that somebody rewrote since must not lead astray.
     const std::size_t number = at.shard < shards_.size() ? at.shard : 0;
-    return {shards_[number].get(), at.offset, std::min(at.bytes, facts_.largest_bytes)};
+    return storage::Location::in_source(shards_[number].get(), at.offset, std::min(at.bytes, facts_.largest_bytes));
   }
   Label label(std::uint64_t index) const noexcept override { return label_of(row(index), manifest_.label_kind); }
   codec::Media media(std::uint64_t index) const noexcept override {
@@ -137,8 +137,6 @@ class PackDataset final : public Packed {
     const auto field = field_of_row(columns_.text(), column_rows_[index], column);
     return field ? field->text() : std::string();
   }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
   std::uint64_t memory_bytes() const noexcept override {
     return 2 * held_bytes(facts_) + index_.memory_bytes() + names_.memory_bytes() + columns_.memory_bytes() +

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
@@ -132,16 +131,14 @@ class TarDataset final : public Dataset {
     const std::uint64_t earlier = occurrence(repeats_, index);
     return earlier == 0 ? id : mix(id, earlier) & kIdMask;
   }
-  Extent extent(std::uint64_t index) const noexcept override {
+  storage::Location locate(std::uint64_t index, std::span<char>) const noexcept override {
     const Sample& sample = samples_[index];
-    return {sources_[sample.shard].get(), sample.offset, sample.bytes};
+    return storage::Location::in_source(sources_[sample.shard].get(), sample.offset, sample.bytes);
   }
   Label label(std::uint64_t index) const noexcept override { return labels_.empty() ? Label{} : labels_[index]; }
   codec::Media media(std::uint64_t index) const noexcept override { return codec::media_of_name(name_of(index)); }
   std::string name(std::uint64_t index) const override { return std::string(name_of(index)); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(names_) + held_bytes(samples_) + held_bytes(labels_) + held_bytes(repeats_);

@@ -65,10 +65,10 @@ using Names = std::vector<std::string>;
 using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 std::string text_of(const Dataset& dataset, std::uint64_t index) {
-  const Extent extent = dataset.extent(index);
-  std::string bytes(extent.bytes, '\0');
-  const storage::Read read{extent.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))};
-  extent.source->read({&read, 1});
+  const storage::Location at = dataset.location(index);
+  std::string bytes(at.bytes, '\0');
+  const storage::Read read{at.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))};
+  at.source->read({&read, 1});
   return bytes;
 }
 

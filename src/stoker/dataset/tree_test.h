@@ -81,7 +81,7 @@ inline std::vector<std::int64_t> labels_of(const Dataset& dataset) {
 
 inline std::vector<std::uint64_t> sizes_of(const Dataset& dataset) {
   std::vector<std::uint64_t> sizes;
-  for (std::uint64_t i = 0; i < dataset.size(); ++i) sizes.push_back(dataset.extent(i).bytes);
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) sizes.push_back(dataset.location(i).bytes);
   return sizes;
 }
 

@@ -37,7 +37,9 @@ class View : public Dataset {
 
   const Facts& facts() const noexcept override { return facts_; }
   std::uint64_t id(std::uint64_t index) const noexcept override { return base_->id(inner(index)); }
-  Extent extent(std::uint64_t index) const noexcept override { return base_->extent(inner(index)); }
+  storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
+    return base_->locate(inner(index), text);
+  }
   Label label(std::uint64_t index) const noexcept override { return base_->label(inner(index)); }
   codec::Media media(std::uint64_t index) const noexcept override { return base_->media(inner(index)); }
   std::string name(std::uint64_t index) const override { return base_->name(inner(index)); }
@@ -47,10 +49,6 @@ class View : public Dataset {
   std::string column_text(std::size_t column, std::uint64_t index) const override {
     return base_->column_text(column, inner(index));
   }
-  std::size_t path(std::uint64_t index, std::span<char> out) const noexcept override {
-    return base_->path(inner(index), out);
-  }
-  int directory() const noexcept override { return base_->directory(); }
   std::span<const storage::Source* const> sources() const noexcept override { return base_->sources(); }
   std::uint64_t memory_bytes() const noexcept override { return held_bytes(facts_) + base_->memory_bytes(); }
 
@@ -68,7 +66,7 @@ class Subset : public View {
     facts_.total_bytes = 0;
     facts_.largest_bytes = 0;
     for (const std::uint64_t index : chosen_) {
-      const std::uint64_t bytes = base_->extent(index).bytes;
+      const std::uint64_t bytes = base_->location(index).bytes;
       facts_.total_bytes += bytes;
       facts_.largest_bytes = std::max(facts_.largest_bytes, bytes);
     }

@@ -109,7 +109,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   if (auto_workers_ && !cores.limited_by.empty()) {
     notes_.push_back(fmt::format("num_workers={}: limited by {}", options_.num_workers, cores.limited_by));
   }
-  const dataset::Extent first = dataset_->size() > 0 ? dataset_->extent(0) : dataset::Extent{};
+  const storage::Location first = dataset_->size() > 0 ? dataset_->location(0) : storage::Location{};
   in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
   // A batch whose length is known only when all of it was read might not fit into any sweep.
   const bool sweeps = first.source != nullptr && first.source->is_direct() && !recipe_.varies();
@@ -163,7 +163,7 @@ void Loader::Engine::refuse_after_fork() const {
 
 // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
 bool Loader::Engine::reads_direct() const noexcept {
-  const storage::Source* const source = dataset_->size() > 0 ? dataset_->extent(0).source : nullptr;
+  const storage::Source* const source = dataset_->size() > 0 ? dataset_->location(0).source : nullptr;
   return source != nullptr ? source->is_direct() : options_.storage == storage::Storage::direct;
 }
 
@@ -189,7 +189,7 @@ void Loader::Engine::fill_ram() {
   if (dataset_->sources().empty()) {
     // By their stored numbers: a subset keeps only what it has, and copies share.
     std::vector<std::uint64_t> bytes(dataset_->stored_count(), 0);
-    for (std::uint64_t i = 0; i < dataset_->size(); ++i) bytes[dataset_->stored(i)] = dataset_->extent(i).bytes;
+    for (std::uint64_t i = 0; i < dataset_->size(); ++i) bytes[dataset_->stored(i)] = dataset_->location(i).bytes;
     ram_->add_files(bytes.size(), [&](std::uint64_t number) { return bytes[number]; });
   }
   ram_->start();

@@ -27,7 +27,6 @@
 #include "stoker/loader/loader.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/recipe.h"
-#include "stoker/loader/sample_read.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/slabs.h"
 #include "stoker/loader/sweep.h"
@@ -143,7 +142,7 @@ class Loader::Engine {
   Unit* take_unit(Pending& pending);
   bool open_pending();
   bool admit(Unit& unit);
-  codec::Bytes resident(std::uint64_t index, const dataset::Extent& extent) const noexcept;
+  codec::Bytes resident(std::uint64_t index, const storage::Location& where) const noexcept;
   void submit(IoThread& self, Unit& unit);
   void complete(IoThread& self, const storage::Fetched& fetched);
   void read_finished(Unit& unit, std::int64_t now);

@@ -117,17 +117,17 @@ Unit* Loader::Engine::plan_unit() {
   while (plan_row_ < pending.range.count && unit->rows < unit_rows_) {
     const std::uint64_t position = pending.range.first + plan_row_;
     const Row& row = plan_row(pending, position, plan_order_->sample(position));
-    const dataset::Extent extent = dataset_->extent(row.index);
+    const storage::Location where = dataset_->location(row.index);
     const bool in_memory =
-        (extent.source != nullptr && !extent.source->view().empty()) || !resident(row.index, extent).empty();
-    const std::uint64_t need = in_place_ || in_memory ? 0 : up(fetcher.buffer_bytes(extent.bytes), fetch_alignment_);
+        (where.source != nullptr && !where.source->view().empty()) || !resident(row.index, where).empty();
+    const std::uint64_t need = in_place_ || in_memory ? 0 : up(fetcher.buffer_bytes(where.bytes), fetch_alignment_);
     ReadFault fault;
-    fault.too_large = extent.bytes > allowance_.encoded_bytes;  // wherever it lies: every storage gives the same rows
+    fault.too_large = where.bytes > allowance_.encoded_bytes;  // wherever it lies: every storage gives the same rows
     if (unit->rows > 0 && !fault.too_large && unit->block_bytes + need > unit_bytes_) break;
-    if (unit->rows > 0 && in_place_ && (unit->rows + 1) * extent.bytes > unit_bytes_) break;
+    if (unit->rows > 0 && in_place_ && (unit->rows + 1) * where.bytes > unit_bytes_) break;
     if (fault.too_large) {
       unit->has_fault = true;
-      fault.actual_bytes = extent.bytes;
+      fault.actual_bytes = where.bytes;
     } else {
       unit->block_bytes += need;
     }
@@ -163,23 +163,23 @@ Unit* Loader::Engine::claim() {
 }
 
 // A sample's bytes where storage=ram has them; what was there once stays.
-codec::Bytes Loader::Engine::resident(std::uint64_t index, const dataset::Extent& extent) const noexcept {
+codec::Bytes Loader::Engine::resident(std::uint64_t index, const storage::Location& where) const noexcept {
   if (!ram_) return {};
-  return extent.source != nullptr ? ram_->find(*extent.source, extent.offset, extent.bytes)
-                                  : ram_->find_file(dataset_->stored(index), extent.bytes);
+  return where.source != nullptr ? ram_->find(*where.source, where.offset, where.bytes)
+                                 : ram_->find_file(dataset_->stored(index), where.bytes);
 }
 
 void Loader::Engine::submit(IoThread& self, Unit& unit) {
   std::array<storage::Fetch, Unit::kMaxRows> fetches;
-  thread_local std::vector<char> paths(std::size_t{Unit::kMaxRows} * 4096);
+  thread_local std::vector<char> texts(std::size_t{Unit::kMaxRows} * storage::kLocationText);
   std::uint32_t count = 0;
   std::byte* at = unit.block.data;
   const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&unit));
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
     if (unit.faults[i].too_large) continue;
     const Row& row = unit.pending->rows[unit.first_row + i];
-    const dataset::Extent extent = dataset_->extent(row.index);
-    if (const codec::Bytes held = resident(row.index, extent); !held.empty()) {
+    const codec::Bytes held = ram_ ? resident(row.index, dataset_->location(row.index)) : codec::Bytes{};
+    if (!held.empty()) {
       if (unit.in_place) {
         std::memcpy(slot_of(*unit.pending, unit.first_row + i).outputs[0], held.data(), held.size());
       }
@@ -190,25 +190,18 @@ void Loader::Engine::submit(IoThread& self, Unit& unit) {
     }
     storage::Fetch& fetch = fetches[count];
     fetch = {};
-    fetch.bytes = extent.bytes;
-    fetch.tag = number + i;  // units are aligned to more than kMaxRows
-    if (extent.source != nullptr) {
-      fetch.source = extent.source;
-      fetch.offset = extent.offset;
-    } else {
-      const std::span<char> path(paths.data() + std::size_t{i} * 4096, 4096);
-      if (dataset_->path(row.index, path) == 0) {
-        unit.faults[i].error_number = ENAMETOOLONG;
-        unit.has_fault = true;
-        continue;
-      }
-      fetch.path = path.data();
-      fetch.directory = dataset_->directory();
+    fetch.where = dataset_->locate(row.index, {texts.data() + i * storage::kLocationText, storage::kLocationText});
+    const storage::Location& where = fetch.where;
+    if (where.has_name() && where.name == nullptr) {
+      unit.faults[i].error_number = ENAMETOOLONG;
+      unit.has_fault = true;
+      continue;
     }
+    fetch.tag = number + i;  // units are aligned to more than kMaxRows
     if (unit.in_place) {
-      fetch.into = {slot_of(*unit.pending, unit.first_row + i).outputs[0], extent.bytes};
-    } else if (at != nullptr && (extent.source == nullptr || extent.source->view().empty())) {
-      const std::size_t room = up(self.fetcher->buffer_bytes(extent.bytes), fetch_alignment_);
+      fetch.into = {slot_of(*unit.pending, unit.first_row + i).outputs[0], where.bytes};
+    } else if (at != nullptr && (where.source == nullptr || where.source->view().empty())) {
+      const std::size_t room = up(self.fetcher->buffer_bytes(where.bytes), fetch_alignment_);
       fetch.into = {at, room};
       at += room;
     }
@@ -230,7 +223,7 @@ void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
       unit.bytes[i] = fetched.data;
       if (ram_) {
         const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
-        if (dataset_->extent(index).source == nullptr) ram_->keep_file(dataset_->stored(index), fetched.data);
+        if (dataset_->location(index).source == nullptr) ram_->keep_file(dataset_->stored(index), fetched.data);
       }
       self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
       break;

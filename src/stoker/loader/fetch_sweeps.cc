@@ -33,10 +33,11 @@ bool Loader::Engine::extend(Sweep& sweep) {
       if (sweep.is_empty()) sweep.epoch = pending.epoch, sweep.window = window;
       if (window != sweep.window || (pending.epoch != sweep.epoch && window_rows_ != 0)) return true;
       const std::uint64_t index = plan_order_->sample(position);
-      const dataset::Extent extent = dataset_->extent(index);
-      const codec::Bytes held = resident(index, extent);
-      const bool too_large = extent.bytes > allowance_.encoded_bytes;
-      const bool fits = too_large || (!held.empty() && sweep.is_empty()) || sweep.has_room(extent, sweep_most_);
+      const storage::Location where = dataset_->location(index);
+      const storage::Range range = where.range();
+      const codec::Bytes held = resident(index, where);
+      const bool too_large = range.bytes > allowance_.encoded_bytes;
+      const bool fits = too_large || (!held.empty() && sweep.is_empty()) || sweep.has_room(range, sweep_most_);
       if (!fits) return true;
       if (unit == nullptr || unit->rows == unit_rows_) {
         unit = take_unit(pending);
@@ -50,12 +51,12 @@ bool Loader::Engine::extend(Sweep& sweep) {
       unit->faults[row] = {};
       if (too_large) {
         unit->faults[row].too_large = true;
-        unit->faults[row].actual_bytes = extent.bytes;
+        unit->faults[row].actual_bytes = range.bytes;
         unit->has_fault = true;
       } else if (!held.empty()) {
-        sweep.skip(extent);
+        sweep.skip(range);
       } else {
-        sweep.add(*unit, row, extent);
+        sweep.add(*unit, row, range);
         ++unit->reads_left;
       }
     }
@@ -121,9 +122,7 @@ bool Loader::Engine::submit_sweeps(IoThread& self) {
       }
       storage::Fetch& fetch = fetches[count++];
       fetch = {};
-      fetch.source = read.source;
-      fetch.offset = read.offset;
-      fetch.bytes = read.bytes;
+      fetch.where = storage::Location::in_source(read.source, read.offset, read.bytes);
       fetch.into = {read.into, read.room};
       fetch.tag = reinterpret_cast<std::uintptr_t>(&read) | kReadTag;
     }
@@ -152,15 +151,15 @@ void Loader::Engine::read_pieces(IoThread& self, Sweep::Read& read, const storag
   for (std::uint32_t i = 0; i < read.pieces; ++i) {
     const Sweep::Piece& piece = read.sweep->pieces[read.first + i];
     ReadFault& fault = piece.unit->faults[piece.row];
-    const std::uint64_t end = piece.extent.offset + piece.extent.bytes;
+    const std::uint64_t end = piece.range.offset + piece.range.bytes;
     if (fetched.code == storage::FetchCode::size_changed && end > fetched.actual_bytes) {
       fault.size_changed = true;
       fault.actual_bytes = fetched.actual_bytes;
     } else {
       try {
-        const storage::Read again{piece.extent.offset,
-                                  into.subspan(piece.extent.offset - read.offset, piece.extent.bytes)};
-        piece.extent.source->read({&again, 1});
+        const storage::Read again{piece.range.offset,
+                                  into.subspan(piece.range.offset - read.offset, piece.range.bytes)};
+        piece.range.source->read({&again, 1});
       } catch (const std::exception&) {
         fault.error_number = fetched.error_number != 0 ? fetched.error_number : EIO;
       }
@@ -177,7 +176,7 @@ void Loader::Engine::finish_pieces(IoThread& self, const Sweep::Read& read, code
   // Once its last row is finished the sweep may be in use again.
   for (std::uint32_t left = read.pieces; left > 0; --left, ++piece) {
     Unit& unit = *piece->unit;
-    if (!data.empty()) unit.bytes[piece->row] = data.subspan(piece->extent.offset - offset, piece->extent.bytes);
+    if (!data.empty()) unit.bytes[piece->row] = data.subspan(piece->range.offset - offset, piece->range.bytes);
     self.counters.items.add(1);
     if (--unit.reads_left == 0) read_finished(unit, meter::now_ns());
   }

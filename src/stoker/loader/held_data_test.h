@@ -60,7 +60,7 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   // `dawdles`: not 0: reads are late now and then, as this seed says.
   explicit HeldData(const std::vector<std::string>& samples, std::uint64_t dawdles = 0) : dawdles_(dawdles) {
     for (const std::string& sample : samples) {
-      extents_.push_back({this, bytes_.size(), sample.size()});
+      ranges_.push_back({this, bytes_.size(), sample.size()});
       bytes_ += sample;
       facts_.largest_bytes = std::max<std::uint64_t>(facts_.largest_bytes, sample.size());
     }
@@ -72,9 +72,12 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   Gate reads, decodes;
 
   const dataset::Facts& facts() const noexcept override { return facts_; }
-  std::uint64_t size() const noexcept override { return extents_.size(); }
+  std::uint64_t size() const noexcept override { return ranges_.size(); }
   std::uint64_t id(std::uint64_t index) const noexcept override { return index; }
-  dataset::Extent extent(std::uint64_t index) const noexcept override { return extents_[index]; }
+  storage::Location locate(std::uint64_t index, std::span<char>) const noexcept override {
+    const storage::Range& range = ranges_[index];
+    return storage::Location::in_source(range.source, range.offset, range.bytes);
+  }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
   codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("wav"); }
   std::string name(std::uint64_t index) const override { return fmt::format("held[{}]", index); }
@@ -82,16 +85,14 @@ class HeldData final : public dataset::Dataset, public storage::Source {
     decodes.pass(index);
     return 0;
   }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
 
   std::string_view name() const noexcept override { return "held"; }
   std::uint64_t size_bytes() const noexcept override { return bytes_.size(); }
   void read(std::span<const storage::Read> wanted) const override {
     for (const storage::Read& read : wanted) {
-      const auto after = [](std::uint64_t offset, const dataset::Extent& extent) { return offset < extent.offset; };
-      const auto next = std::upper_bound(extents_.begin(), extents_.end(), read.offset, after);
-      reads.pass(static_cast<std::uint64_t>(next - extents_.begin()) - 1);
+      const auto after = [](std::uint64_t offset, const storage::Range& range) { return offset < range.offset; };
+      const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), read.offset, after);
+      reads.pass(static_cast<std::uint64_t>(next - ranges_.begin()) - 1);
       if (dawdles_ != 0) dawdle();
       std::memcpy(read.into.data(), bytes_.data() + read.offset, read.into.size());
     }
@@ -107,7 +108,7 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   std::uint64_t dawdles_;
   mutable std::atomic<std::uint64_t> count_{0};
   std::string bytes_;
-  std::vector<dataset::Extent> extents_;
+  std::vector<storage::Range> ranges_;
   dataset::Facts facts_;
 };
 

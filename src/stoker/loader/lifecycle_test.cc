@@ -270,13 +270,13 @@ class Stuck final : public dataset::Dataset, public storage::Source {
   const dataset::Facts& facts() const noexcept override { return facts_; }
   std::uint64_t size() const noexcept override { return 10; }
   std::uint64_t id(std::uint64_t index) const noexcept override { return index; }
-  dataset::Extent extent(std::uint64_t) const noexcept override { return {this, 0, 100}; }
+  storage::Location locate(std::uint64_t, std::span<char>) const noexcept override {
+    return storage::Location::in_source(this, 0, 100);
+  }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
   codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("npy"); }
   std::string name(std::uint64_t index) const override { return fmt::format("pipe[{}]", index); }
   double column(std::size_t, std::uint64_t) const noexcept override { return 0; }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
   std::string_view name() const noexcept override { return "pipe"; }
   std::uint64_t size_bytes() const noexcept override { return 1000; }
   void read(std::span<const storage::Read>) const override {}

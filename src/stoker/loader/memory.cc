@@ -29,7 +29,7 @@ Loader::Engine::Sizes Loader::Engine::usual_bytes() const noexcept {
   std::array<std::uint64_t, 256> bytes;
   const std::uint64_t count = dataset_->size(), looks = std::min<std::uint64_t>(count, bytes.size());
   if (looks == 0) return {};
-  for (std::uint64_t i = 0; i < looks; ++i) bytes[i] = dataset_->extent(i * (count / looks)).bytes;
+  for (std::uint64_t i = 0; i < looks; ++i) bytes[i] = dataset_->location(i * (count / looks)).bytes;
   const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(looks),
              middle = bytes.begin() + (end - bytes.begin()) / 2;
   std::nth_element(bytes.begin(), middle, end);

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/dataset/read_sample.h"
 #include "stoker/loader/engine.h"
-#include "stoker/loader/sample_read.h"
 
 namespace stoker::loader {
 namespace {
@@ -20,6 +20,10 @@ constexpr std::size_t kLargeBatch = 8 * kMiB;  // with those that lie ready, mor
 constexpr Verdict kNoRoomToRead{failed(Code::no_memory, "no working memory to read it"), "read"};
 constexpr Verdict kUnreadable{failed(Code::io, "it cannot be read"), "read"};
 constexpr Verdict kTooLong{failed(Code::too_large, "its row is longer than a batch may be"), "transform"};
+
+Verdict not_read(const storage::WholeRead& read) {
+  return read.state == storage::WholeRead::State::no_room ? kNoRoomToRead : kUnreadable;
+}
 
 ErrorKind kind_of(const Verdict& verdict) {
   switch (verdict.result.code) {
@@ -186,8 +190,7 @@ Verdict Loader::Engine::make_with_room(Worker& self, const Make& make) {
 // The listing was an older one: the file as it is now is what counts.
 bool Loader::Engine::is_stale(const Unit& unit, std::uint32_t i) const noexcept {
   const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
-  return unit.faults[i].size_changed && dataset_->facts().sizes_may_be_stale &&
-         dataset_->extent(index).source == nullptr;
+  return unit.faults[i].size_changed && dataset_->facts().sizes_may_be_stale && dataset_->location(index).is_file();
 }
 
 // take(bytes) of a unit's row, with room. Code::io: the bytes could not be read, and the row's fault says why.
@@ -197,9 +200,9 @@ Verdict Loader::Engine::with_bytes(const Unit& unit, std::uint32_t i, Worker& se
   if (unit.faults[i].is_any() && !stale) return kUnreadable;
   return make_with_room(self, [&] {
     if (!stale) return take(unit.bytes[i]);
-    const SampleBytes again = read_sample(*dataset_, unit.pending->rows[unit.first_row + i].index, self.space.scratch);
-    if (again.error_number == ENOMEM) return kNoRoomToRead;
-    return again.error_number != 0 ? kUnreadable : take(again.bytes);
+    const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
+    const storage::WholeRead again = dataset::read_sample(*dataset_, index, self.space.scratch);
+    return again.ok() ? take(again.bytes) : not_read(again);
   });
 }
 
@@ -244,20 +247,20 @@ void Loader::Engine::explain_need(BadRow& bad, std::string_view what, std::uint6
 }
 
 BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) const {
-  const dataset::Extent extent = dataset_->extent(index);
+  const storage::Location where = dataset_->location(index);
   BadRow bad;
   SampleError& error = bad.error;
   error.stage = "read";
   if (fault.too_large) {
-    const std::uint64_t batch_bytes = recipe_.varies() ? slab_bytes_for(recipe_.length_of(extent.bytes)) : 0;
-    explain_need(bad, "reading it", extent.bytes, &Allowance::encoded_bytes, batch_bytes);
+    const std::uint64_t batch_bytes = recipe_.varies() ? slab_bytes_for(recipe_.length_of(where.bytes)) : 0;
+    explain_need(bad, "reading it", where.bytes, &Allowance::encoded_bytes, batch_bytes);
   } else if (fault.too_long != 0) {
     error.stage = "transform";
     explain_need(bad, fmt::format("a batch of {} rows of its length", format_count(options_.batch_size)),
                  slab_bytes_for(fault.too_long), &Allowance::batch_bytes);
   } else if (fault.size_changed) {
     error.cause = fmt::format("it was {} bytes long when the folder was scanned and is {} now",
-                              format_count(extent.bytes), format_count(fault.actual_bytes));
+                              format_count(where.bytes), format_count(fault.actual_bytes));
   } else {
     error.cause = std::strerror(fault.error_number);
     const Error system = system_error(fault.error_number, "read", "");
@@ -337,12 +340,11 @@ bool Loader::Engine::try_replacements(std::uint64_t epoch, std::uint64_t positio
     const std::uint64_t index = order.replacement(position, attempt);
     const Verdict verdict = make_with_room(self, [&] {
       Scratch& scratch = self.space.scratch;
-      const SampleBytes sample = read_sample(*dataset_, index, scratch);
-      if (sample.error_number == ENOMEM) return kNoRoomToRead;
-      if (sample.error_number != 0) return kUnreadable;
+      const storage::WholeRead sample = dataset::read_sample(*dataset_, index, scratch);
+      if (!sample.ok()) return not_read(sample);
       // Where its bytes are mapped it could do with less, but which one is taken must not depend on the storage.
-      const bool is_mapped =
-          dataset_->extent(index).source != nullptr && !dataset_->extent(index).source->view().empty();
+      const storage::Source* const source = dataset_->location(index).source;
+      const bool is_mapped = source != nullptr && !source->view().empty();
       if (is_mapped && scratch.take(sample.bytes.size()).empty()) return kNoRoomToRead;
       return take(index, sample.bytes);
     });

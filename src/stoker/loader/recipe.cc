@@ -13,7 +13,7 @@
 #include "stoker/base/error.h"
 #include "stoker/codec/exif.h"
 #include "stoker/codec/whole.h"
-#include "stoker/loader/sample_read.h"
+#include "stoker/dataset/read_sample.h"
 #include "stoker/transform/copy.h"
 
 namespace stoker::loader {
@@ -128,12 +128,12 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
   Scratch scratch(&budget);
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), kSamplesToLookAt); ++i) {
     scratch.reset();
-    const SampleBytes sample = read_sample(dataset, i, scratch);
+    const storage::WholeRead sample = dataset::read_sample(dataset, i, scratch);
     Result result;
-    if (sample.error_number == ENOMEM) {
+    if (sample.state == storage::WholeRead::State::no_room) {
       result = failed(Code::no_memory, "it is larger than memory_limit");
-    } else if (sample.error_number != 0) {
-      result = failed(Code::io, std::strerror(sample.error_number));
+    } else if (!sample.ok()) {
+      result = failed(Code::io, sample.failure.text.c_str());
     } else {
       codec::Head head;
       result = codec::probe(sample.bytes, head, scratch);

@@ -30,37 +30,37 @@ void Sweep::clear() noexcept {
   used_ = 0;
 }
 
-bool Sweep::has_room(const dataset::Extent& extent, std::uint64_t most) const noexcept {
-  if (used_ == 0) return could_hold(extent);
-  const std::uint64_t need = used_ + blocks_of(extent.offset, extent.bytes);
+bool Sweep::has_room(const storage::Range& range, std::uint64_t most) const noexcept {
+  if (used_ == 0) return could_hold(range);
+  const std::uint64_t need = used_ + blocks_of(range.offset, range.bytes);
   return need <= std::min<std::uint64_t>(most, arena_.size());
 }
 
-bool Sweep::could_hold(const dataset::Extent& extent) const noexcept {
-  return extent.bytes <= arena_.size() && blocks_of(extent.offset, extent.bytes) <= arena_.size();
+bool Sweep::could_hold(const storage::Range& range) const noexcept {
+  return range.bytes <= arena_.size() && blocks_of(range.offset, range.bytes) <= arena_.size();
 }
 
-void Sweep::add(Unit& unit, std::uint32_t row, const dataset::Extent& extent) {
-  pieces.push_back({&unit, row, extent});
-  used_ += blocks_of(extent.offset, extent.bytes);
+void Sweep::add(Unit& unit, std::uint32_t row, const storage::Range& range) {
+  pieces.push_back({&unit, row, range});
+  used_ += blocks_of(range.offset, range.bytes);
 }
 
-void Sweep::skip(const dataset::Extent& extent) noexcept {
-  used_ += blocks_of(extent.offset, extent.bytes);
+void Sweep::skip(const storage::Range& range) noexcept {
+  used_ += blocks_of(range.offset, range.bytes);
 }
 
 void Sweep::arrange() {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-    return std::tie(a.extent.source, a.extent.offset) < std::tie(b.extent.source, b.extent.offset);
+    return std::tie(a.range.source, a.range.offset) < std::tie(b.range.source, b.range.offset);
   });
   std::uint64_t spare = arena_.size() - std::min<std::uint64_t>(used_, arena_.size());  // what gaps may take
   for (std::uint32_t i = 0; i < pieces.size(); ++i) {
-    const dataset::Extent& extent = pieces[i].extent;
-    const std::uint64_t end = extent.offset + extent.bytes;
-    if (!reads.empty() && reads.back().source == extent.source) {
+    const storage::Range& range = pieces[i].range;
+    const std::uint64_t end = range.offset + range.bytes;
+    if (!reads.empty() && reads.back().source == range.source) {
       Read& last = reads.back();
       const std::uint64_t last_end = last.offset + last.bytes;
-      const std::uint64_t gap = extent.offset > last_end ? extent.offset - last_end : 0;
+      const std::uint64_t gap = range.offset > last_end ? range.offset - last_end : 0;
       const std::uint64_t longer = std::max(end, last_end) - last.offset;
       if (gap <= std::min(kLargestGap, spare) && longer <= kMostRead) {
         spare -= gap;
@@ -69,7 +69,7 @@ void Sweep::arrange() {
         continue;
       }
     }
-    reads.push_back({extent.source, extent.offset, extent.bytes, nullptr, 0, this, i, 1});
+    reads.push_back({range.source, range.offset, range.bytes, nullptr, 0, this, i, 1});
   }
   std::byte* at = arena_.data();
   for (Read& read : reads) {

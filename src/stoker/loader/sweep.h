@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "stoker/dataset/dataset.h"
 #include "stoker/loader/pending.h"
 #include "stoker/os/arena.h"
+#include "stoker/storage/location.h"
 
 namespace stoker::loader {
 
@@ -18,7 +18,7 @@ struct Sweep {
   struct Piece {
     Unit* unit = nullptr;
     std::uint32_t row = 0;  // of the unit
-    dataset::Extent extent;
+    storage::Range range;
   };
   // Pieces that lie side by side.
   struct alignas(64) Read {
@@ -35,11 +35,11 @@ struct Sweep {
   void clear() noexcept;
   bool is_empty() const noexcept { return units.empty(); }
   // Whether the bytes of one more row fit, within `most` of all; the first row fits if it fits at all.
-  bool has_room(const dataset::Extent& extent, std::uint64_t most) const noexcept;
-  bool could_hold(const dataset::Extent& extent) const noexcept;
-  void add(Unit& unit, std::uint32_t row, const dataset::Extent& extent);
-  void skip(const dataset::Extent& extent) noexcept;  // in memory already: counts, so that sweeps stay of one size
-  void arrange();                                     // sorts the pieces and makes the reads
+  bool has_room(const storage::Range& range, std::uint64_t most) const noexcept;
+  bool could_hold(const storage::Range& range) const noexcept;
+  void add(Unit& unit, std::uint32_t row, const storage::Range& range);
+  void skip(const storage::Range& range) noexcept;  // in memory already: counts, so that sweeps stay of one size
+  void arrange();                                   // sorts the pieces and makes the reads
 
   // Rows that are mixed with each other only belong to one window; a sweep ends with it.
   std::uint64_t epoch = 0, window = 0;

@@ -77,10 +77,10 @@ TEST(Sweep, ReadsFitItsMemoryAndNeverOverlapThere) {
     const std::uint64_t span = 1 + random.below(4 << 20), most = 1 + random.below(20'000);
     std::size_t rows = 0;
     while (true) {
-      const dataset::Extent extent{source_at(1 + random.below(3)), random.below(static_cast<std::uint32_t>(span)),
-                                   1 + random.below(static_cast<std::uint32_t>(most))};
-      if (!made.sweep.has_room(extent, 1 * kMiB)) break;
-      made.sweep.add(*made.unit, 0, extent);
+      const storage::Range range{source_at(1 + random.below(3)), random.below(static_cast<std::uint32_t>(span)),
+                                 1 + random.below(static_cast<std::uint32_t>(most))};
+      if (!made.sweep.has_room(range, 1 * kMiB)) break;
+      made.sweep.add(*made.unit, 0, range);
       ++rows;
     }
     made.sweep.arrange();
@@ -94,9 +94,9 @@ TEST(Sweep, ReadsFitItsMemoryAndNeverOverlapThere) {
       ASSERT_GE(read.room, read.offset % 4096 + read.bytes);
       end += read.room;
       for (std::uint32_t i = 0; i < read.pieces; ++i, ++pieces) {
-        const dataset::Extent& extent = made.sweep.pieces[read.first + i].extent;
-        ASSERT_EQ(extent.source, read.source);
-        ASSERT_TRUE(extent.offset >= read.offset && extent.offset + extent.bytes <= read.offset + read.bytes);
+        const storage::Range& range = made.sweep.pieces[read.first + i].range;
+        ASSERT_EQ(range.source, read.source);
+        ASSERT_TRUE(range.offset >= read.offset && range.offset + range.bytes <= read.offset + read.bytes);
       }
     }
     ASSERT_LE(end - begin, static_cast<std::ptrdiff_t>(1 * kMiB)) << trial;

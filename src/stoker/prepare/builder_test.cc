@@ -54,9 +54,9 @@ void expect_rows(const std::string& path, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t id = pack->id(i);
     float values[4];
-    const dataset::Extent extent = pack->extent(i);
-    const storage::Read read{extent.offset, std::as_writable_bytes(std::span(values))};
-    extent.source->read({&read, 1});
+    const storage::Location at = pack->location(i);
+    const storage::Read read{at.offset, std::as_writable_bytes(std::span(values))};
+    at.source->read({&read, 1});
     ASSERT_EQ(values[3], static_cast<float>(id));
     ASSERT_EQ(pack->label(i).integer, static_cast<std::int64_t>(id % 3));
     ASSERT_EQ(pack->name(i), std::to_string(id));

@@ -33,12 +33,10 @@ class Built final : public dataset::Dataset {
     return index < before() ? base_->column_text(column, index) : std::string();
   }
   std::uint64_t id(std::uint64_t) const noexcept override { return 0; }
-  dataset::Extent extent(std::uint64_t) const noexcept override { return {}; }
+  storage::Location locate(std::uint64_t, std::span<char>) const noexcept override { return {}; }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
   codec::Media media(std::uint64_t) const noexcept override { return codec::media_named("npy"); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
-  std::size_t path(std::uint64_t, std::span<char>) const noexcept override { return 0; }
-  int directory() const noexcept override { return AT_FDCWD; }
 
  private:
   std::uint64_t before() const noexcept { return base_ != nullptr ? base_->size() : 0; }

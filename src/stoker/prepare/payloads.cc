@@ -11,7 +11,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/codec/whole.h"
-#include "stoker/loader/sample_read.h"
+#include "stoker/dataset/read_sample.h"
 #include "stoker/prepare/seek_record.h"
 
 namespace stoker::prepare {
@@ -36,8 +36,8 @@ FirstLook look(const dataset::Dataset& source) {
   FirstLook found;
   for (std::uint64_t i = 0; i < std::min(source.size(), kSamplesToLookAt); ++i) {
     scratch.reset();
-    const loader::SampleBytes sample = loader::read_sample(source, i, scratch);
-    if (sample.error_number != 0 || !codec::probe(sample.bytes, found.head, scratch).ok()) continue;
+    const storage::WholeRead sample = dataset::read_sample(source, i, scratch);
+    if (!sample.ok() || !codec::probe(sample.bytes, found.head, scratch).ok()) continue;
     found.index = i;
     return found;
   }

@@ -51,7 +51,7 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
   state.changed_ns.resize(count);
   std::map<const storage::Source*, struct stat> shared;  // one file for many samples
   for (std::uint64_t i = 0; i < count; ++i) {
-    const dataset::Extent extent = source.extent(i);
+    const storage::Location extent = source.location(i);
     if (extent.source == nullptr) break;
     auto found = shared.find(extent.source);
     if (found == shared.end()) {
@@ -68,10 +68,11 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
 
   dataset::Crew crew(0, progress);
   crew.run_in_parts(count, kGrain, [&](std::uint64_t begin, std::uint64_t end) {
-    char path[4096];
+    char text[storage::kLocationText];
     for (std::uint64_t i = begin; i < end; ++i) {
       struct stat facts {};
-      if (source.path(i, path) == 0 || ::fstatat(source.directory(), path, &facts, 0) != 0) continue;
+      const storage::Location file = source.locate(i, text);
+      if (file.name == nullptr || ::fstatat(file.directory, file.name, &facts, 0) != 0) continue;
       state.bytes[i] = static_cast<std::uint64_t>(facts.st_size);
       state.mtime_ns[i] = nanoseconds(facts.st_mtim);
       state.changed_ns[i] = nanoseconds(facts.st_ctim);

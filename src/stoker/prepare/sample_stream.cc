@@ -11,7 +11,7 @@
 #include "stoker/base/scratch.h"
 #include "stoker/base/units.h"
 #include "stoker/codec/whole.h"
-#include "stoker/loader/sample_read.h"
+#include "stoker/dataset/read_sample.h"
 #include "stoker/os/cpu.h"
 #include "stoker/storage/fetcher.h"
 
@@ -32,16 +32,16 @@ std::size_t up(std::size_t value, std::size_t align) {
 class Reader {
  public:
   explicit Reader(storage::Storage storage)
-      : fetcher_(storage::make_fetcher({.storage = storage, .depth = kDepth, .io_batch = 32})), paths_(kDepth * 4096) {}
+      : fetcher_(storage::make_fetcher({.storage = storage, .depth = kDepth, .io_batch = 32})) {}
 
   void read(const dataset::Dataset& dataset, SampleStream::Chunk& chunk) {
     std::vector<StreamedSample>& samples = chunk.samples;
     const std::size_t align = std::max<std::size_t>(64, fetcher_->alignment());
     std::size_t total = align;
     for (const StreamedSample& sample : samples) {
-      const dataset::Extent extent = dataset.extent(sample.index);
-      if (extent.source == nullptr || extent.source->view().empty())
-        total += up(fetcher_->buffer_bytes(extent.bytes), align);
+      const storage::Location where = dataset.location(sample.index);
+      if (where.source == nullptr || where.source->view().empty())
+        total += up(fetcher_->buffer_bytes(where.bytes), align);
     }
     if (chunk.capacity < total) {
       chunk.memory = std::make_unique_for_overwrite<std::byte[]>(total);
@@ -53,25 +53,17 @@ class Reader {
     while (next < samples.size() || out > 0) {
       while (next < samples.size() && fetcher_->room() > 0 && out < kDepth) {
         StreamedSample& sample = samples[next];
-        const dataset::Extent extent = dataset.extent(sample.index);
         storage::Fetch fetch;
-        fetch.bytes = extent.bytes;
+        fetch.where = dataset.locate(sample.index, text_);
         fetch.tag = next;
-        if (extent.source != nullptr) {
-          fetch.source = extent.source;
-          fetch.offset = extent.offset;
-        } else {
-          const std::span<char> path(paths_.data() + next % kDepth * 4096, 4096);
-          if (dataset.path(sample.index, path) == 0) {
-            sample.fault = std::strerror(ENAMETOOLONG);
-            ++next;
-            continue;
-          }
-          fetch.path = path.data();
-          fetch.directory = dataset.directory();
+        const storage::Location& where = fetch.where;
+        if (where.has_name() && where.name == nullptr) {
+          sample.fault = std::strerror(ENAMETOOLONG);
+          ++next;
+          continue;
         }
-        if (extent.source == nullptr || extent.source->view().empty()) {
-          const std::size_t room = up(fetcher_->buffer_bytes(extent.bytes), align);
+        if (where.source == nullptr || where.source->view().empty()) {
+          const std::size_t room = up(fetcher_->buffer_bytes(where.bytes), align);
           fetch.into = {at, room};
           at += room;
         }
@@ -88,10 +80,10 @@ class Reader {
     if (!dataset.facts().sizes_may_be_stale) return;
     Scratch scratch;
     for (StreamedSample& sample : samples) {
-      if (!sample.changed || dataset.extent(sample.index).source != nullptr) continue;
+      if (!sample.changed || !dataset.location(sample.index).is_file()) continue;
       scratch.reset();
-      const loader::SampleBytes now = loader::read_sample(dataset, sample.index, scratch);
-      if (now.error_number != 0) continue;
+      const storage::WholeRead now = dataset::read_sample(dataset, sample.index, scratch);
+      if (!now.ok()) continue;
       chunk.others.emplace_back(now.bytes.begin(), now.bytes.end());
       sample.bytes = chunk.others.back();
       sample.fault.clear();
@@ -112,13 +104,13 @@ class Reader {
         sample.changed = true;
         sample.fault =
             fmt::format("it was {} bytes long when the data set was opened and is {} now",
-                        format_count(dataset.extent(sample.index).bytes), format_count(fetched.actual_bytes));
+                        format_count(dataset.location(sample.index).bytes), format_count(fetched.actual_bytes));
         break;
     }
   }
 
   std::unique_ptr<storage::Fetcher> fetcher_;
-  std::vector<char> paths_;
+  std::array<char, storage::kLocationText> text_;
 };
 
 SampleStream::SampleStream(const dataset::Dataset& dataset, std::vector<std::uint64_t> indices, StreamOptions options)
@@ -151,7 +143,7 @@ void SampleStream::read_loop() {
         begin = end = planned_;
         std::uint64_t bytes = 0;
         while (end < indices_.size() && end - begin < kMostPerChunk) {
-          bytes += dataset_.extent(indices_[end]).bytes;
+          bytes += dataset_.location(indices_[end]).bytes;
           if (bytes > chunk_bytes_ && end > begin) break;
           ++end;
         }

@@ -37,20 +37,24 @@ void FetcherRules::check(std::span<const Fetch> fetches, std::size_t room) const
     throw Error(ErrorKind::internal, fmt::format("cannot submit {} reads: there is room for {}", fetches.size(), room));
   }
   for (const Fetch& fetch : fetches) {
-    const bool has_view = fetch.source != nullptr && !fetch.source->view().empty();
-    const bool direct = fetch.source != nullptr ? fetch.source->is_direct() : storage_ == Storage::direct;
-    std::uint64_t least = fetch.bytes;
+    const Location& where = fetch.where;
+    const bool has_view = where.source != nullptr && !where.source->view().empty();
+    const bool direct = where.source != nullptr ? where.source->is_direct() : storage_ == Storage::direct;
+    std::uint64_t least = where.bytes;
     if (direct) {
-      least = fetch.source != nullptr ? block_ceil(fetch.offset % kBlock + fetch.bytes) : block_ceil(fetch.bytes + 1);
-    } else if (fetch.source == nullptr) {
-      least = fetch.bytes + 1;
+      least = where.source != nullptr ? block_ceil(where.offset % kBlock + where.bytes) : block_ceil(where.bytes + 1);
+    } else if (where.source == nullptr) {
+      least = where.bytes + 1;
     }
-    if ((fetch.path == nullptr) == (fetch.source == nullptr)) {
+    if ((where.name == nullptr) == (where.source == nullptr)) {
       throw Error(ErrorKind::internal, "cannot submit a read: it names neither a file nor a source, or both");
+    }
+    if (where.backend != nullptr) {
+      throw Error(ErrorKind::internal, "cannot submit a read: objects of a store are not files");
     }
     if (!has_view && fetch.into.size() < least) {
       throw Error(ErrorKind::internal,
-                  fmt::format("cannot submit a read of {} bytes: its buffer has {}", fetch.bytes, fetch.into.size()));
+                  fmt::format("cannot submit a read of {} bytes: its buffer has {}", where.bytes, fetch.into.size()));
     }
     if (!has_view && direct && reinterpret_cast<std::uintptr_t>(fetch.into.data()) % kBlock != 0) {
       throw Error(ErrorKind::internal, "cannot submit a direct read: its buffer is not aligned");
@@ -67,7 +71,7 @@ Fetched failed_fetch(const Fetch& fetch, int error_number) noexcept {
 }
 
 Fetched whole_fetch(const Fetch& fetch, std::span<const std::byte> data) noexcept {
-  return {fetch.tag, FetchCode::ok, 0, fetch.bytes, data};
+  return {fetch.tag, FetchCode::ok, 0, fetch.where.bytes, data};
 }
 
 Fetched size_changed_fetch(const Fetch& fetch, std::int64_t actual_bytes) noexcept {
@@ -75,23 +79,23 @@ Fetched size_changed_fetch(const Fetch& fetch, std::int64_t actual_bytes) noexce
 }
 
 bool fetch_without_descriptor(const Fetch& fetch, Fetched& fetched) noexcept {
-  const Source& source = *fetch.source;
+  const Source& source = *fetch.where.source;
   const std::uint64_t size = source.size_bytes();
-  if (fetch.offset > size || fetch.bytes > size - fetch.offset) {
+  if (fetch.where.offset > size || fetch.where.bytes > size - fetch.where.offset) {
     fetched = size_changed_fetch(fetch, static_cast<std::int64_t>(size));
-  } else if (fetch.bytes == 0) {
+  } else if (fetch.where.bytes == 0) {
     fetched = whole_fetch(fetch, {});
   } else if (const auto view = source.view(); !view.empty()) {
-    fetched = whole_fetch(fetch, view.subspan(fetch.offset, fetch.bytes));
-    if (!fetch.into.empty() && fetch.bytes > 0) {
-      std::memcpy(fetch.into.data(), fetched.data.data(), fetch.bytes);
-      fetched.data = fetch.into.first(fetch.bytes);
+    fetched = whole_fetch(fetch, view.subspan(fetch.where.offset, fetch.where.bytes));
+    if (!fetch.into.empty() && fetch.where.bytes > 0) {
+      std::memcpy(fetch.into.data(), fetched.data.data(), fetch.where.bytes);
+      fetched.data = fetch.into.first(fetch.where.bytes);
     }
   } else if (source.descriptor() >= 0) {
     return false;
   } else {
     try {
-      const Read read{fetch.offset, fetch.into.first(fetch.bytes)};
+      const Read read{fetch.where.offset, fetch.into.first(fetch.where.bytes)};
       source.read({&read, 1});
       fetched = whole_fetch(fetch, read.into);
     } catch (const std::exception&) {

@@ -9,22 +9,17 @@
 #include <span>
 #include <string>
 
+#include "stoker/storage/location.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::storage {
 
 struct Fetch {
-  // Either a file of its own: `path` relative to the folder descriptor `directory` (or AT_FDCWD), NUL-terminated,
-  // borrowed until submit() returns. The file must be exactly `bytes` long.
-  const char* path = nullptr;
-  int directory = -100;  // AT_FDCWD
-  // Or a range of an open source.
-  const Source* source = nullptr;
-  std::uint64_t offset = 0;
-
-  std::uint64_t bytes = 0;  // wanted
-  // At least buffer_bytes(bytes), aligned to alignment(). If the source has a view it may be empty, and the answer then
-  // lies in the view; otherwise the bytes are copied, at once, by the caller's thread.
+  // What to read. The text of the location is borrowed until submit() returns. A file must be exactly `where.bytes`
+  // long.
+  Location where;
+  // At least buffer_bytes(where.bytes), aligned to alignment(). If the source has a view it may be empty, and the
+  // answer then lies in the view; otherwise the bytes are copied, at once, by the caller's thread.
   std::span<std::byte> into;
   std::uint64_t tag = 0;  // comes back in Fetched
 };
@@ -32,7 +27,7 @@ struct Fetch {
 enum class FetchCode : std::uint8_t {
   ok,
   failed,        // error_number says why
-  size_changed,  // the file is now shorter or longer than `bytes`; actual_bytes says how long, where known
+  size_changed,  // the file is now shorter or longer than `where.bytes`; actual_bytes says how long, where known
 };
 
 struct Fetched {
@@ -40,7 +35,7 @@ struct Fetched {
   FetchCode code = FetchCode::ok;
   int error_number = 0;
   std::uint64_t actual_bytes = 0;
-  std::span<const std::byte> data;  // `bytes` long, inside `into` or inside the source's view
+  std::span<const std::byte> data;  // `where.bytes` long, inside `into` or inside the source's view
 };
 
 class Fetcher {

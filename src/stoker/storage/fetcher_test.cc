@@ -88,10 +88,10 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
   }
 
   Fetch file(const char* name, std::uint64_t bytes, std::uint64_t tag = 0) {
-    return {.path = name, .directory = directory_.get(), .bytes = bytes, .into = buffer(bytes), .tag = tag};
+    return {.where = Location::in_folder(directory_.get(), name, bytes), .into = buffer(bytes), .tag = tag};
   }
   Fetch range(const Source& source, std::uint64_t offset, std::uint64_t bytes, std::uint64_t tag = 0) {
-    return {.source = &source, .offset = offset, .bytes = bytes, .into = buffer(bytes), .tag = tag};
+    return {.where = Location::in_source(&source, offset, bytes), .into = buffer(bytes), .tag = tag};
   }
 
   // Submits all of them, as there is room, and waits for all; by tag.
@@ -177,7 +177,7 @@ TEST_P(EveryFetcher, ThePathIsBorrowedOnlyUntilSubmitReturns) {
 TEST_P(EveryFetcher, AnAbsolutePathNeedsNoDirectory) {
   const std::string path = folder_.file("f", "abc");
   Fetch fetch = file(path.c_str(), 3);
-  fetch.directory = AT_FDCWD;
+  fetch.where.directory = AT_FDCWD;
   expect_ok(fetch_one(fetch), "abc");
 }
 
@@ -186,7 +186,7 @@ TEST_P(EveryFetcher, AViewIsCopiedIntoTheBufferThatIsGivenAndAnsweredInPlaceWith
   const auto source = memory_source("memory", std::as_bytes(std::span(text)));
   std::array<std::byte, 9> into{};
   const auto answer = [&](std::span<std::byte> buffer) {
-    const Fetch fetch{.source = source.get(), .offset = 7, .bytes = 9, .into = buffer};
+    const Fetch fetch{.where = Location::in_source(source.get(), 7, 9), .into = buffer};
     fetcher_->submit({&fetch, 1});
     Fetched out;
     EXPECT_EQ(fetcher_->wait({&out, 1}, kForever), 1u);
@@ -217,7 +217,8 @@ TEST_P(EveryFetcher, ReadsRangesOfEverySourceAtEveryOffset) {
       }
     }
     const auto answers = fetch_all(fetches);
-    for (const Fetch& fetch : fetches) expect_ok(answers.at(fetch.tag), text.substr(fetch.offset, fetch.bytes));
+    for (const Fetch& fetch : fetches)
+      expect_ok(answers.at(fetch.tag), text.substr(fetch.where.offset, fetch.where.bytes));
   }
 }
 
@@ -225,7 +226,7 @@ TEST_P(EveryFetcher, RangesThatAreReadInPlaceNeedNoSlackAndTouchNothingBeyond) {
   const std::string text = pattern(5000);
   const auto source = open_source(folder_.file("f", text), Storage::buffered);
   std::string slot(1002, '#');
-  Fetch fetch{.source = source.get(), .offset = 123, .bytes = 1000, .into = {}};
+  Fetch fetch{.where = Location::in_source(source.get(), 123, 1000), .into = {}};
   fetch.into = std::as_writable_bytes(std::span(slot)).subspan(1, 1000);
   expect_ok(fetch_one(fetch), text.substr(123, 1000));
   EXPECT_EQ(slot, "#" + text.substr(123, 1000) + "#");
@@ -379,7 +380,7 @@ TEST_P(EveryFetcher, ManyThreadsEachWithOneOfTheirOwn) {
       for (int round = 0; round < 50; ++round) {
         std::vector<Fetch> fetches;
         for (std::size_t i = 0; i < 8; ++i) {
-          fetches.push_back({.path = "f", .directory = directory_.get(), .bytes = 7000, .into = {}});
+          fetches.push_back({.where = Location::in_folder(directory_.get(), "f", 7000), .into = {}});
           fetches.back().into = arena.bytes().subspan(i * each, each);
         }
         mine->submit(fetches);
@@ -417,7 +418,7 @@ TEST_P(EveryFetcher, EndingItWhileReadsAreInFlightWritesNothingAfterwards) {
     {
       os::Arena arena(16 * each);
       for (std::size_t i = 0; i < 16; ++i) {
-        fetches.push_back({.path = "f", .directory = directory_.get(), .bytes = 300'000, .into = {}});
+        fetches.push_back({.where = Location::in_folder(directory_.get(), "f", 300'000), .into = {}});
         fetches.back().into = arena.bytes().subspan(i * each, each);
       }
       fetcher_->submit(fetches);

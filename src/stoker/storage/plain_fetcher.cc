@@ -40,7 +40,7 @@ class PlainFetcher final : public Fetcher {
       Request& request = requests_[(first_ + count_) % requests_.size()];
       request.fetch = fetch;
       request.asked = prefault_.ask(mapped(fetch));
-      if (fetch.path != nullptr) request.path.assign(fetch.path);
+      if (fetch.where.name != nullptr) request.path.assign(fetch.where.name);
       ++count_;
     }
   }
@@ -55,7 +55,7 @@ class PlainFetcher final : public Fetcher {
       if (wake_.load(std::memory_order_relaxed) && wake_.exchange(false, std::memory_order_acq_rel)) break;
       const Request& request = requests_[first_];
       all_asked = all_asked && request.asked;
-      out[filled++] = request.fetch.path != nullptr ? fetch_file(request) : fetch_range(request.fetch);
+      out[filled++] = request.fetch.where.name != nullptr ? fetch_file(request) : fetch_range(request.fetch);
       if (request.fetch.into.empty()) prefault_.settle(mapped(request.fetch), request.asked);
       first_ = (first_ + 1) % requests_.size();
       --count_;
@@ -76,10 +76,10 @@ class PlainFetcher final : public Fetcher {
 
   // What the read finds in a mapping; empty: it is read otherwise, or not there.
   std::span<const std::byte> mapped(const Fetch& fetch) const noexcept {
-    if (fetch.source == nullptr || rules_.storage() != Storage::mmap) return {};
-    const std::span<const std::byte> view = fetch.source->view();
-    if (fetch.offset > view.size() || fetch.bytes > view.size() - fetch.offset) return {};
-    return view.subspan(fetch.offset, fetch.bytes);
+    if (fetch.where.source == nullptr || rules_.storage() != Storage::mmap) return {};
+    const std::span<const std::byte> view = fetch.where.source->view();
+    if (fetch.where.offset > view.size() || fetch.where.bytes > view.size() - fetch.where.offset) return {};
+    return view.subspan(fetch.where.offset, fetch.where.bytes);
   }
 
   // 0, or a negated error number; `progress` has the rest.
@@ -110,34 +110,35 @@ class PlainFetcher final : public Fetcher {
     constexpr int kFlags = O_RDONLY | O_NOCTTY | O_NONBLOCK;
     bool direct = rules_.storage() == Storage::direct && !direct_refused_;
     int error_number = 0;
-    os::Fd fd = os::try_open(fetch.directory, request.path.c_str(), kFlags | (direct ? O_DIRECT : 0), error_number);
+    os::Fd fd =
+        os::try_open(fetch.where.directory, request.path.c_str(), kFlags | (direct ? O_DIRECT : 0), error_number);
     Progress progress;
     std::int64_t result = -error_number;
     if (fd) {
-      progress = Progress::whole_file(fetch.bytes, direct);
+      progress = Progress::whole_file(fetch.where.bytes, direct);
       result = read_on(fd.get(), fetch.into.data(), progress);
     }
     if (direct && refuses_direct(static_cast<int>(-result))) {
-      fd = os::try_open(fetch.directory, request.path.c_str(), kFlags, error_number);
+      fd = os::try_open(fetch.where.directory, request.path.c_str(), kFlags, error_number);
       if (!fd) return failed_fetch(fetch, error_number);
-      progress = Progress::whole_file(fetch.bytes, false);
+      progress = Progress::whole_file(fetch.where.bytes, false);
       result = read_on(fd.get(), fetch.into.data(), progress);
       direct_refused_ = result == 0;
     }
     if (result < 0) return failed_fetch(fetch, static_cast<int>(-result));
-    if (progress.done == fetch.bytes) return whole_fetch(fetch, fetch.into.first(fetch.bytes));
+    if (progress.done == fetch.where.bytes) return whole_fetch(fetch, fetch.into.first(fetch.where.bytes));
     return size_changed_fetch(fetch, os::file_size(fd.get()));
   }
 
   static Fetched fetch_range(const Fetch& fetch) noexcept {
     Fetched fetched;
     if (fetch_without_descriptor(fetch, fetched)) return fetched;
-    const int fd = fetch.source->descriptor();
-    Progress progress = Progress::range(fetch.offset, fetch.bytes, fetch.source->is_direct());
+    const int fd = fetch.where.source->descriptor();
+    Progress progress = Progress::range(fetch.where.offset, fetch.where.bytes, fetch.where.source->is_direct());
     const std::int64_t result = read_on(fd, fetch.into.data(), progress);
     if (result < 0) return failed_fetch(fetch, static_cast<int>(-result));
     if (progress.done < progress.need) return size_changed_fetch(fetch, os::file_size(fd));
-    return whole_fetch(fetch, fetch.into.subspan(progress.head, fetch.bytes));
+    return whole_fetch(fetch, fetch.into.subspan(progress.head, fetch.where.bytes));
   }
 
   FetcherRules rules_;

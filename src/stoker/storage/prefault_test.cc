@@ -82,9 +82,7 @@ TEST_F(Mapped, RowsAreTheSameColdAndWarmCopiedOrInPlace) {
     std::vector<Fetch> fetches(64);
     for (std::size_t i = 0; i < fetches.size(); ++i) {
       const std::uint64_t row = random.below(kRows);
-      fetches[i].source = source.get();
-      fetches[i].offset = row * kRow;
-      fetches[i].bytes = kRow;
+      fetches[i].where = Location::in_source(source.get(), row * kRow, kRow);
       fetches[i].tag = row;
       if (round % 2 == 0) fetches[i].into = {room.data() + i * kRow, kRow};
     }

@@ -88,7 +88,7 @@ class RingFetcher final : public Fetcher {
     for (const Fetch& fetch : fetches) {
       ++in_flight_;
       Fetched fetched;
-      if (fetch.source != nullptr && fetch_without_descriptor(fetch, fetched)) {
+      if (fetch.where.source != nullptr && fetch_without_descriptor(fetch, fetched)) {
         push_finished(fetched);
         continue;
       }
@@ -97,13 +97,13 @@ class RingFetcher final : public Fetcher {
       Slot& slot = slots_[index];
       slot.fetch = fetch;
       slot.tries_left = kTries;
-      if (fetch.path != nullptr) {
-        slot.path.assign(fetch.path);
+      if (fetch.where.name != nullptr) {
+        slot.path.assign(fetch.where.name);
         slot.direct = rules_.storage() == Storage::direct && !direct_refused_;
         queue_open(index);
       } else {
-        slot.direct = fetch.source->is_direct();
-        slot.progress = Progress::range(fetch.offset, fetch.bytes, slot.direct);
+        slot.direct = fetch.where.source->is_direct();
+        slot.progress = Progress::range(fetch.where.offset, fetch.where.bytes, slot.direct);
         queue_read(index);
       }
       if (ring_.queued() >= io_batch_) enter();
@@ -211,9 +211,9 @@ class RingFetcher final : public Fetcher {
     const int flags = O_RDONLY | O_NOCTTY | (slot.direct ? O_DIRECT : 0);
     io_uring_sqe* const sqe = next_sqe();
     if (has_file_table_) {
-      io_uring_prep_openat_direct(sqe, slot.fetch.directory, slot.path.c_str(), flags, 0, index);
+      io_uring_prep_openat_direct(sqe, slot.fetch.where.directory, slot.path.c_str(), flags, 0, index);
     } else {
-      io_uring_prep_openat(sqe, slot.fetch.directory, slot.path.c_str(), flags | O_CLOEXEC, 0);
+      io_uring_prep_openat(sqe, slot.fetch.where.directory, slot.path.c_str(), flags | O_CLOEXEC, 0);
     }
     sqe->user_data = index * std::uint64_t{2} + static_cast<std::uint64_t>(Step::open);
     slot.awaits_file = true;
@@ -235,7 +235,7 @@ class RingFetcher final : public Fetcher {
     const unsigned bytes = static_cast<unsigned>(std::min<std::uint64_t>(progress.remaining(), kLargestRead));
     io_uring_sqe* const sqe = next_sqe();
     const bool own = slot.is_open;
-    const int fd = own ? (has_file_table_ ? static_cast<int>(index) : slot.fd) : slot.fetch.source->descriptor();
+    const int fd = own ? (has_file_table_ ? static_cast<int>(index) : slot.fd) : slot.fetch.where.source->descriptor();
     io_uring_prep_read(sqe, fd, slot.fetch.into.data() + at, bytes, progress.start + at);
     if (own && has_file_table_) sqe->flags |= IOSQE_FIXED_FILE;
     sqe->user_data = index * std::uint64_t{2} + static_cast<std::uint64_t>(Step::read);
@@ -287,10 +287,10 @@ class RingFetcher final : public Fetcher {
   void release_pipes() noexcept {
     for (const Slot& slot : slots_) {
       struct stat facts {};
-      if (!slot.awaits_file || ::fstatat(slot.fetch.directory, slot.path.c_str(), &facts, 0) != 0) continue;
+      if (!slot.awaits_file || ::fstatat(slot.fetch.where.directory, slot.path.c_str(), &facts, 0) != 0) continue;
       if (!S_ISFIFO(facts.st_mode)) continue;
       int error_number = 0;
-      (void)os::try_open(slot.fetch.directory, slot.path.c_str(), O_WRONLY | O_NONBLOCK, error_number);
+      (void)os::try_open(slot.fetch.where.directory, slot.path.c_str(), O_WRONLY | O_NONBLOCK, error_number);
     }
   }
 
@@ -300,7 +300,7 @@ class RingFetcher final : public Fetcher {
       slot.is_open = true;
       if (!has_file_table_) slot.fd = result;
       if (ending_) return finish(index, failed_fetch(slot.fetch, ECANCELED));
-      slot.progress = Progress::whole_file(slot.fetch.bytes, slot.direct);
+      slot.progress = Progress::whole_file(slot.fetch.where.bytes, slot.direct);
       return queue_read(index);
     }
     if (!ending_ && asks_again(-result) && slot.tries_left-- > 0) return queue_open(index);
@@ -318,7 +318,7 @@ class RingFetcher final : public Fetcher {
   void on_read(std::uint32_t index, int result) {
     Slot& slot = slots_[index];
     const std::int64_t short_bytes = std::exchange(slot.short_bytes, -1);
-    const bool whole_file = slot.fetch.source == nullptr;
+    const bool whole_file = slot.fetch.where.source == nullptr;
     if (result < 0) {
       if (!ending_ && asks_again(-result) && slot.tries_left-- > 0) return queue_read(index);
       if (!ending_ && whole_file && slot.direct && refuses_direct(-result)) return open_buffered(index);
@@ -334,19 +334,19 @@ class RingFetcher final : public Fetcher {
       case Progress::Next::full:
         break;
     }
-    if (whole_file && slot.progress.done > slot.fetch.bytes) {
+    if (whole_file && slot.progress.done > slot.fetch.where.bytes) {
       return finish(index, size_changed_fetch(slot.fetch, size_now(slot)));
     }
     if (whole_file && rules_.storage() == Storage::direct && !slot.direct) direct_refused_ = true;
-    finish(index, whole_fetch(slot.fetch, slot.fetch.into.subspan(slot.progress.head, slot.fetch.bytes)));
+    finish(index, whole_fetch(slot.fetch, slot.fetch.into.subspan(slot.progress.head, slot.fetch.where.bytes)));
   }
 
   static std::int64_t size_now(const Slot& slot) noexcept {
-    if (slot.fetch.source != nullptr) return os::file_size(slot.fetch.source->descriptor());
+    if (slot.fetch.where.source != nullptr) return os::file_size(slot.fetch.where.source->descriptor());
     os::Fault fault;
     struct stat facts {};
     if (os::fault_now(os::Call::stat, fault) && fault.error_number != 0) return -fault.error_number;
-    if (::fstatat(slot.fetch.directory, slot.path.c_str(), &facts, 0) != 0) return -errno;
+    if (::fstatat(slot.fetch.where.directory, slot.path.c_str(), &facts, 0) != 0) return -errno;
     return facts.st_size;
   }
 

@@ -38,7 +38,8 @@ TEST_P(RefusedRing, FallsBackToPlainCallsAndSaysWhyOnce) {
   EXPECT_EQ(reason, "io_uring is not available (" + std::string(std::strerror(GetParam())) +
                         "): files are read with plain system calls, one after another");
   std::string buffer(fetcher->buffer_bytes(3), '?');
-  const Fetch fetch{.path = path.c_str(), .bytes = 3, .into = std::as_writable_bytes(std::span(buffer))};
+  const Fetch fetch{.where = Location::in_folder(kWorkingFolder, path.c_str(), 3),
+                    .into = std::as_writable_bytes(std::span(buffer))};
   fetcher->submit({&fetch, 1});
   Fetched fetched;
   ASSERT_EQ(fetcher->wait({&fetched, 1}, kForever), 1u);
@@ -84,7 +85,8 @@ class RingFetcher : public ::testing::Test {
     os::Fd out_, in_;
   };
   void submit_endless_read() {
-    const Fetch fetch{.source = &pipe_, .bytes = 4, .into = std::as_writable_bytes(std::span(buffer_)), .tag = 9};
+    const Fetch fetch{
+        .where = Location::in_source(&pipe_, 0, 4), .into = std::as_writable_bytes(std::span(buffer_)), .tag = 9};
     fetcher_->submit({&fetch, 1});
   }
 

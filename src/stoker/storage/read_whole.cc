@@ -1,0 +1,92 @@
+#include "stoker/storage/read_whole.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "stoker/os/fd.h"
+#include "stoker/storage/source.h"
+
+namespace stoker::storage {
+namespace {
+
+WholeRead failed(Failure failure) {
+  WholeRead read;
+  read.state = WholeRead::State::failed;
+  read.failure = std::move(failure);
+  return read;
+}
+
+WholeRead done(std::span<const std::byte> bytes) {
+  WholeRead read;
+  read.bytes = bytes;
+  return read;
+}
+
+// `take(bytes)` gives memory; less than asked for: there is none.
+template <typename Take>
+WholeRead read_range(const Source& source, std::uint64_t offset, std::uint64_t bytes, const Take& take) {
+  const std::span<std::byte> into = take(bytes);
+  if (into.size() != bytes) return {WholeRead::State::no_room, {}, {}};
+  try {
+    const Read read{offset, into};
+    source.read({&read, 1});
+  } catch (const std::exception& error) {
+    return failed(failure_of(error));
+  }
+  return done(into);
+}
+
+template <typename Take>
+WholeRead read_file_now(const Location& location, const Take& take) {
+  if (location.name == nullptr) return failed(failure_of(ENAMETOOLONG));
+  int error_number = 0;
+  // Opening a pipe must not wait for a writer.
+  const os::Fd fd = os::try_open(location.directory, location.name, O_RDONLY | O_NONBLOCK, error_number);
+  if (!fd) return failed(failure_of(error_number));
+  const std::int64_t size = os::file_size(fd.get());
+  if (size < 0) {
+    Failure failure = failure_of(static_cast<int>(-size));
+    if (size == -ENOTSUP) failure.text = "it is not a regular file";
+    return failed(std::move(failure));
+  }
+  const auto bytes = static_cast<std::size_t>(size);
+  const std::span<std::byte> into = take(bytes);
+  if (into.size() != bytes) return {WholeRead::State::no_room, {}, {}};
+  std::size_t at = 0;
+  while (at < bytes) {
+    const std::int64_t got = os::read_some(fd.get(), into.subspan(at), at);
+    if (got < 0) return failed(failure_of(static_cast<int>(-got)));
+    if (got == 0) break;
+    at += static_cast<std::size_t>(got);
+  }
+  return done(into.first(at));
+}
+
+template <typename Take>
+WholeRead read_with(const Location& location, const Take& take) {
+  if (location.source != nullptr) return read_range(*location.source, location.offset, location.bytes, take);
+  return read_file_now(location, take);
+}
+
+}  // namespace
+
+WholeRead read_whole(const Location& location, Scratch& scratch) {
+  if (location.source != nullptr) {
+    const std::span<const std::byte> view = location.source->view();
+    if (!view.empty() && location.offset <= view.size() && location.bytes <= view.size() - location.offset) {
+      return done(view.subspan(location.offset, location.bytes));
+    }
+  }
+  return read_with(location, [&](std::size_t bytes) { return scratch.take(bytes); });
+}
+
+WholeRead read_whole(const Location& location, std::vector<std::byte>& bytes) {
+  return read_with(location, [&](std::size_t count) {
+    bytes.resize(count);
+    return std::span<std::byte>(bytes);
+  });
+}
+
+}  // namespace stoker::storage
