@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/codec/made_jpeg_test.h"
+#include "stoker/loader/held_data_test.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 
@@ -306,6 +307,31 @@ TEST(LoaderErrors, SystemCallFaultsAreRetriedOrNamed) {
     const auto notes = loader.notes();
     EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
                             [](const std::string& note) { return note.find("io_uring") != std::string::npos; }));
+  }
+}
+
+TEST(Failures, TheTextOfAStoreReachesTheListAndTheMessage) {
+  const auto data = held_sounds(8);
+  data->failures.emplace(3, Error(ErrorKind::permission, "403 Forbidden (request 7f)", "look at the credentials"));
+  LoaderOptions options = batches_of(4);
+  options.on_error = OnError::skip;
+  Loader skipping(data, options);
+  skipping.start_epoch(0);
+  EXPECT_EQ(indices_of(drain(skipping)), (std::vector<std::int64_t>{0, 1, 2, 4, 5, 6, 7}));
+  ASSERT_EQ(skipping.errors().size(), 1u);
+  EXPECT_EQ(skipping.errors()[0].cause, "403 Forbidden (request 7f)");
+  EXPECT_EQ(skipping.errors()[0].stage, "read");
+
+  options.on_error = OnError::raise;
+  Loader raising(data, options);
+  raising.start_epoch(0);
+  try {
+    drain(raising);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::permission);
+    EXPECT_NE(error.message().find("403 Forbidden (request 7f)"), std::string::npos) << error.message();
+    EXPECT_EQ(error.hint(), "look at the credentials");
   }
 }
 

@@ -228,7 +228,8 @@ void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
       self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
       break;
     case storage::FetchCode::failed:
-      unit.faults[i].error_number = fetched.error_number != 0 ? fetched.error_number : EIO;
+      unit.faults[i].error_number = fetched.error_number;
+      unit.faults[i].failure = fetched.failure;
       unit.has_fault = true;
       break;
     case storage::FetchCode::size_changed:

@@ -160,11 +160,12 @@ void Loader::Engine::read_pieces(IoThread& self, Sweep::Read& read, const storag
         const storage::Read again{piece.range.offset,
                                   into.subspan(piece.range.offset - read.offset, piece.range.bytes)};
         piece.range.source->read({&again, 1});
-      } catch (const std::exception&) {
-        fault.error_number = fetched.error_number != 0 ? fetched.error_number : EIO;
+      } catch (const std::exception& error) {
+        fault.error_number = fetched.error_number;
+        if (fault.error_number == 0) fault.failure = std::make_shared<storage::Failure>(storage::failure_of(error));
       }
     }
-    if (fault.size_changed || fault.error_number != 0) piece.unit->has_fault = true;
+    if (fault.is_any()) piece.unit->has_fault = true;
   }
   finish_pieces(self, read, into);
 }

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -70,6 +71,7 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   }
 
   Gate reads, decodes;
+  std::map<std::uint64_t, Error> failures;  // what reading a sample throws; set before any loader reads
 
   const dataset::Facts& facts() const noexcept override { return facts_; }
   std::uint64_t size() const noexcept override { return ranges_.size(); }
@@ -92,7 +94,9 @@ class HeldData final : public dataset::Dataset, public storage::Source {
     for (const storage::Read& read : wanted) {
       const auto after = [](std::uint64_t offset, const storage::Range& range) { return offset < range.offset; };
       const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), read.offset, after);
-      reads.pass(static_cast<std::uint64_t>(next - ranges_.begin()) - 1);
+      const auto index = static_cast<std::uint64_t>(next - ranges_.begin()) - 1;
+      reads.pass(index);
+      if (const auto failing = failures.find(index); failing != failures.end()) throw failing->second;
       if (dawdles_ != 0) dawdle();
       std::memcpy(read.into.data(), bytes_.data() + read.offset, read.into.size());
     }

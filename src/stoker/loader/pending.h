@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/slabs.h"
 #include "stoker/meter/ledger.h"
+#include "stoker/storage/failure.h"
 
 namespace stoker::loader {
 
@@ -57,13 +59,14 @@ struct Pending {
 
 // Why a row's bytes are not there.
 struct ReadFault {
-  int error_number = 0;  // 0: none
+  int error_number = 0;                             // of a system call; 0: none
+  std::shared_ptr<const storage::Failure> failure;  // of anything else; null: none
   bool size_changed = false;
   bool too_large = false;
   std::uint64_t actual_bytes = 0;
   std::uint64_t too_long = 0;  // the length of a row that no batch has room for
 
-  bool is_any() const noexcept { return error_number != 0 || size_changed || too_large || too_long != 0; }
+  bool is_any() const noexcept { return error_number != 0 || failure || size_changed || too_large || too_long != 0; }
 };
 
 // Consecutive rows of one batch: read together, handed over together. One row where decoding is the cost.

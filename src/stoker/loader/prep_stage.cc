@@ -262,13 +262,11 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
     error.cause = fmt::format("it was {} bytes long when the folder was scanned and is {} now",
                               format_count(where.bytes), format_count(fault.actual_bytes));
   } else {
-    error.cause = std::strerror(fault.error_number);
-    const Error system = system_error(fault.error_number, "read", "");
-    bad.kind = system.kind();
-    if (fault.error_number == EMFILE || fault.error_number == ENFILE || fault.error_number == ENOMEM) {
-      bad.ends_the_run = true;
-      bad.hint = system.hint();
-    }
+    const storage::Failure failure = fault.failure ? *fault.failure : storage::failure_of(fault.error_number);
+    error.cause = failure.text;
+    bad.kind = failure.kind;
+    bad.ends_the_run = failure.ends_the_run;
+    if (failure.ends_the_run || !failure.hint.empty()) bad.hint = failure.hint;
   }
   return bad;
 }

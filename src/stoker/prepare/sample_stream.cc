@@ -98,7 +98,7 @@ class Reader {
         sample.bytes = fetched.data;
         break;
       case storage::FetchCode::failed:
-        sample.fault = std::strerror(fetched.error_number);
+        sample.fault = fetched.why().text;
         break;
       case storage::FetchCode::size_changed:
         sample.changed = true;

@@ -67,15 +67,20 @@ bool refuses_direct(int error_number) noexcept {
 }
 
 Fetched failed_fetch(const Fetch& fetch, int error_number) noexcept {
-  return {fetch.tag, FetchCode::failed, error_number, 0, {}};
+  return {fetch.tag, FetchCode::failed, error_number, 0, {}, {}};
+}
+
+Fetched failed_fetch(const Fetch& fetch, Failure failure) {
+  return {fetch.tag, FetchCode::failed, 0, 0, {}, std::make_shared<const Failure>(std::move(failure))};
 }
 
 Fetched whole_fetch(const Fetch& fetch, std::span<const std::byte> data) noexcept {
-  return {fetch.tag, FetchCode::ok, 0, fetch.where.bytes, data};
+  return {fetch.tag, FetchCode::ok, 0, fetch.where.bytes, data, {}};
 }
 
 Fetched size_changed_fetch(const Fetch& fetch, std::int64_t actual_bytes) noexcept {
-  return {fetch.tag, FetchCode::size_changed, 0, actual_bytes < 0 ? 0 : static_cast<std::uint64_t>(actual_bytes), {}};
+  return {fetch.tag, FetchCode::size_changed, 0, actual_bytes < 0 ? 0 : static_cast<std::uint64_t>(actual_bytes), {},
+          {}};
 }
 
 bool fetch_without_descriptor(const Fetch& fetch, Fetched& fetched) noexcept {
@@ -98,8 +103,8 @@ bool fetch_without_descriptor(const Fetch& fetch, Fetched& fetched) noexcept {
       const Read read{fetch.where.offset, fetch.into.first(fetch.where.bytes)};
       source.read({&read, 1});
       fetched = whole_fetch(fetch, read.into);
-    } catch (const std::exception&) {
-      fetched = failed_fetch(fetch, EIO);
+    } catch (const std::exception& error) {
+      fetched = failed_fetch(fetch, failure_of(error));
     }
   }
   return true;

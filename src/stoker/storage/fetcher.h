@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "stoker/storage/failure.h"
 #include "stoker/storage/location.h"
 #include "stoker/storage/source.h"
 
@@ -26,16 +27,19 @@ struct Fetch {
 
 enum class FetchCode : std::uint8_t {
   ok,
-  failed,        // error_number says why
+  failed,        // why() says why
   size_changed,  // the file is now shorter or longer than `where.bytes`; actual_bytes says how long, where known
 };
 
 struct Fetched {
   std::uint64_t tag = 0;
   FetchCode code = FetchCode::ok;
-  int error_number = 0;
+  int error_number = 0;  // of the system call that failed; 0: `failure` says what it was
   std::uint64_t actual_bytes = 0;
-  std::span<const std::byte> data;  // `where.bytes` long, inside `into` or inside the source's view
+  std::span<const std::byte> data;         // `where.bytes` long, inside `into` or inside the source's view
+  std::shared_ptr<const Failure> failure;  // null: error_number says all
+
+  Failure why() const { return failure ? *failure : failure_of(error_number); }  // of one that failed
 };
 
 class Fetcher {

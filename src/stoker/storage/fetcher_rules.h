@@ -26,6 +26,7 @@ class FetcherRules {
 bool refuses_direct(int error_number) noexcept;  // of open or read with O_DIRECT
 
 Fetched failed_fetch(const Fetch& fetch, int error_number) noexcept;
+Fetched failed_fetch(const Fetch& fetch, Failure failure);
 Fetched whole_fetch(const Fetch& fetch, std::span<const std::byte> data) noexcept;
 Fetched size_changed_fetch(const Fetch& fetch, std::int64_t actual_bytes) noexcept;  // below 0: unknown
 

@@ -232,6 +232,46 @@ TEST_P(EveryFetcher, RangesThatAreReadInPlaceNeedNoSlackAndTouchNothingBeyond) {
   EXPECT_EQ(slot, "#" + text.substr(123, 1000) + "#");
 }
 
+// A source without a descriptor whose reads fail, as a store's may.
+class RefusingSource final : public Source {
+ public:
+  std::string_view name() const noexcept override { return "store://refused"; }
+  std::uint64_t size_bytes() const noexcept override { return 100; }
+  void read(std::span<const Read>) const override {
+    throw Error(ErrorKind::permission, "cannot read `store://refused`: 403 Forbidden", "look at the credentials");
+  }
+};
+
+TEST_P(EveryFetcher, AFailureWithoutAnErrorNumberKeepsItsKindItsTextAndItsHint) {
+  const RefusingSource source;
+  const Fetch fetch = range(source, 10, 20);
+  fetcher_->submit({&fetch, 1});
+  Fetched out;
+  ASSERT_EQ(fetcher_->wait({&out, 1}, kForever), 1u);
+  EXPECT_EQ(out.code, FetchCode::failed);
+  const Failure failure = out.why();
+  EXPECT_EQ(failure.kind, ErrorKind::permission);
+  EXPECT_EQ(failure.text, "cannot read `store://refused`: 403 Forbidden");
+  EXPECT_EQ(failure.hint, "look at the credentials");
+  EXPECT_FALSE(failure.may_retry);
+}
+
+TEST_P(EveryFetcher, SaysWhetherARetryMayHelp) {
+  folder_.file("f", "abc");
+  const auto failing = [&](int error_number) {
+    const Fetch fetch = file("f", 3);
+    const InjectFault fault(Call::read, {.error_number = error_number});
+    fetcher_->submit({&fetch, 1});
+    Fetched out;
+    EXPECT_EQ(fetcher_->wait({&out, 1}, kForever), 1u);
+    return out.why();
+  };
+  EXPECT_TRUE(failing(EIO).may_retry);
+  EXPECT_FALSE(failing(EIO).ends_the_run);
+  EXPECT_FALSE(failing(EACCES).may_retry);
+  EXPECT_TRUE(failing(ENOMEM).ends_the_run);
+}
+
 TEST_P(EveryFetcher, RangesPastTheEndAreTold) {
   const auto source = open_source(folder_.file("f", "0123456789"), GetParam().storage);
   for (const auto& [offset, bytes] :
