@@ -18,14 +18,14 @@
 namespace stoker::cli {
 namespace {
 
-// The file that holds sample `index`: its own, or the one its source reads. Inflated copies repeat files: skip is up to
-// the caller. O_NONBLOCK: a pipe that took a file's place must not be waited for.
+// The file that holds sample `index`: its own, or the one its source reads; none for what lies in a store. Inflated
+// copies repeat files: skip is up to the caller. O_NONBLOCK: a pipe that took a file's place must not be waited for.
 int open_holder(const dataset::Dataset& dataset, std::uint64_t index) {
   std::array<char, storage::kLocationText> text;
   const storage::Location where = dataset.locate(index, text);
-  if (where.source) return ::open(std::string(where.source->name()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (where.name == nullptr) {
-    errno = ENAMETOOLONG;
+  if (where.source) return ::fcntl(where.source->descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (where.name == nullptr || !where.is_file()) {
+    errno = where.is_file() ? ENAMETOOLONG : ENOTSUP;
     return -1;
   }
   return ::openat(where.directory, where.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -112,11 +112,13 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   const storage::Location first = dataset_->size() > 0 ? dataset_->location(0) : storage::Location{};
   in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
   // A batch whose length is known only when all of it was read might not fit into any sweep.
-  const bool sweeps = first.source != nullptr && first.source->is_direct() && !recipe_.varies();
+  const storage::ReadAdvice advice = first.source != nullptr ? first.source->advice() : storage::ReadAdvice{};
+  const bool sweeps = first.source != nullptr && advice.join && !recipe_.varies();
   if (options_.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
-    options_.io_threads = sweeps ? 1 : std::clamp(recipe_.is_heavy() ? cores.whole() / 2 : cores.whole(), 1, 4);
+    options_.io_threads =
+        sweeps || advice.one_thread ? 1 : std::clamp(recipe_.is_heavy() ? cores.whole() / 2 : cores.whole(), 1, 4);
   }
   if (options_.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
   if (options_.io_depth == 0) options_.io_depth = 256;

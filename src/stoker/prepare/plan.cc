@@ -13,6 +13,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/dataset/crew.h"
+#include "stoker/prepare/source_times.h"
 
 namespace stoker::prepare {
 namespace {
@@ -49,20 +50,25 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
   state.bytes.resize(count);
   state.mtime_ns.resize(count);
   state.changed_ns.resize(count);
-  std::map<const storage::Source*, struct stat> shared;  // one file for many samples
+  struct Times {
+    std::int64_t modified_ns = 0, changed_ns = kUnknownTime;
+  };
+  std::map<const storage::Source*, Times> shared;  // one file for many samples
   for (std::uint64_t i = 0; i < count; ++i) {
-    const storage::Location extent = source.location(i);
-    if (extent.source == nullptr) break;
-    auto found = shared.find(extent.source);
+    const storage::Location where = source.location(i);
+    if (where.source == nullptr) break;
+    auto found = shared.find(where.source);
     if (found == shared.end()) {
+      Times times;
       struct stat facts {};
-      if (::stat(std::string(extent.source->name()).c_str(), &facts) != 0)
-        throw system_error(errno, "look up", extent.source->name());
-      found = shared.emplace(extent.source, facts).first;
+      const int fd = where.source->descriptor();
+      if (fd >= 0 && ::fstat(fd, &facts) != 0) throw system_error(errno, "look up", where.source->name());
+      if (fd >= 0) times = {nanoseconds(facts.st_mtim), nanoseconds(facts.st_ctim)};
+      found = shared.emplace(where.source, times).first;
     }
-    state.bytes[i] = extent.bytes;
-    state.mtime_ns[i] = nanoseconds(found->second.st_mtim);
-    state.changed_ns[i] = nanoseconds(found->second.st_ctim);
+    state.bytes[i] = where.bytes;
+    state.mtime_ns[i] = found->second.modified_ns;
+    state.changed_ns[i] = found->second.changed_ns;
   }
   if (!shared.empty()) return state;
 
@@ -72,6 +78,11 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
     for (std::uint64_t i = begin; i < end; ++i) {
       struct stat facts {};
       const storage::Location file = source.locate(i, text);
+      if (!file.is_file()) {  // an object of a store: what it holds is compared
+        state.bytes[i] = file.bytes;
+        state.changed_ns[i] = kUnknownTime;
+        continue;
+      }
       if (file.name == nullptr || ::fstatat(file.directory, file.name, &facts, 0) != 0) continue;
       state.bytes[i] = static_cast<std::uint64_t>(facts.st_size);
       state.mtime_ns[i] = nanoseconds(facts.st_mtim);

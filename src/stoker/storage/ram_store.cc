@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
@@ -28,12 +27,13 @@ void RamStore::stop() noexcept {
 
 void RamStore::add(const Source& source) {
   wanted_ += source.size_bytes();
-  const std::uint64_t room = std::min(source.size_bytes(), left() / kPage * kPage);
-  if (room == 0) return;
+  const std::uint64_t most = source.descriptor() >= 0 ? left() / kPage * kPage : os::Arena::within(left());
+  const std::uint64_t room = std::min(source.size_bytes(), most);
+  if (room == 0 || !source.view().empty()) return;  // what has a view is in memory already
   auto part = std::make_unique<Part>();
   part->source = &source;
   part->room = room;
-  memory_ += (room + kPage - 1) / kPage * kPage;
+  memory_ += source.descriptor() >= 0 ? (room + kPage - 1) / kPage * kPage : os::Arena::rounded(room);
   room_ += room;
   by_source_.emplace(&source, part.get());
   parts_.push_back(std::move(part));
@@ -81,24 +81,42 @@ void RamStore::read_ahead() {
 }
 
 void RamStore::load(Part& part) {
-  const std::string name(part.source->name());
-  int error_number = 0;
-  const os::Fd fd = os::try_open(AT_FDCWD, name.c_str(), O_RDONLY, error_number);
-  if (!fd) throw system_error(error_number, "open", name);
-  if (const std::int64_t size = os::file_size(fd.get());
+  if (part.source->descriptor() >= 0) {
+    map(part);
+  } else {
+    copy(part);
+  }
+}
+
+void RamStore::map(Part& part) {
+  const std::string_view name = part.source->name();
+  const int fd = part.source->descriptor();
+  if (const std::int64_t size = os::file_size(fd);
       size < 0 || static_cast<std::uint64_t>(size) != part.source->size_bytes()) {
     throw Error(ErrorKind::corrupt, fmt::format("`{}` changed since it was opened", name));
   }
-  part.mapping = os::Mapping(fd.get(), part.room, name);
+  part.mapping = os::Mapping(fd, part.room, name);
+  part.bytes = part.mapping.bytes();
   std::uint64_t asked = 0, at = 0;
   while (at < part.room && !stopping_.load(std::memory_order_relaxed)) {
     // The disk is kept busy with what comes next while this piece is waited for.
     for (; asked < std::min(part.room, at + kAhead); asked += kPiece) {
-      os::read_pages_soon(part.mapping.bytes().subspan(asked, std::min(kPiece, part.room - asked)));
+      os::read_pages_soon(part.bytes.subspan(asked, std::min(kPiece, part.room - asked)));
     }
     const std::uint64_t bytes = std::min(kPiece, part.room - at);
     if (!part.mapping.populate(at, bytes)) throw system_error(EIO, "read", name);
     at += bytes;
+    part.loaded.store(at, std::memory_order_release);
+  }
+}
+
+void RamStore::copy(Part& part) {
+  part.copy = os::Arena(part.room);
+  part.bytes = part.copy.bytes().first(part.room);
+  for (std::uint64_t at = 0; at < part.room && !stopping_.load(std::memory_order_relaxed);) {
+    const Read read{at, part.copy.bytes().subspan(at, std::min(kPiece, part.room - at))};
+    part.source->read({&read, 1});
+    at += read.into.size();
     part.loaded.store(at, std::memory_order_release);
   }
 }
@@ -110,7 +128,7 @@ std::span<const std::byte> RamStore::find(const Source& source, std::uint64_t of
   const Part& part = *found->second;
   const std::uint64_t loaded = part.loaded.load(std::memory_order_acquire);
   if (offset > loaded || bytes > loaded - offset) return {};
-  return part.mapping.bytes().subspan(offset, bytes);
+  return part.bytes.subspan(offset, bytes);
 }
 
 std::span<const std::byte> RamStore::find_file(std::uint64_t number, std::uint64_t bytes) const noexcept {

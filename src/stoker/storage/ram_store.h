@@ -1,6 +1,7 @@
 // Bytes that are read from disk once and stay in memory: the storage `ram`. Sources (a .npy, the shards of a pack) are
 // mapped and read ahead from their start by a thread of the store while the first epoch already runs; their memory is
-// the page cache's, so that processes share it and nothing is held twice. Files of their own are kept as they are read.
+// the page cache's, so that processes share it and nothing is held twice. Sources without a descriptor are copied
+// instead. Files and objects of their own are kept as they are read.
 // What does not fit the limit is never kept, so that a fixed share of the data is read anew each epoch and nothing is
 // thrown out. find and keep are safe from any thread; the rest belongs to the owner, before start().
 #pragma once
@@ -57,7 +58,9 @@ class RamStore {
  private:
   struct Part {
     const Source* source = nullptr;
-    os::Mapping mapping;
+    os::Mapping mapping;  // of its descriptor
+    os::Arena copy;       // where it has none
+    std::span<const std::byte> bytes;
     std::uint64_t room = 0;
     std::atomic<std::uint64_t> loaded{0};  // bytes from the start that are there
   };
@@ -65,6 +68,8 @@ class RamStore {
   std::uint64_t left() const noexcept { return limit_ - memory_; }
   void read_ahead();
   void load(Part& part);
+  void map(Part& part);
+  void copy(Part& part);
 
   const std::uint64_t limit_;
   std::uint64_t memory_ = 0, wanted_ = 0, room_ = 0;

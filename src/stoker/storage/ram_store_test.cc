@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stoker/base/error.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/temp_folder_test.h"
 
@@ -79,6 +80,69 @@ TEST_F(Keeping, AFailingDiskEndsTheReadingAheadAndSaysSo) {
   wait_until_all_is_there(store);
   EXPECT_NE(store.problem().find("changed since it was opened"), std::string::npos) << store.problem();
   EXPECT_TRUE(store.find(*first, 0, 10).empty());
+}
+
+// Bytes behind read() alone, as in a store; its name is no path.
+class FarSource final : public Source {
+ public:
+  explicit FarSource(std::string text, std::uint64_t fails_at = ~std::uint64_t{0})
+      : text_(std::move(text)), fails_at_(fails_at) {}
+  std::string_view name() const noexcept override { return "store://far"; }
+  std::uint64_t size_bytes() const noexcept override { return text_.size(); }
+  void read(std::span<const Read> reads) const override {
+    for (const Read& read : reads) {
+      if (read.offset >= fails_at_) throw Error(ErrorKind::unavailable, "cannot read `store://far`: reset by peer");
+      std::memcpy(read.into.data(), text_.data() + read.offset, read.into.size());
+    }
+  }
+
+ private:
+  std::string text_;
+  std::uint64_t fails_at_;
+};
+
+TEST_F(Keeping, ASourceWithoutADescriptorIsCopiedWithinTheLimit) {
+  const std::string text = text_of((5 << 20) + 77, 4);
+  const FarSource far(text);
+  RamStore store(64 << 20);
+  store.add(far);
+  store.start();
+  wait_until_all_is_there(store);
+  EXPECT_EQ(store.problem(), "");
+  EXPECT_EQ(as_text(store.find(far, 0, text.size())), text);
+  EXPECT_EQ(as_text(store.find(far, 5 << 20, 77)), text.substr(5 << 20));
+
+  RamStore small(4 << 20);
+  small.add(far);
+  small.start();
+  wait_until_all_is_there(small);
+  EXPECT_LE(small.figures().memory_bytes, 4u << 20);
+  EXPECT_EQ(as_text(small.find(far, 0, 1000)), text.substr(0, 1000));
+  EXPECT_TRUE(small.find(far, 5 << 20, 77).empty());
+}
+
+TEST_F(Keeping, WhatWasCopiedBeforeAFailureStaysAndTheTextOfTheFailureIsSaid) {
+  const std::string text = text_of(5 << 20, 4);
+  const FarSource far(text, 2 << 20);
+  RamStore store(64 << 20);
+  store.add(far);
+  store.start();
+  wait_until_all_is_there(store);
+  EXPECT_NE(store.problem().find("reset by peer"), std::string::npos) << store.problem();
+  EXPECT_EQ(as_text(store.find(far, 1 << 20, 1000)), text.substr(1 << 20, 1000));
+  EXPECT_TRUE(store.find(far, 3 << 20, 10).empty());
+}
+
+TEST_F(Keeping, AFileThatWasRenamedSinceItWasOpenedIsStillTheOneThatIsRead) {
+  const std::string text = text_of(3 << 20, 5);
+  const auto opened = source("one", text);
+  std::filesystem::rename(folder_.path() + "/one", folder_.path() + "/elsewhere");
+  folder_.file("one", text_of(3 << 20, 6));
+  RamStore store(64 << 20);
+  store.add(*opened);
+  store.start();
+  wait_until_all_is_there(store);
+  EXPECT_EQ(as_text(store.find(*opened, 0, text.size())), text);
 }
 
 TEST_F(Keeping, WithoutAThreadNothingIsReadAheadAndThatIsSaid) {

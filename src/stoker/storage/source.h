@@ -30,6 +30,14 @@ struct Read {
   std::span<std::byte> into;
 };
 
+class Backend;
+
+// How bytes are read best where they lie: told by a source, or by the backend of an object.
+struct ReadAdvice {
+  bool join = false;        // neighbouring reads are worth joining into large ones: each request has a price
+  bool one_thread = false;  // one I/O thread keeps it busy
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -43,9 +51,13 @@ class Source {
 
   // All bytes in place, if the source has them in memory (mapped, memory); empty otherwise.
   virtual std::span<const std::byte> view() const noexcept { return {}; }
-  // A descriptor that Fetcher may read from, or -1; and whether it was opened with O_DIRECT.
+  // A descriptor that Fetcher may read from, or -1. is_direct(): it was opened with O_DIRECT and takes whole blocks
+  // only.
   virtual int descriptor() const noexcept { return -1; }
   virtual bool is_direct() const noexcept { return false; }
+  virtual ReadAdvice advice() const noexcept { return {}; }
+  // Whose fetcher reads it; null: any fetcher of local files, through the descriptor, the view or read().
+  virtual const Backend* backend() const noexcept { return nullptr; }
 };
 
 // `address` is a path (an s3:// address later). Throws Error. Storage::direct gives a buffered source where the file
