@@ -75,6 +75,8 @@ class Dataset {
 
   // The sources that samples lie in; empty where every sample is a file or object of its own.
   virtual std::span<const storage::Source* const> sources() const noexcept { return {}; }
+  // The backends that hold its bytes, each once; empty: local files.
+  virtual std::span<const storage::Backend* const> backends() const noexcept { return {}; }
   // The number of the stored sample behind an index, below size() if none is there twice; copies share theirs.
   virtual std::uint64_t stored(std::uint64_t index) const noexcept { return index; }
   virtual std::uint64_t stored_count() const noexcept { return size(); }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/scan.h"
+#include "stoker/dataset/scan_objects.h"
 #include "stoker/os/fd.h"
 
 namespace stoker::dataset {
@@ -138,11 +140,34 @@ std::uint64_t count_files(const ScannedFolder& folder) {
   return count;
 }
 
+void require_samples(const std::string& address, const ScannedFolder& tree, const Remarks& remarks) {
+  if (count_files(tree) > 0) return;
+  if (!remarks.losses.empty()) {
+    throw Error(system_error(remarks.error_number, "read", address).kind(),
+                fmt::format("cannot find samples in `{}`: {}", address, remarks.losses[0].message()));
+  }
+  std::string seen =
+      remarks.folders == 0 && remarks.left_out.unknown == 0 && remarks.left_out.hidden == 0
+          ? "it is empty"
+          : fmt::format("it holds {}, {} hidden and {} of other kinds", plural(remarks.folders, "folder"),
+                        format_count(remarks.left_out.hidden), plural(remarks.left_out.unknown, "file"));
+  if (remarks.left_out.unknown > 0) seen += fmt::format(" ({})", remarks.unknown_kinds());
+  throw Error(
+      ErrorKind::not_found,
+      fmt::format("cannot find samples in `{}`: looked for .jpg, .jpeg, .png, .wav, .npy and .npz; {}", address, seen));
+}
+
 class FolderDataset final : public Dataset {
  public:
   FolderDataset(const std::string& address, os::Fd root) : root_(std::move(root)) {
     facts_.address = address;
     facts_.kind = "folder";
+  }
+  // The folder is an address of a store, with a slash at the end.
+  FolderDataset(const std::string& address, const storage::Backend& backend, std::string_view folder)
+      : backend_(&backend), address_(folder) {
+    facts_.address = address;
+    facts_.kind = "objects";
   }
 
   // Takes the samples of the tree, and frees it on the way.
@@ -176,6 +201,15 @@ class FolderDataset final : public Dataset {
     folders_.shrink_to_fit();
   }
 
+  // By path; of the samples that fill() took.
+  void take_versions(const std::unordered_map<std::string, std::string>& versions) {
+    for (std::uint64_t i = 0; i < samples_.size() && !versions.empty(); ++i) {
+      const auto found = versions.find(name(i));
+      version_at_.push_back(found == versions.end() ? kNoVersion : versions_.size());
+      if (found != versions.end()) versions_.append(found->second.c_str(), found->second.size() + 1);
+    }
+  }
+
   Facts& own_facts() noexcept { return facts_; }  // while it is being made
 
   const Facts& facts() const noexcept override { return facts_; }
@@ -185,7 +219,15 @@ class FolderDataset final : public Dataset {
     return id_of_path({buffer, path(index, buffer)});
   }
   storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
-    return in_folder(root_.get(), text, path(index, text), samples_[index].bytes);
+    const std::uint64_t bytes = samples_[index].bytes;
+    if (backend_ == nullptr) return in_folder(root_.get(), text, path(index, text), bytes);
+    const std::size_t length = text.empty() ? 0 : join(text, address_, folder_path(index), file_name(index));
+    const std::uint64_t version = version_at_.empty() ? kNoVersion : version_at_[index];
+    return storage::Location::in_store(*backend_, length == 0 ? nullptr : text.data(),
+                                       version == kNoVersion ? nullptr : versions_.c_str() + version, 0, bytes);
+  }
+  std::span<const storage::Backend* const> backends() const noexcept override {
+    return {&backend_, backend_ != nullptr ? 1u : 0u};
   }
   Label label(std::uint64_t index) const noexcept override { return {folders_[samples_[index].folder].label, 0}; }
   codec::Media media(std::uint64_t index) const noexcept override { return samples_[index].media; }
@@ -195,7 +237,8 @@ class FolderDataset final : public Dataset {
   }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::uint64_t memory_bytes() const noexcept override {
-    return held_bytes(facts_) + held_bytes(paths_) + held_bytes(folders_) + held_bytes(names_) + held_bytes(samples_);
+    return held_bytes(facts_) + held_bytes(paths_) + held_bytes(folders_) + held_bytes(names_) + held_bytes(samples_) +
+           held_bytes(version_at_) + held_bytes(versions_);
   }
 
  private:
@@ -215,6 +258,8 @@ class FolderDataset final : public Dataset {
   std::size_t path(std::uint64_t index, std::span<char> out) const noexcept {
     return out.empty() ? 0 : join(out, folder_path(index), file_name(index));
   }
+  static constexpr std::uint64_t kNoVersion = ~std::uint64_t{0};
+
   std::string_view folder_path(std::uint64_t index) const noexcept {
     const Folder& folder = folders_[samples_[index].folder];
     return std::string_view(paths_).substr(folder.path_at, folder.path_bytes);
@@ -284,6 +329,10 @@ class FolderDataset final : public Dataset {
   }
 
   os::Fd root_;
+  const storage::Backend* backend_ = nullptr;  // not null: its samples are objects, below address_
+  std::string address_;
+  std::string versions_;                   // of the objects, each with a NUL
+  std::vector<std::uint64_t> version_at_;  // in versions_; empty: none has one
   Facts facts_;
   std::string paths_;  // of the folders, each with a slash at the end
   std::vector<Folder> folders_;
@@ -292,6 +341,21 @@ class FolderDataset final : public Dataset {
 };
 
 }  // namespace
+
+DatasetPtr open_objects(const std::string& address, const OpenOptions& options) {
+  const auto [scheme, name] = storage::split_address(address);
+  const std::string folder = name.ends_with('/') ? std::string(name) : fmt::format("{}/", name);
+  const storage::Backend& backend = *storage::find_backend(scheme);
+  const ScannedObjects scanned = scan_objects(backend, folder, options);
+  Remarks remarks;
+  remarks.collect(*scanned.tree);
+  require_samples(address, *scanned.tree, remarks);
+  auto dataset = std::make_shared<FolderDataset>(address, backend, folder);
+  dataset->own_facts().notes = remarks.notes();
+  dataset->fill(*scanned.tree);
+  dataset->take_versions(scanned.versions);
+  return dataset;
+}
 
 DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   os::Fd root = os::open_file(address, O_RDONLY | O_DIRECTORY);
@@ -312,21 +376,7 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   Remarks remarks;
   remarks.collect(*tree);
   remarks.holds_index = ::faccessat(root.get(), "index.csv", F_OK, 0) == 0;
-  if (count_files(*tree) == 0) {
-    if (!remarks.losses.empty()) {
-      throw Error(system_error(remarks.error_number, "read", address).kind(),
-                  fmt::format("cannot find samples in `{}`: {}", address, remarks.losses[0].message()));
-    }
-    std::string seen =
-        remarks.folders == 0 && remarks.left_out.unknown == 0 && remarks.left_out.hidden == 0
-            ? "it is empty"
-            : fmt::format("it holds {}, {} hidden and {} of other kinds", plural(remarks.folders, "folder"),
-                          format_count(remarks.left_out.hidden), plural(remarks.left_out.unknown, "file"));
-    if (remarks.left_out.unknown > 0) seen += fmt::format(" ({})", remarks.unknown_kinds());
-    throw Error(ErrorKind::not_found,
-                fmt::format("cannot find samples in `{}`: looked for .jpg, .jpeg, .png, .wav, .npy and .npz; {}",
-                            address, seen));
-  }
+  require_samples(address, *tree, remarks);
 
   auto dataset = std::make_shared<FolderDataset>(address, std::move(root));
   Facts& facts = dataset->own_facts();

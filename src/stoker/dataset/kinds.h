@@ -8,6 +8,8 @@
 namespace stoker::dataset {
 
 DatasetPtr open_folder(const std::string& address, const OpenOptions& options);
+// The objects below an address of a store, as if they were a folder: the same samples, ids, labels and fingerprint.
+DatasetPtr open_objects(const std::string& address, const OpenOptions& options);
 DatasetPtr open_csv(const std::string& address, const OpenOptions& options);
 DatasetPtr open_npy(const std::string& address, const OpenOptions& options);
 DatasetPtr open_pack(const std::string& address, const OpenOptions& options);

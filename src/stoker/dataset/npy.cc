@@ -87,6 +87,9 @@ class NpyDataset final : public Dataset {
   std::string name(std::uint64_t index) const override { return fmt::format("{}[{}]", file_name_, index); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::span<const storage::Source* const> sources() const noexcept override { return {&borrowed_, 1}; }
+  std::span<const storage::Backend* const> backends() const noexcept override {
+    return {&backend_, backend_ != nullptr ? 1u : 0u};
+  }
 
  private:
   static std::unique_ptr<storage::Source> open(const std::string& address, storage::Storage storage) {
@@ -98,6 +101,7 @@ class NpyDataset final : public Dataset {
 
   std::unique_ptr<storage::Source> source_;
   const storage::Source* borrowed_;
+  const storage::Backend* backend_ = borrowed_->backend();
   Facts facts_;
   std::string file_name_;
   std::uint64_t count_ = 0, row_bytes_ = 0, data_offset_ = 0;

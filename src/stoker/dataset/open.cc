@@ -13,6 +13,7 @@
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/pack_format.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 namespace {
@@ -62,11 +63,36 @@ std::string nearest_beside(const std::string& address) {
   return near.empty() ? near : (path.has_parent_path() ? (path.parent_path() / near).string() : near);
 }
 
+void refuse_label(const std::string& address, const OpenOptions& options) {
+  if (options.label.empty()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("cannot take labels from the column `{}`: `{}` is not an index.csv", options.label, address),
+              "leave label out: the sub-folders of a folder are its classes");
+}
+
+DatasetPtr open_in_store(const std::string& address, const OpenOptions& options) {
+  refuse_label(address, options);
+  if (ends_with(address, ".npy")) return open_npy(address, options);
+  if (ends_with(address, ".tar")) return open_tar(address, options);
+  for (const std::string_view kind : {".csv", ".pack"}) {
+    if (ends_with(address, kind)) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("cannot open `{}`: this version reads {} only from local folders", address, kind),
+                  "copy it to a local folder first");
+    }
+  }
+  return open_objects(address, options);
+}
+
 DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
   if (address.empty())
     throw Error(ErrorKind::usage, fmt::format("cannot open a data set: the address is empty; {}", kAccepted));
   if (address.find('\0') != std::string::npos)
     throw Error(ErrorKind::usage, "cannot open a data set: the address has a NUL byte in it");
+  const auto [scheme, name] = storage::split_address(address);
+  const storage::Backend* const backend = scheme.empty() ? nullptr : storage::find_backend(scheme);
+  if (backend == &storage::local_files()) return open_any(std::string(name), options);
+  if (backend != nullptr) return open_in_store(address, options);
   struct stat facts {};
   const int error_number = ::stat(address.c_str(), &facts) == 0 ? 0 : errno;
   if (error_number != 0) {
@@ -77,12 +103,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
     const std::string near = nearest_beside(address);
     throw Error(error.kind(), error.message(), near.empty() ? error.hint() : fmt::format("did you mean `{}`?", near));
   }
-  if (!options.label.empty() && !ends_with(address, ".csv")) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("cannot take labels from the column `{}`: `{}` is not an index.csv", options.label, address),
-        "leave label out: the sub-folders of a folder are its classes");
-  }
+  if (!ends_with(address, ".csv")) refuse_label(address, options);
   if (S_ISDIR(facts.st_mode)) {
     if (::access(fmt::format("{}/{}", address, kPackJson).c_str(), F_OK) == 0) return open_pack(address, options);
     if (ends_with(address, ".pack")) {

@@ -71,28 +71,6 @@ Error with_remedy(const Error& error) {
   return Error(error.kind(), error.message(), "make it readable; or on_error=\"skip\" goes on without it");
 }
 
-bool is_hidden(std::string_view name) {
-  return name.front() == '.' || name == "lost+found";
-}
-
-void count_extension(LeftOut& left_out, std::string_view name) {
-  ++left_out.unknown;
-  const std::size_t dot = name.rfind('.');
-  std::string extension(dot == std::string_view::npos || name.size() - dot > 16 ? "no extension" : name.substr(dot));
-  if (extension.front() == '.') {
-    for (char& c : extension) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-  }
-  for (auto& [known, count] : left_out.extensions) {
-    if (known == extension) {
-      ++count;
-      return;
-    }
-  }
-  if (left_out.extensions.size() < kMaxExtensions) left_out.extensions.emplace_back(std::move(extension), 1);
-}
-
 // Eight bytes of `name` from `skip` on, so that comparing numbers compares text.
 std::uint64_t sort_key(std::string_view name, std::size_t skip) {
   unsigned char bytes[8] = {};
@@ -313,7 +291,7 @@ class Scan {
     } else if (type != DT_REG) {
       folder.special_files.emplace_back(name);
     } else if (const codec::Media media = codec::media_of_name(name); !media.is_known()) {
-      count_extension(folder.left_out, name);
+      count_unknown(folder.left_out, name);
     } else if (folder.path.size() + name.size() > kMaxPath) {
       ++folder.left_out.too_long;
     } else {
@@ -373,6 +351,28 @@ class Scan {
 };
 
 }  // namespace
+
+bool is_hidden(std::string_view name) noexcept {
+  return name.starts_with('.') || name == "lost+found";
+}
+
+void count_unknown(LeftOut& left_out, std::string_view name) {
+  ++left_out.unknown;
+  const std::size_t dot = name.rfind('.');
+  std::string extension(dot == std::string_view::npos || name.size() - dot > 16 ? "no extension" : name.substr(dot));
+  if (extension.front() == '.') {
+    for (char& c : extension) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+  for (auto& [known, count] : left_out.extensions) {
+    if (known == extension) {
+      ++count;
+      return;
+    }
+  }
+  if (left_out.extensions.size() < kMaxExtensions) left_out.extensions.emplace_back(std::move(extension), 1);
+}
 
 bool shows_changes(std::uint64_t file_system) noexcept {
   constexpr std::uint64_t kFuse = 0x65735546, kPlan9 = 0x01021997, kSmb = 0xFF534D42, kSmb2 = 0xFE534D42;

@@ -63,6 +63,10 @@ struct ScannedFolder {
   }
 };
 
+// Names that begin with a dot, and lost+found.
+bool is_hidden(std::string_view name) noexcept;
+void count_unknown(LeftOut& left_out, std::string_view name);  // a file whose extension is none of ours
+
 // Whether a folder's times change whenever its entries do, by the file system's number (statfs). Not so where a program
 // makes them up: object stores mounted through FUSE often show one fixed time for all folders.
 bool shows_changes(std::uint64_t file_system) noexcept;

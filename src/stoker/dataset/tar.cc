@@ -140,6 +140,7 @@ class TarDataset final : public Dataset {
   std::string name(std::uint64_t index) const override { return std::string(name_of(index)); }
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
+  std::span<const storage::Backend* const> backends() const noexcept override { return backends_; }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(names_) + held_bytes(samples_) + held_bytes(labels_) + held_bytes(repeats_);
   }
@@ -171,7 +172,15 @@ class TarDataset final : public Dataset {
     if (const storage::Storage settled = storage::settle(options.storage, total);
         settled == storage::Storage::direct && settled != options.storage)
       open_all(settled);
-    for (const auto& source : sources_) borrowed_.push_back(source.get());
+    bool are_files = true;
+    for (const auto& source : sources_) {
+      borrowed_.push_back(source.get());
+      are_files = are_files && source->backend() == nullptr;
+      if (std::find(backends_.begin(), backends_.end(), source->backend()) == backends_.end()) {
+        backends_.push_back(source->backend());
+      }
+    }
+    if (are_files) backends_.clear();
   }
 
   static std::string absolute_pattern(const std::string& pattern) {
@@ -355,6 +364,7 @@ class TarDataset final : public Dataset {
   Facts facts_;
   std::vector<std::unique_ptr<storage::Source>> sources_;
   std::vector<const storage::Source*> borrowed_;
+  std::vector<const storage::Backend*> backends_;
   std::string names_;
   std::vector<Sample> samples_;
   std::vector<Label> labels_;

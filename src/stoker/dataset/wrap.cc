@@ -50,6 +50,7 @@ class View : public Dataset {
     return base_->column_text(column, inner(index));
   }
   std::span<const storage::Source* const> sources() const noexcept override { return base_->sources(); }
+  std::span<const storage::Backend* const> backends() const noexcept override { return base_->backends(); }
   std::uint64_t memory_bytes() const noexcept override { return held_bytes(facts_) + base_->memory_bytes(); }
 
  protected:

@@ -14,6 +14,7 @@
 #include "stoker/os/fork.h"
 #include "stoker/os/memory.h"
 #include "stoker/os/thread.h"
+#include "stoker/storage/backend.h"
 #include "stoker/storage/probe.h"
 
 namespace stoker::loader {
@@ -112,7 +113,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   const storage::Location first = dataset_->size() > 0 ? dataset_->location(0) : storage::Location{};
   in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
   // A batch whose length is known only when all of it was read might not fit into any sweep.
-  const storage::ReadAdvice advice = first.source != nullptr ? first.source->advice() : storage::ReadAdvice{};
+  const storage::ReadAdvice advice = storage::advice_on(first);
   const bool sweeps = first.source != nullptr && advice.join && !recipe_.varies();
   if (options_.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
@@ -249,7 +250,7 @@ void Loader::Engine::start_threads() {
                                                             : options_.storage,
                                   .depth = options_.io_depth,
                                   .io_batch = options_.io_batch};
-  auto first = storage::make_fetcher(fetcher, &reason);
+  auto first = storage::make_fetcher(fetcher, dataset_->backends(), &reason);
   if (!reason.empty()) {
     // Plain system calls wait for the disk one by one, so it takes more threads to keep the disk busy.
     notes_.push_back(reason);
@@ -258,7 +259,7 @@ void Loader::Engine::start_threads() {
   fetch_alignment_ = first->alignment();
   for (int i = 0; i < options_.io_threads; ++i) {
     auto io = std::make_unique<IoThread>();
-    io->fetcher = i == 0 ? std::move(first) : storage::make_fetcher(fetcher);
+    io->fetcher = i == 0 ? std::move(first) : storage::make_fetcher(fetcher, dataset_->backends());
     io_threads_.push_back(std::move(io));
   }
   try {

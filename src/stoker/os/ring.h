@@ -25,6 +25,7 @@ class Ring {
   static Ring try_make(unsigned entries, int& error_number) noexcept;
 
   explicit operator bool() const noexcept { return ring_.ring_fd >= 0; }
+  int descriptor() const noexcept { return ring_.ring_fd; }  // can be read (poll) once a completion is there
   // Whether requests may say IOSQE_CQE_SKIP_SUCCESS (Linux 5.17).
   bool can_skip_success() const noexcept { return (ring_.features & IORING_FEAT_CQE_SKIP) != 0; }
   bool supports(int opcode) const noexcept;  // IORING_OP_...

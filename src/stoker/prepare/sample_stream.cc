@@ -13,7 +13,7 @@
 #include "stoker/codec/whole.h"
 #include "stoker/dataset/read_sample.h"
 #include "stoker/os/cpu.h"
-#include "stoker/storage/fetcher.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::prepare {
 namespace {
@@ -31,8 +31,8 @@ std::size_t up(std::size_t value, std::size_t align) {
 // One thread's way to bytes: a fetcher of its own.
 class Reader {
  public:
-  explicit Reader(storage::Storage storage)
-      : fetcher_(storage::make_fetcher({.storage = storage, .depth = kDepth, .io_batch = 32})) {}
+  Reader(const dataset::Dataset& dataset, storage::Storage storage)
+      : fetcher_(storage::make_fetcher({.storage = storage, .depth = kDepth, .io_batch = 32}, dataset.backends())) {}
 
   void read(const dataset::Dataset& dataset, SampleStream::Chunk& chunk) {
     std::vector<StreamedSample>& samples = chunk.samples;
@@ -132,7 +132,7 @@ SampleStream::~SampleStream() {
 
 void SampleStream::read_loop() {
   try {
-    Reader reader(options_.storage);
+    Reader reader(dataset_, options_.storage);
     while (true) {
       std::uint64_t begin = 0, end = 0, serial = 0;
       std::unique_ptr<Chunk> chunk;

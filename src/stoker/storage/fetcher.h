@@ -1,7 +1,9 @@
-// Many reads in flight from one thread: whole small files (open, read, close) and ranges of open sources.
+// Many reads in flight from one thread: whole small files (open, read, close), ranges of open sources, objects of a
+// store.
 // This is how the loader gets its bytes. One Fetcher belongs to one thread; make as many as there are I/O threads.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +44,26 @@ struct Fetched {
   Failure why() const { return failure ? *failure : failure_of(error_number); }  // of one that failed
 };
 
+// When a fetcher has something to do again, for whoever waits for several of them: once one of the descriptors can be
+// read, or after `within`.
+struct Readiness {
+  static constexpr std::size_t kMost = 16;
+  static constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(1);
+
+  std::array<int, kMost> descriptors{};
+  std::size_t count = 0;
+  std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
+
+  void add(int descriptor) noexcept {
+    if (count < kMost) {
+      descriptors[count++] = descriptor;
+    } else {
+      add(kLook);  // there are too many to wait for: look now and then
+    }
+  }
+  void add(std::chrono::nanoseconds at_most) noexcept { within = at_most < within ? at_most : within; }
+};
+
 class Fetcher {
  public:
   virtual ~Fetcher() = default;
@@ -61,6 +83,9 @@ class Fetcher {
   // many entries of `out` were filled. Never throws for a failing file: that is a Fetched. A wake() that came while
   // nobody waited ends the next wait. What submit() took starts, at the latest, here.
   virtual std::size_t wait(std::span<Fetched> out, std::chrono::nanoseconds timeout) = 0;
+  // After a wait() without a result: adds what the next result is announced by. A wake() is announced too, or ends the
+  // next wait().
+  virtual void when_ready(Readiness& ready) const noexcept = 0;
   // Ends a wait() early. The only call allowed from another thread.
   virtual void wake() noexcept = 0;
 };
@@ -74,8 +99,8 @@ struct FetcherOptions {
   bool allow_io_uring = true;  // false: plain system calls, one after another
 };
 
-// Falls back to plain system calls where io_uring is refused; `fallback_reason` (if given) then says why, else is
-// empty.
+// For local files; see backend.h for all others. Falls back to plain system calls where io_uring is refused;
+// `fallback_reason` (if given) then says why, else is empty.
 std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason = nullptr);
 
 }  // namespace stoker::storage

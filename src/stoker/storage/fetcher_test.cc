@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -26,6 +27,8 @@
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/temp_folder_test.h"
+#include "stoker/storage/backend.h"
+#include "stoker/storage/memory_store_test.h"
 
 namespace stoker::storage {
 namespace {
@@ -42,10 +45,18 @@ std::string pattern(std::size_t bytes, std::uint64_t seed = 0) {
   return text;
 }
 
+enum class Place {
+  files,
+  store,
+  files_of_two,  // a fetcher for files and a store; here the files
+  store_of_two,
+};
+
 struct Kind {
   const char* name;
   Storage storage;
   bool allow_io_uring;
+  Place place = Place::files;
 };
 
 void PrintTo(const Kind& kind, std::ostream* out) {
@@ -58,6 +69,11 @@ constexpr Kind kKinds[] = {
     {"PlainBuffered", Storage::buffered, false},
     {"PlainDirect", Storage::direct, false},
     {"Mmap", Storage::mmap, true},
+    {"Store", Storage::buffered, true, Place::store},
+    {"FilesOfTwo", Storage::buffered, true, Place::files_of_two},
+    {"PlainFilesOfTwo", Storage::buffered, false, Place::files_of_two},
+    {"DirectFilesOfTwo", Storage::direct, true, Place::files_of_two},
+    {"StoreOfTwo", Storage::buffered, true, Place::store_of_two},
 };
 
 // What came back, with the bytes copied out.
@@ -74,9 +90,43 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
 
   void start(std::size_t depth, std::size_t io_batch) {
     std::string reason;
-    fetcher_ = make_fetcher({GetParam().storage, depth, io_batch, GetParam().allow_io_uring}, &reason);
+    fetcher_ = make(depth, io_batch, &reason);
     if (!reason.empty()) GTEST_SKIP() << reason;
     directory_ = os::open_file(folder_.path(), O_RDONLY | O_DIRECTORY);
+  }
+  std::unique_ptr<Fetcher> make(std::size_t depth, std::size_t io_batch, std::string* reason = nullptr) {
+    const FetcherOptions options{GetParam().storage, depth, io_batch, GetParam().allow_io_uring};
+    const Backend* const both[] = {&local_files(), &store_};
+    switch (GetParam().place) {
+      case Place::files:
+        return make_fetcher(options, reason);
+      case Place::store:
+        return make_fetcher(options, std::span(both).last(1), reason);
+      case Place::files_of_two:
+      case Place::store_of_two:
+        return make_fetcher(options, both, reason);
+    }
+    return nullptr;
+  }
+  bool has_objects() const { return GetParam().place == Place::store || GetParam().place == Place::store_of_two; }
+  bool is_store_alone() const { return GetParam().place == Place::store; }
+
+  // A file or an object.
+  void put(const std::string& name, const std::string& text) {
+    if (has_objects()) {
+      store_.put("bucket/" + name, text);
+    } else {
+      folder_.file(name, text);
+    }
+  }
+  std::unique_ptr<Source> open(const std::string& name, const std::string& text) {
+    put(name, text);
+    return has_objects() ? store_.open("bucket/" + name, Storage::buffered)
+                         : open_source(folder_.path() + "/" + name, GetParam().storage);
+  }
+  Location location(const std::string& name, std::uint64_t bytes) {
+    if (!has_objects()) return Location::in_folder(directory_.get(), names_.emplace_back(name).c_str(), bytes);
+    return Location::in_store(store_, names_.emplace_back("bucket/" + name).c_str(), nullptr, 0, bytes);
   }
   bool is_ring() const { return GetParam().allow_io_uring && GetParam().storage != Storage::mmap; }
 
@@ -87,8 +137,8 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
     return {arenas_.back().data(), need};
   }
 
-  Fetch file(const char* name, std::uint64_t bytes, std::uint64_t tag = 0) {
-    return {.where = Location::in_folder(directory_.get(), name, bytes), .into = buffer(bytes), .tag = tag};
+  Fetch file(const std::string& name, std::uint64_t bytes, std::uint64_t tag = 0) {
+    return {.where = location(name, bytes), .into = buffer(bytes), .tag = tag};
   }
   Fetch range(const Source& source, std::uint64_t offset, std::uint64_t bytes, std::uint64_t tag = 0) {
     return {.where = Location::in_source(&source, offset, bytes), .into = buffer(bytes), .tag = tag};
@@ -128,8 +178,10 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
     EXPECT_EQ(answer.error_number, error_number) << std::strerror(answer.error_number);
   }
 
+  MemoryStore store_;
   os::TempFolder folder_;
   os::Fd directory_;
+  std::deque<std::string> names_;
   std::vector<os::Arena> arenas_;
   std::unique_ptr<Fetcher> fetcher_;
 };
@@ -140,9 +192,9 @@ TEST_P(EveryFetcher, GivesTheExactBytesOfFilesOfEverySize) {
   for (const std::size_t bytes : {0, 1, 511, 512, 4095, 4096, 4097, 7000, 8192, 65'536, 300'001}) {
     names.push_back("deep/er/" + std::to_string(bytes));
     texts.push_back(pattern(bytes, bytes));
-    folder_.file(names.back(), texts.back());
+    put(names.back(), texts.back());
   }
-  for (std::size_t i = 0; i < texts.size(); ++i) fetches.push_back(file(names[i].c_str(), texts[i].size(), i));
+  for (std::size_t i = 0; i < texts.size(); ++i) fetches.push_back(file(names[i], texts[i].size(), i));
   const auto answers = fetch_all(fetches);
   for (std::size_t i = 0; i < texts.size(); ++i) expect_ok(answers.at(i), texts[i]);
 }
@@ -153,9 +205,9 @@ TEST_P(EveryFetcher, ReadsManyMoreFilesThanItIsDeep) {
   for (std::size_t i = 0; i < 500; ++i) {
     names.push_back(std::to_string(i));
     texts.push_back(pattern(i * 37 % 9000, i));
-    folder_.file(names.back(), texts.back());
+    put(names.back(), texts.back());
   }
-  for (std::size_t i = 0; i < 500; ++i) fetches.push_back(file(names[i].c_str(), texts[i].size(), i));
+  for (std::size_t i = 0; i < 500; ++i) fetches.push_back(file(names[i], texts[i].size(), i));
   for (int round = 0; round < 2; ++round) {
     const auto answers = fetch_all(fetches);
     for (std::size_t i = 0; i < 500; ++i) ASSERT_TRUE(answers.at(i).text == texts[i]) << i;
@@ -164,9 +216,10 @@ TEST_P(EveryFetcher, ReadsManyMoreFilesThanItIsDeep) {
 
 TEST_P(EveryFetcher, ThePathIsBorrowedOnlyUntilSubmitReturns) {
   const std::string text = pattern(3000);
-  folder_.file("name", text);
+  put("name", text);
   std::string name = "name";
-  Fetch fetch = file(name.c_str(), 3000);
+  Fetch fetch = file("name", 3000);
+  if (!has_objects()) fetch.where.name = name.c_str();
   fetcher_->submit({&fetch, 1});
   name = "else";
   Fetched fetched;
@@ -175,13 +228,15 @@ TEST_P(EveryFetcher, ThePathIsBorrowedOnlyUntilSubmitReturns) {
 }
 
 TEST_P(EveryFetcher, AnAbsolutePathNeedsNoDirectory) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   const std::string path = folder_.file("f", "abc");
-  Fetch fetch = file(path.c_str(), 3);
+  Fetch fetch = file(path, 3);
   fetch.where.directory = AT_FDCWD;
   expect_ok(fetch_one(fetch), "abc");
 }
 
 TEST_P(EveryFetcher, AViewIsCopiedIntoTheBufferThatIsGivenAndAnsweredInPlaceWithoutOne) {
+  if (is_store_alone()) GTEST_SKIP() << "a store reads its own objects only";
   const std::string text = "all of it lies in memory";
   const auto source = memory_source("memory", std::as_bytes(std::span(text)));
   std::array<std::byte, 9> into{};
@@ -203,9 +258,12 @@ TEST_P(EveryFetcher, ReadsRangesOfEverySourceAtEveryOffset) {
   const std::string text = pattern(kSize);
   const std::string path = folder_.file("f", text);
   std::vector<std::unique_ptr<Source>> sources;
-  sources.push_back(open_source(path, Storage::buffered));
-  sources.push_back(open_source(path, Storage::mmap));
-  sources.push_back(memory_source("memory", std::as_bytes(std::span(text))));
+  if (has_objects()) sources.push_back(open("f", text));
+  if (!is_store_alone()) {
+    sources.push_back(open_source(path, Storage::buffered));
+    sources.push_back(open_source(path, Storage::mmap));
+    sources.push_back(memory_source("memory", std::as_bytes(std::span(text))));
+  }
   // A direct source needs the buffers that only a direct fetcher asks for.
   if (GetParam().storage == Storage::direct) sources.push_back(open_source(path, Storage::direct));
   for (const auto& source : sources) {
@@ -224,7 +282,7 @@ TEST_P(EveryFetcher, ReadsRangesOfEverySourceAtEveryOffset) {
 
 TEST_P(EveryFetcher, RangesThatAreReadInPlaceNeedNoSlackAndTouchNothingBeyond) {
   const std::string text = pattern(5000);
-  const auto source = open_source(folder_.file("f", text), Storage::buffered);
+  const auto source = has_objects() ? open("f", text) : open_source(folder_.file("f", text), Storage::buffered);
   std::string slot(1002, '#');
   Fetch fetch{.where = Location::in_source(source.get(), 123, 1000), .into = {}};
   fetch.into = std::as_writable_bytes(std::span(slot)).subspan(1, 1000);
@@ -243,6 +301,7 @@ class RefusingSource final : public Source {
 };
 
 TEST_P(EveryFetcher, AFailureWithoutAnErrorNumberKeepsItsKindItsTextAndItsHint) {
+  if (is_store_alone()) GTEST_SKIP() << "a store reads its own objects only";
   const RefusingSource source;
   const Fetch fetch = range(source, 10, 20);
   fetcher_->submit({&fetch, 1});
@@ -257,6 +316,7 @@ TEST_P(EveryFetcher, AFailureWithoutAnErrorNumberKeepsItsKindItsTextAndItsHint) 
 }
 
 TEST_P(EveryFetcher, SaysWhetherARetryMayHelp) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   folder_.file("f", "abc");
   const auto failing = [&](int error_number) {
     const Fetch fetch = file("f", 3);
@@ -273,7 +333,7 @@ TEST_P(EveryFetcher, SaysWhetherARetryMayHelp) {
 }
 
 TEST_P(EveryFetcher, RangesPastTheEndAreTold) {
-  const auto source = open_source(folder_.file("f", "0123456789"), GetParam().storage);
+  const auto source = open("f", "0123456789");
   for (const auto& [offset, bytes] :
        std::vector<std::pair<std::uint64_t, std::uint64_t>>{{9, 2}, {11, 0}, {~0ull, 2}}) {
     const Answer answer = fetch_one(range(*source, offset, bytes));
@@ -283,6 +343,7 @@ TEST_P(EveryFetcher, RangesPastTheEndAreTold) {
 }
 
 TEST_P(EveryFetcher, ASourceCutShortAfterOpeningIsTold) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   if (GetParam().storage == Storage::mmap) GTEST_SKIP() << "answers out of the view without looking";
   const std::string path = folder_.file("f", pattern(50'000));
   const auto source = open_source(path, GetParam().storage);
@@ -293,6 +354,7 @@ TEST_P(EveryFetcher, ASourceCutShortAfterOpeningIsTold) {
 }
 
 TEST_P(EveryFetcher, FilesThatChangedSizeAreTold) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   folder_.file("f", pattern(5000));
   for (const std::uint64_t expected : {0, 1, 4096, 4999, 5001, 8192, 20'000}) {
     const Answer answer = fetch_one(file("f", expected));
@@ -305,6 +367,7 @@ TEST_P(EveryFetcher, FilesThatChangedSizeAreTold) {
 }
 
 TEST_P(EveryFetcher, BadFilesAreAnswersAndTheOthersCome) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   folder_.file("good", "good");
   std::filesystem::create_directory(folder_.path() + "/folder");
   std::filesystem::create_symlink("loop", folder_.path() + "/loop");
@@ -313,7 +376,7 @@ TEST_P(EveryFetcher, BadFilesAreAnswersAndTheOthersCome) {
   const std::string long_name(300, 'x');
   const auto answers =
       fetch_all({file("good", 4, 0), file("none", 4, 1), file("folder", 4, 2), file("loop", 4, 3), file("gone", 4, 4),
-                 file("good/x", 4, 5), file(long_name.c_str(), 4, 6), file("", 4, 7), file("good", 4, 8)});
+                 file("good/x", 4, 5), file(long_name, 4, 6), file("", 4, 7), file("good", 4, 8)});
   expect_ok(answers.at(0), "good");
   expect_failed(answers.at(1), ENOENT);
   expect_failed(answers.at(2), EISDIR);
@@ -326,6 +389,7 @@ TEST_P(EveryFetcher, BadFilesAreAnswersAndTheOthersCome) {
 }
 
 TEST_P(EveryFetcher, APipeInPlaceOfAFileIsAnAnswerAndHoldsUpNothingElse) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   ASSERT_EQ(::mkfifo((folder_.path() + "/pipe").c_str(), 0600), 0);
   folder_.file("good", "good");
   const auto answers = fetch_all({file("pipe", 4, 1), file("good", 4, 2), file("pipe", 0, 3)});
@@ -334,6 +398,7 @@ TEST_P(EveryFetcher, APipeInPlaceOfAFileIsAnAnswerAndHoldsUpNothingElse) {
 }
 
 TEST_P(EveryFetcher, UnreadableFilesFailWithTheirReason) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   const std::string path = folder_.file("secret", "secret");
   ASSERT_EQ(::chmod(path.c_str(), 0), 0);
   if (::geteuid() != 0) return expect_failed(fetch_one(file("secret", 6)), EACCES);
@@ -354,7 +419,7 @@ TEST_P(EveryFetcher, UnreadableFilesFailWithTheirReason) {
 
 TEST_P(EveryFetcher, KeepsToItsDepth) {
   start(3, 2);
-  folder_.file("f", "abc");
+  put("f", "abc");
   EXPECT_EQ(fetcher_->room(), 3u);
   std::vector<Fetch> fetches = {file("f", 3, 0), file("f", 3, 1), file("f", 3, 2), file("f", 3, 3)};
   EXPECT_THROW(fetcher_->submit(fetches), Error);
@@ -372,7 +437,7 @@ TEST_P(EveryFetcher, KeepsToItsDepth) {
 }
 
 TEST_P(EveryFetcher, RefusesABufferThatIsTooSmall) {
-  folder_.file("f", pattern(5000));
+  put("f", pattern(5000));
   Fetch fetch = file("f", 5000);
   fetch.into = fetch.into.first(4999);
   EXPECT_THROW(fetcher_->submit({&fetch, 1}), Error);
@@ -386,7 +451,7 @@ TEST_P(EveryFetcher, WaitingWithNothingInFlightReturnsAtOnce) {
 }
 
 TEST_P(EveryFetcher, AWakeThatCameBeforeEndsTheNextWaitAndNothingIsLost) {
-  folder_.file("f", "abc");
+  put("f", "abc");
   for (int round = 0; round < 3; ++round) {
     fetcher_->wake();
     fetcher_->wake();
@@ -395,7 +460,7 @@ TEST_P(EveryFetcher, AWakeThatCameBeforeEndsTheNextWaitAndNothingIsLost) {
 }
 
 TEST_P(EveryFetcher, StaysUsableWhileAnotherThreadWakesIt) {
-  folder_.file("f", "abc");
+  put("f", "abc");
   std::vector<Fetch> fetches;
   for (std::uint64_t i = 0; i < 300; ++i) fetches.push_back(file("f", 3, i));
   std::atomic<bool> stop{false};
@@ -408,19 +473,20 @@ TEST_P(EveryFetcher, StaysUsableWhileAnotherThreadWakesIt) {
 
 TEST_P(EveryFetcher, ManyThreadsEachWithOneOfTheirOwn) {
   const std::string text = pattern(7000);
-  folder_.file("f", text);
+  put("f", text);
+  const Location where = location("f", 7000);
   std::atomic<int> wrong{0};
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      const auto mine = make_fetcher({GetParam().storage, 8, 4, GetParam().allow_io_uring});
+      const auto mine = make(8, 4);
       const std::size_t each = (mine->buffer_bytes(7000) + 4095) / 4096 * 4096;
       const os::Arena arena(8 * each);
       std::vector<Fetched> out(8);
       for (int round = 0; round < 50; ++round) {
         std::vector<Fetch> fetches;
         for (std::size_t i = 0; i < 8; ++i) {
-          fetches.push_back({.where = Location::in_folder(directory_.get(), "f", 7000), .into = {}});
+          fetches.push_back({.where = where, .into = {}});
           fetches.back().into = arena.bytes().subspan(i * each, each);
         }
         mine->submit(fetches);
@@ -438,7 +504,7 @@ TEST_P(EveryFetcher, ManyThreadsEachWithOneOfTheirOwn) {
 }
 
 TEST_P(EveryFetcher, MayBeMadeUsedAndEndedInDifferentThreads) {
-  folder_.file("f", "abc");
+  put("f", "abc");
   std::jthread([this] { expect_ok(fetch_one(file("f", 3)), "abc"); }).join();
   std::jthread([this] {
     const Fetch fetch = file("f", 3);
@@ -448,6 +514,7 @@ TEST_P(EveryFetcher, MayBeMadeUsedAndEndedInDifferentThreads) {
 }
 
 TEST_P(EveryFetcher, EndingItWhileReadsAreInFlightWritesNothingAfterwards) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   const std::string text = pattern(300'000);
   const std::string path = folder_.file("f", text);
   for (int round = 0; round < 20; ++round) {
@@ -481,7 +548,7 @@ TEST_P(EveryFetcher, LeavesNoFileOpen) {
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   };
-  folder_.file("f", "abc");
+  put("f", "abc");
   fetch_all({file("f", 3, 0), file("f", 4, 1), file("none", 1, 2)});
   const auto before = open_files();
   std::vector<Fetch> fetches;
@@ -492,6 +559,7 @@ TEST_P(EveryFetcher, LeavesNoFileOpen) {
 }
 
 TEST_P(EveryFetcher, InterruptionsAreRepeated) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   const std::string text = pattern(9000);
   folder_.file("f", text);
   for (const Call call : {Call::open, Call::read, Call::mmap, Call::stat, Call::ring_enter}) {
@@ -503,6 +571,7 @@ TEST_P(EveryFetcher, InterruptionsAreRepeated) {
 }
 
 TEST_P(EveryFetcher, ShortReadsAreContinued) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   const std::string text = pattern(30'000);
   const auto source = open_source(folder_.file("f", text), GetParam().storage);
   for (const std::int64_t bytes : {1, 4095, 4096, 8192}) {
@@ -517,6 +586,7 @@ TEST_P(EveryFetcher, ShortReadsAreContinued) {
 }
 
 TEST_P(EveryFetcher, FailingCallsAreAnswersWithTheirErrorNumber) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   folder_.file("f", "abc");
   for (const int error_number : {EIO, EMFILE, ENFILE, ENOSPC, ENOMEM, EACCES, ESTALE}) {
     for (const Call call : {Call::open, Call::read}) {
@@ -531,6 +601,7 @@ TEST_P(EveryFetcher, FailingCallsAreAnswersWithTheirErrorNumber) {
 }
 
 TEST_P(EveryFetcher, OneFailingFileAmongManyIsTheOnlyOne) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   folder_.file("f", "abc");
   std::vector<Fetch> fetches;
   for (std::uint64_t i = 0; i < 40; ++i) fetches.push_back(file("f", 3, i));
@@ -541,6 +612,7 @@ TEST_P(EveryFetcher, OneFailingFileAmongManyIsTheOnlyOne) {
 }
 
 TEST_P(EveryFetcher, WhereTheFlagForDirectReadsIsRefusedFilesComeThroughTheCache) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   if (GetParam().storage != Storage::direct) GTEST_SKIP() << "not asked for";
   const std::string text = pattern(9000);
   folder_.file("f", text);
@@ -557,6 +629,7 @@ TEST_P(EveryFetcher, WhereTheFlagForDirectReadsIsRefusedFilesComeThroughTheCache
 }
 
 TEST_P(EveryFetcher, OutOfDescriptorsIsAnAnswer) {
+  if (has_objects()) GTEST_SKIP() << "about files";
   folder_.file("f", "abc");
   Fetch fetch = file("f", 3);
   rlimit old{};
@@ -572,6 +645,90 @@ TEST_P(EveryFetcher, OutOfDescriptorsIsAnAnswer) {
     EXPECT_EQ(answer.code, FetchCode::failed);
   }
   expect_ok(fetch_one(fetch), "abc");
+}
+
+TEST_P(EveryFetcher, ObjectsThatFailSayWhyAndTheOthersCome) {
+  if (!has_objects()) GTEST_SKIP() << "about objects";
+  for (const char* const name : {"good", "denied", "cut", "changed"}) put(name, "0123456789");
+  store_.fail("bucket/denied", {ErrorKind::permission, "403 Forbidden", "look at the credentials", false, true});
+  store_.cut_short("bucket/cut", 4);
+  std::vector<Fetch> fetches;
+  for (const char* const name : {"good", "denied", "cut", "changed", "none"}) {
+    fetches.push_back(file(name, 10, fetches.size()));
+  }
+  fetches[3].where.version = "another";
+  fetcher_->submit(fetches);
+  std::map<std::uint64_t, Failure> failures;
+  std::vector<Fetched> out(3);
+  while (fetcher_->in_flight() > 0) {
+    const std::size_t filled = fetcher_->wait(out, kForever);
+    for (std::size_t i = 0; i < filled; ++i) {
+      EXPECT_EQ(out[i].code == FetchCode::ok, out[i].tag == 0);
+      if (out[i].code == FetchCode::failed) failures[out[i].tag] = out[i].why();
+    }
+  }
+  EXPECT_EQ(failures[1].text, "403 Forbidden");
+  EXPECT_TRUE(failures[1].ends_the_run);
+  EXPECT_EQ(failures[2].text, "the body ended after 4 of 10 bytes");
+  EXPECT_TRUE(failures[2].may_retry);
+  EXPECT_EQ(failures[3].kind, ErrorKind::corrupt);
+  EXPECT_EQ(failures[4].kind, ErrorKind::not_found);
+}
+
+TEST_P(EveryFetcher, HasAsManyRequestsInFlightAsItIsDeep) {
+  if (!has_objects()) GTEST_SKIP() << "about objects";
+  start(256, 32);
+  store_.set_latency(milliseconds(20));
+  std::vector<Fetch> fetches;
+  std::vector<std::string> texts;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    texts.push_back(pattern(100 + i, i));
+    put(std::to_string(i), texts.back());
+    fetches.push_back(file(std::to_string(i), texts[i].size(), i));
+  }
+  const auto answers = fetch_all(fetches);
+  for (std::uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(answers.at(i).text == texts[i]) << i;
+  EXPECT_EQ(store_.most_in_flight(), 256u);
+}
+
+TEST_P(EveryFetcher, AWakeEndsAWaitForWhatDoesNotCome) {
+  if (!has_objects()) GTEST_SKIP() << "about objects";
+  put("f", "abc");
+  store_.hold("bucket/f");
+  const Fetch fetch = file("f", 3);
+  fetcher_->submit({&fetch, 1});
+  std::jthread waker([&] { fetcher_->wake(); });
+  Fetched one;
+  EXPECT_EQ(fetcher_->wait({&one, 1}, kForever), 0u);
+  EXPECT_EQ(fetcher_->wait({&one, 1}, milliseconds(1)), 0u);
+  store_.let_go();
+  while (fetcher_->wait({&one, 1}, kForever) == 0) {
+  }
+  EXPECT_EQ(one.code, FetchCode::ok);
+}
+
+TEST_P(EveryFetcher, FilesComeWhileObjectsAreAwaited) {
+  if (GetParam().place != Place::files_of_two) GTEST_SKIP() << "about two at once";
+  put("hit", "abc");
+  store_.put("bucket/miss", "defg");
+  store_.hold("bucket/miss");
+  const Fetch miss{.where = Location::in_store(store_, "bucket/miss", nullptr, 0, 4), .into = buffer(4), .tag = 1};
+  fetcher_->submit({&miss, 1});
+  for (int round = 0; round < 20; ++round) {
+    const Fetch hit = file("hit", 3, 2);
+    fetcher_->submit({&hit, 1});
+    Fetched one;
+    while (fetcher_->wait({&one, 1}, kForever) == 0) {
+    }
+    EXPECT_EQ(one.tag, 2u);
+  }
+  EXPECT_EQ(fetcher_->in_flight(), 1u);
+  std::jthread later([&] { store_.let_go(); });
+  Fetched one;
+  while (fetcher_->wait({&one, 1}, kForever) == 0) {
+  }
+  EXPECT_EQ(one.tag, 1u);
+  EXPECT_EQ(one.data.size(), 4u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fetchers, EveryFetcher, ::testing::ValuesIn(kKinds),

@@ -1,11 +1,15 @@
 #include "stoker/storage/read_whole.h"
 
 #include <cerrno>
+#include <chrono>
+#include <memory>
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include "stoker/os/fd.h"
+#include "stoker/storage/backend.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::storage {
@@ -65,9 +69,35 @@ WholeRead read_file_now(const Location& location, const Take& take) {
 }
 
 template <typename Take>
+WholeRead read_object(const Location& location, const Take& take) {
+  if (location.name == nullptr) return failed(failure_of(ENAMETOOLONG));
+  try {
+    const std::unique_ptr<Fetcher> fetcher = location.backend->make_fetcher({.depth = 1}, nullptr);
+    const std::size_t need = fetcher->buffer_bytes(location.bytes);
+    Fetch fetch;
+    fetch.where = location;
+    fetch.into = take(need);
+    if (fetch.into.size() != need) return {WholeRead::State::no_room, {}, {}};
+    fetcher->submit({&fetch, 1});
+    Fetched fetched;
+    while (fetcher->wait({&fetched, 1}, std::chrono::nanoseconds::max()) == 0) {
+    }
+    if (fetched.code == FetchCode::ok) return done(fetched.data);
+    if (fetched.code == FetchCode::failed) return failed(fetched.why());
+    Failure failure;
+    failure.kind = ErrorKind::corrupt;
+    failure.text =
+        fmt::format("it was {} bytes long when it was listed and is {} now", location.bytes, fetched.actual_bytes);
+    return failed(std::move(failure));
+  } catch (const std::exception& error) {
+    return failed(failure_of(error));
+  }
+}
+
+template <typename Take>
 WholeRead read_with(const Location& location, const Take& take) {
   if (location.source != nullptr) return read_range(*location.source, location.offset, location.bytes, take);
-  return read_file_now(location, take);
+  return location.backend != nullptr ? read_object(location, take) : read_file_now(location, take);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct WholeRead {
   bool ok() const noexcept { return state == State::ok; }
 };
 
-// A range is read as it is given. A file is read as it is now, whatever Location::bytes says; so is a whole object.
+// A range or an object is read as it is given. A file is read as it is now, whatever Location::bytes says.
 // The bytes live in `scratch` until its next reset, or in the source's own memory.
 WholeRead read_whole(const Location& location, Scratch& scratch);
 // The same into `bytes`, which grows as needed: never State::no_room.

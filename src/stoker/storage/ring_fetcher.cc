@@ -135,6 +135,11 @@ class RingFetcher final : public Fetcher {
     return filled;
   }
 
+  void when_ready(Readiness& ready) const noexcept override {
+    ready.add(finished_count_ > 0 || woken_ ? std::chrono::nanoseconds::zero() : kLookAtPipesAfter);
+    ready.add(ring_.descriptor());
+  }
+
   void wake() noexcept override {
     if (wake_pending_.exchange(true, std::memory_order_acq_rel)) return;
     const std::uint64_t one = 1;

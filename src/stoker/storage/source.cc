@@ -14,6 +14,7 @@
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
 #include "stoker/os/memory.h"
+#include "stoker/storage/backend.h"
 #include "stoker/storage/direct_source.h"
 
 namespace stoker::storage {
@@ -120,6 +121,9 @@ Storage settle(Storage wanted, std::uint64_t bytes) {
 }
 
 std::unique_ptr<Source> open_source(std::string_view address, Storage storage) {
+  const auto [scheme, name] = split_address(address);
+  if (const Backend* const backend = scheme.empty() ? nullptr : find_backend(scheme))
+    return backend->open(name, storage);
   const std::string path(address);
   switch (storage) {
     case Storage::direct:

@@ -60,9 +60,9 @@ class Source {
   virtual const Backend* backend() const noexcept { return nullptr; }
 };
 
-// `address` is a path (an s3:// address later). Throws Error. Storage::direct gives a buffered source where the file
-// system refuses O_DIRECT: is_direct() tells. A mapped source compares sizes before it copies; a file cut short by
-// someone else while its view() is being read raises SIGBUS.
+// `address` is a path, or has the scheme of a backend (backend.h). Throws Error. Storage::direct gives a buffered
+// source where the file system refuses O_DIRECT: is_direct() tells. A mapped source compares sizes before it copies; a
+// file cut short by someone else while its view() is being read raises SIGBUS.
 std::unique_ptr<Source> open_source(std::string_view address, Storage storage = Storage::buffered);
 // Borrows `bytes`, which must outlive the source.
 std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std::byte> bytes);

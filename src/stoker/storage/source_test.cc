@@ -23,6 +23,7 @@
 #include "stoker/os/fault.h"
 #include "stoker/os/ring.h"
 #include "stoker/os/temp_folder_test.h"
+#include "stoker/storage/memory_store_test.h"
 
 namespace stoker::storage {
 namespace {
@@ -56,7 +57,7 @@ ErrorKind kind_of(const std::function<void()>& action, const std::string& named 
   return ErrorKind::internal;
 }
 
-enum class Kind { buffered, direct, mmap, memory };
+enum class Kind { buffered, direct, mmap, memory, store };
 
 class EverySource : public ::testing::TestWithParam<Kind> {
  protected:
@@ -71,12 +72,19 @@ class EverySource : public ::testing::TestWithParam<Kind> {
         return open_source(path_, Storage::mmap);
       case Kind::memory:
         break;
+      case Kind::store:
+        store_.put("bucket/" + name, std::move(text));
+        path_ = store_.address("bucket/" + name);
+        return open_source(path_);
     }
     held_ = std::move(text);
     return memory_source(path_, std::as_bytes(std::span(held_)));
   }
   bool reads_with_calls() const { return GetParam() == Kind::buffered || GetParam() == Kind::direct; }
 
+  bool is_file() const { return GetParam() != Kind::memory && GetParam() != Kind::store; }
+
+  MemoryStore store_;
   os::TempFolder folder_;
   std::string path_;
   std::string held_;
@@ -161,9 +169,14 @@ TEST_P(EverySource, CanBeReadFromManyThreads) {
 TEST_P(EverySource, ViewAndDescriptorAreWhatTheHeaderSays) {
   const std::string text = pattern(5000);
   const auto source = open("f", text);
+  EXPECT_EQ(source->backend(), GetParam() == Kind::store ? &store_ : nullptr);
+  EXPECT_EQ(source->advice().join, source->is_direct());
   if (reads_with_calls()) {
     EXPECT_TRUE(source->view().empty());
     EXPECT_GE(source->descriptor(), 0);
+  } else if (GetParam() == Kind::store) {
+    EXPECT_TRUE(source->view().empty());
+    EXPECT_EQ(source->descriptor(), -1);
   } else {
     ASSERT_EQ(source->view().size(), text.size());
     EXPECT_EQ(std::memcmp(source->view().data(), text.data(), text.size()), 0);
@@ -203,7 +216,7 @@ TEST_P(EverySource, AFailingReadIsNamedAndTheNextOneWorks) {
 }
 
 TEST_P(EverySource, AFileCutShortAfterOpeningIsCorrupt) {
-  if (GetParam() == Kind::memory) GTEST_SKIP() << "no file";
+  if (!is_file()) GTEST_SKIP() << "no file";
   const auto source = open("f", pattern(100'000));
   ASSERT_EQ(::truncate(path_.c_str(), 50'000), 0);
   EXPECT_EQ(kind_of([&] { read_text(*source, 49'000, 40'000); }, path_), ErrorKind::corrupt);
@@ -211,7 +224,7 @@ TEST_P(EverySource, AFileCutShortAfterOpeningIsCorrupt) {
 }
 
 TEST_P(EverySource, OpeningWhatIsNoReadableFileIsAnErrorThatNamesIt) {
-  if (GetParam() == Kind::memory) GTEST_SKIP() << "no file";
+  if (!is_file()) GTEST_SKIP() << "no file";
   const std::string good = folder_.file("good", "x");
   const Storage storage = parse_storage(GetParam() == Kind::buffered ? "buffered"
                                         : GetParam() == Kind::direct ? "direct"
@@ -245,12 +258,15 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& kind) {
       return "Mmap";
     case Kind::memory:
       return "Memory";
+    case Kind::store:
+      return "Store";
   }
   return "";
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, EverySource,
-                         ::testing::Values(Kind::buffered, Kind::direct, Kind::mmap, Kind::memory), name_of);
+                         ::testing::Values(Kind::buffered, Kind::direct, Kind::mmap, Kind::memory, Kind::store),
+                         name_of);
 
 class DirectSource : public ::testing::Test {
  protected:

@@ -1,0 +1,133 @@
+// Data sets that lie in a store: the same samples as in local files, at other locations.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/dataset/dataset.h"
+#include "stoker/dataset/read_sample.h"
+#include "stoker/dataset/tar_format.h"
+#include "stoker/dataset/tree_test.h"
+#include "stoker/storage/memory_store_test.h"
+
+namespace stoker::dataset {
+namespace {
+
+std::string text_of(const Dataset& data, std::uint64_t index) {
+  std::vector<std::byte> bytes;
+  const storage::WholeRead read = read_sample(data, index, bytes);
+  EXPECT_TRUE(read.ok()) << read.failure.text;
+  return {reinterpret_cast<const char*>(read.bytes.data()), read.bytes.size()};
+}
+
+TEST(Objects, AreTheSamplesThatAFolderOfTheSameNamesHas) {
+  Tree tree;
+  storage::MemoryStore store;
+  for (const char* const name : {"cat/2.wav", "cat/1.wav", "dog/deep/3.png", "dog-/4.jpg", "cat/notes.txt", ".git/x.png",
+                                 "cat/.hidden.png", "stray.png", "empty/readme.md"}) {
+    tree.write(name, std::string("bytes of ") + name);
+    store.put(std::string("bucket/train/") + name, std::string("bytes of ") + name);
+  }
+  store.put("bucket/train/empty/", "");         // the mark of a folder
+  store.put("bucket/trainee/cat/9.wav", "no");  // the prefix ends at a slash
+  const DatasetPtr files = open(tree.at(), without_cache());
+  for (const char* const address : {"memory://bucket/train", "memory://bucket/train/"}) {
+    const DatasetPtr objects = open(address, without_cache());
+    EXPECT_EQ(names_of(*objects), names_of(*files));
+    EXPECT_EQ(sizes_of(*objects), sizes_of(*files));
+    EXPECT_EQ(objects->facts().classes, files->facts().classes);
+    EXPECT_EQ(objects->facts().fingerprint, files->facts().fingerprint);
+    EXPECT_EQ(objects->facts().notes, files->facts().notes);
+    EXPECT_EQ(objects->facts().largest_bytes, files->facts().largest_bytes);
+    ASSERT_EQ(objects->backends().size(), 1u);
+    EXPECT_EQ(objects->backends()[0], &store);
+    for (std::uint64_t i = 0; i < files->size(); ++i) {
+      EXPECT_EQ(objects->id(i), files->id(i));
+      EXPECT_EQ(objects->label(i).integer, files->label(i).integer);
+      EXPECT_EQ(text_of(*objects, i), text_of(*files, i));
+    }
+  }
+}
+
+TEST(Objects, SayTheirVersionSoThatAChangeIsSeen) {
+  storage::MemoryStore store;
+  store.put("bucket/a.wav", "first");
+  const DatasetPtr data = open("memory://bucket", without_cache());
+  char text[storage::kLocationText];
+  const storage::Location at = data->locate(0, text);
+  EXPECT_EQ(at.backend, &store);
+  EXPECT_STREQ(at.name, "bucket/a.wav");
+  EXPECT_STREQ(at.version, "v1");
+  EXPECT_FALSE(at.is_file());
+  EXPECT_EQ(data->location(0).name, nullptr);
+  char small[8];
+  EXPECT_EQ(data->locate(0, small).name, nullptr);
+
+  store.put("bucket/a.wav", "other");
+  std::vector<std::byte> bytes;
+  const storage::WholeRead read = read_sample(*data, 0, bytes);
+  EXPECT_EQ(read.failure.text, "it changed since it was listed: version v1 then, v2 now");
+}
+
+TEST(Objects, SubsetsAndCopiesKeepTheirLocation) {
+  storage::MemoryStore store;
+  for (const char* const name : {"a", "b", "c"}) store.put(std::string("bucket/") + name + ".wav", name);
+  OpenOptions options = without_cache();
+  options.subset = 2;
+  options.inflate = 3;
+  const DatasetPtr data = open("memory://bucket", options);
+  ASSERT_EQ(data->size(), 6u);
+  EXPECT_EQ(data->backends().size(), 1u);
+  EXPECT_EQ(text_of(*data, 5), text_of(*data, 1));
+}
+
+TEST(Objects, AnAddressWithoutSamplesIsNamed) {
+  storage::MemoryStore store;
+  store.put("bucket/readme.txt", "x");
+  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket"); }), "`memory://bucket`"));
+  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket"); }), ".txt 1"));
+  EXPECT_TRUE(mentions(error_of([] { open("memory://other"); }), "it is empty"));
+  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/x.pack"); }), "only from local folders"));
+  EXPECT_TRUE(mentions(error_of([] { open("unknown://bucket"); }), "does not read unknown:// addresses"));
+  OpenOptions options;
+  options.label = "class";
+  EXPECT_TRUE(mentions(error_of([&] { open("memory://bucket", options); }), "not an index.csv"));
+}
+
+TEST(Objects, ArraysAndTarShardsOfAStoreAreDataSetsToo) {
+  storage::MemoryStore store;
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 6), }";
+  header.resize(117, ' ');
+  header += '\n';
+  store.put("bucket/x.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) + header +
+                                "aaaaaabbbbbbccccccdddddd");
+  const DatasetPtr array = open("memory://bucket/x.npy", without_cache());
+  ASSERT_EQ(array->size(), 4u);
+  EXPECT_EQ(text_of(*array, 2), "cccccc");
+  ASSERT_EQ(array->backends().size(), 1u);
+  EXPECT_EQ(array->backends()[0], &store);
+
+  for (const char* const name : {"bucket/x-0.tar", "bucket/x-1.tar"}) {
+    std::string tar = tar_header("one.wav", 5, 0) + "12345";
+    tar.resize(tar_padded(tar.size()), '\0');
+    tar.append(2 * kTarBlock, '\0');
+    store.put(name, tar);
+  }
+  const DatasetPtr shards = open("memory://bucket/x-{0..1}.tar", without_cache());
+  ASSERT_EQ(shards->size(), 2u);
+  EXPECT_EQ(text_of(*shards, 1), "12345");
+  EXPECT_EQ(shards->backends().size(), 1u);
+}
+
+TEST(Objects, FileAddressesAreLocalPaths) {
+  Tree tree;
+  tree.write("a/1.wav", "one");
+  const DatasetPtr data = open("file://" + tree.at(), without_cache());
+  EXPECT_EQ(names_of(*data), names_of(*open(tree.at(), without_cache())));
+  EXPECT_TRUE(data->backends().empty());
+}
+
+}  // namespace
+}  // namespace stoker::dataset

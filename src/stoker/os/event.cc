@@ -1,0 +1,47 @@
+#include "stoker/os/event.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "stoker/base/error.h"
+
+namespace stoker::os {
+
+Event::Event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!fd_) throw system_error(errno, "make", "an eventfd");
+}
+
+void Event::raise() noexcept {
+  const std::uint64_t one = 1;
+  while (::write(fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+bool Event::take() noexcept {
+  std::uint64_t count = 0;
+  for (;;) {
+    if (::read(fd_.get(), &count, sizeof count) == sizeof count) return true;
+    if (errno != EINTR) return false;
+  }
+}
+
+void wait_readable(std::span<const int> descriptors, std::chrono::nanoseconds timeout) noexcept {
+  constexpr auto kLongest = std::chrono::hours(1);
+  std::array<pollfd, 16> polled{};
+  nfds_t count = 0;
+  for (const int descriptor : descriptors) {
+    if (descriptor >= 0 && count < polled.size()) polled[count++] = {descriptor, POLLIN, 0};
+  }
+  const std::chrono::nanoseconds wait = std::clamp<std::chrono::nanoseconds>(timeout, {}, kLongest);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait);
+  const timespec time{static_cast<time_t>(seconds.count()), static_cast<long>((wait - seconds).count())};
+  (void)::ppoll(polled.data(), count, &time, nullptr);
+}
+
+}  // namespace stoker::os

@@ -1,0 +1,28 @@
+// A flag that one thread raises and another one waits for, together with other descriptors: what wakes a thread that
+// waits for several things in one place.
+#pragma once
+
+#include <chrono>
+#include <span>
+
+#include "stoker/os/fd.h"
+
+namespace stoker::os {
+
+class Event {
+ public:
+  Event();  // throws Error
+
+  void raise() noexcept;  // from any thread
+  bool take() noexcept;   // lowers the flag; whether it was raised. For the thread that waits
+  int descriptor() const noexcept { return fd_.get(); }
+
+ private:
+  Fd fd_;
+};
+
+// Waits until one of `descriptors` can be read, or `timeout` has passed; numbers below 0 are left out. May end early
+// after a signal.
+void wait_readable(std::span<const int> descriptors, std::chrono::nanoseconds timeout) noexcept;
+
+}  // namespace stoker::os

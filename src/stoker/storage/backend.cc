@@ -1,0 +1,61 @@
+#include "stoker/storage/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <vector>
+
+namespace stoker::storage {
+namespace {
+
+// One line for each backend that is built in.
+constexpr std::array kBuiltIn = {&local_files};
+
+constexpr std::size_t kLongestScheme = 15;
+
+struct Added {
+  std::mutex mutex;
+  std::vector<const Backend*> backends;
+};
+
+Added& added() {
+  static Added added;
+  return added;
+}
+
+}  // namespace
+
+Address split_address(std::string_view address) noexcept {
+  const std::size_t end = address.find("://");
+  if (end == std::string_view::npos || end == 0 || end > kLongestScheme) return {{}, address};
+  return {address.substr(0, end), address.substr(end + 3)};
+}
+
+const Backend* find_backend(std::string_view scheme) noexcept {
+  if (scheme.empty()) return &local_files();
+  for (const auto& built_in : kBuiltIn) {
+    if (built_in().scheme() == scheme) return &built_in();
+  }
+  const std::scoped_lock lock(added().mutex);
+  for (const Backend* const backend : added().backends) {
+    if (backend->scheme() == scheme) return backend;
+  }
+  return nullptr;
+}
+
+ReadAdvice advice_on(const Location& location) noexcept {
+  if (location.source != nullptr) return location.source->advice();
+  return (location.backend != nullptr ? *location.backend : local_files()).advice();
+}
+
+AddedBackend::AddedBackend(const Backend& backend) : backend_(backend) {
+  const std::scoped_lock lock(added().mutex);
+  added().backends.push_back(&backend_);
+}
+
+AddedBackend::~AddedBackend() {
+  const std::scoped_lock lock(added().mutex);
+  std::erase(added().backends, &backend_);
+}
+
+}  // namespace stoker::storage

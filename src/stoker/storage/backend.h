@@ -1,0 +1,75 @@
+// A place where data lies: local files, later S3. Found by the scheme of an address, "s3" of s3://bucket/key. A backend
+// opens single objects as sources, lists what lies below an address, and fetches many objects at once.
+// Immutable, safe from any thread, and there until the process ends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "stoker/storage/fetcher.h"
+#include "stoker/storage/source.h"
+
+namespace stoker::storage {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view scheme() const noexcept = 0;  // without "://"
+  virtual ReadAdvice advice() const noexcept = 0;        // for objects that are read whole
+
+  // Names are addresses without scheme and "://". Both throw Error.
+  virtual std::unique_ptr<Source> open(std::string_view name, Storage storage) const = 0;
+
+  struct Object {
+    std::string_view name;
+    std::uint64_t bytes = 0;
+    std::string_view version;  // changes with the content (an ETag); empty: the store has none
+  };
+  // Calls take() for every object below the folder `name`, in the bytewise order of their names. False from take() ends
+  // the listing.
+  using Take = std::function<bool(const Object&)>;
+  virtual void list(std::string_view name, const Take& take) const = 0;
+
+  // `fallback_reason` (if given): why it is slower than it could be, else empty.
+  virtual std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason) const = 0;
+};
+
+// An address in its two parts. A path has no scheme, and is its own name.
+struct Address {
+  std::string_view scheme, name;
+};
+Address split_address(std::string_view address) noexcept;
+
+// Local files. Their list follows no links; data sets read folders with dataset/scan.h, which is faster and knows
+// links.
+const Backend& local_files() noexcept;
+
+// The backend of a scheme; local files for none. Null: this build has no such backend.
+const Backend* find_backend(std::string_view scheme) noexcept;
+
+// How what lies there is best read.
+ReadAdvice advice_on(const Location& location) noexcept;
+
+// What tests add to the table, while it lives. Not while another thread opens data sets.
+class AddedBackend {
+ public:
+  explicit AddedBackend(const Backend& backend);
+  ~AddedBackend();
+  AddedBackend(const AddedBackend&) = delete;
+  AddedBackend& operator=(const AddedBackend&) = delete;
+
+ private:
+  const Backend& backend_;
+};
+
+// One fetcher for data that lies in `backends` (null: local files; none: the same): theirs if it is one, else one that
+// shares reads out among them and waits for all of them in one place.
+std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::span<const Backend* const> backends,
+                                      std::string* fallback_reason = nullptr);
+
+}  // namespace stoker::storage
