@@ -21,7 +21,7 @@ constexpr std::uint64_t kErrorBytes = sizeof(SampleError) + 128;  // with its ca
 constexpr std::uint64_t kRowBytes = sizeof(Row) + sizeof(meter::RowTimes) + sizeof(Unit*) + kErrorBytes;
 constexpr std::uint64_t kMostListBytes = 4 * kMiB;
 constexpr std::uint64_t kUnitBytes =
-    sizeof(Unit) + 4 * sizeof(Unit*) + 64;  // with its places in queues and on the ring
+    sizeof(Unit) + 4 * sizeof(Unit*) + ByteRoom::kBytesPerBlock;  // with its places in queues, and its block
 constexpr std::uint64_t kLeastPendings = 3, kLeastUnits = 64;
 
 constexpr std::uint64_t kLeastWorking = 256 * kKiB;

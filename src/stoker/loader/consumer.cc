@@ -464,13 +464,13 @@ Stats Loader::Engine::stats() const {
   stats.io_threads = options_.io_threads;
   stats.memory_limit = options_.memory_limit;
   if (pool_) {
-    const std::uint64_t ring_size = ring_ ? ring_->capacity() + sweeps_.size() * sweep_bytes_ : 0;
+    const std::uint64_t room_size = room_ ? room_->capacity() + sweeps_.size() * sweep_bytes_ : 0;
     const SeekStore::Figures seek = seek_ ? seek_->figures() : SeekStore::Figures{};
     stats.seek_files = seek.files;
     stats.seek_bytes = seek.memory_bytes;
     const storage::RamStore::Figures ram = ram_ ? ram_->figures() : storage::RamStore::Figures{};
     stats.ram_bytes = ram.held_bytes;
-    const std::uint64_t kept = allowance_.fixed_bytes + ring_size + seek.memory_bytes + ram.memory_bytes;
+    const std::uint64_t kept = allowance_.fixed_bytes + room_size + seek.memory_bytes + ram.memory_bytes;
     stats.memory_used = pool_->used_bytes() + working_->used_bytes() + kept;
     stats.memory_peak = pool_->peak_bytes() + working_->peak_bytes() + kept;
     stats.slabs = pool_->count();

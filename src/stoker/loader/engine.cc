@@ -210,7 +210,10 @@ void Loader::Engine::start_threads() {
     }
     consumer_cv_.notify_all();
   });
-  ring_ = std::make_unique<ByteRing>(ring_bytes_, max_units_ + 1, reads_direct() ? 4096 : 64);
+  // The rows of a batch whose length varies wait for each other; all others end without those behind them.
+  room_ = std::make_unique<ByteRoom>(ring_bytes_, max_units_ + 1,
+                                     recipe_.varies() ? ByteRoom::Reuse::in_order : ByteRoom::Reuse::anywhere,
+                                     reads_direct() ? 4096 : 64);
   for (std::uint64_t i = 0; i < sweep_count_; ++i) {
     sweeps_.push_back(std::make_unique<Sweep>(sweep_bytes_));
     free_sweeps_.push_back(sweeps_.back().get());

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "stoker/loader/allowance.h"
-#include "stoker/loader/byte_ring.h"
+#include "stoker/loader/byte_room.h"
 #include "stoker/loader/loader.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/recipe.h"
@@ -234,7 +234,7 @@ class Loader::Engine {
   bool inline_ = false;  // num_workers = 0: the consumer decodes
 
   std::shared_ptr<SlabPool> pool_;
-  std::unique_ptr<ByteRing> ring_;
+  std::unique_ptr<ByteRoom> room_;
   std::unique_ptr<WorkingMemory> working_;
   std::unique_ptr<storage::RamStore> ram_;  // storage=ram
   std::unique_ptr<SeekStore> seek_;         // null: places in JPEG files are not noted

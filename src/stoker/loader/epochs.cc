@@ -167,7 +167,7 @@ void Loader::Engine::join_threads() {
   std::unique_lock lock(mutex_);
   if (ram_ && !ram_->problem().empty()) notes_.push_back(ram_->problem());
   if (seek_ && !seek_->problem().empty()) notes_.push_back(seek_->problem());
-  ring_.reset();
+  room_.reset();
   sweeps_.clear();
   for (auto& worker : workers_) working_->give_back(worker->space);
   working_->give_back(consumer_worker_->space);

@@ -139,14 +139,14 @@ Unit* Loader::Engine::plan_unit() {
   return unit;
 }
 
-// Takes room for the unit's bytes: on the ring, or in the batch's slab. plan_mutex_ is held.
+// Takes room for the unit's bytes: in the room for encoded bytes, or in the batch's slab. plan_mutex_ is held.
 bool Loader::Engine::admit(Unit& unit) {
   if (unit.in_place) {
     const std::scoped_lock lock(mutex_);
     return unit.pending->slab != nullptr;
   }
   if (unit.block_bytes == 0) return true;
-  unit.block = ring_->take(unit.block_bytes);
+  unit.block = room_->take(unit.block_bytes);
   return unit.block.data != nullptr;
 }
 

@@ -2,6 +2,7 @@
 // late.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -16,13 +17,14 @@
 #include "stoker/dataset/tar_format.h"
 #include "stoker/loader/held_data_test.h"
 #include "stoker/loader/made_data_test.h"
+#include "stoker/storage/memory_store_test.h"
 
 namespace stoker::loader {
 
-enum class LifeKind : std::uint8_t { array, folder, tar, raw_pack, encoded_pack, held, kCount };
+enum class LifeKind : std::uint8_t { array, folder, tar, raw_pack, encoded_pack, held, store, kCount };
 
 inline const char* name(LifeKind kind) {
-  constexpr const char* kNames[] = {"array", "folder", "tar", "raw pack", "encoded pack", "held"};
+  constexpr const char* kNames[] = {"array", "folder", "tar", "raw pack", "encoded pack", "held", "store"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -53,6 +55,9 @@ class LifeData {
       case LifeKind::encoded_pack:
         write_pack(kind == LifeKind::raw_pack ? dataset::PackKind::raw : dataset::PackKind::encoded);
         break;
+      case LifeKind::store:
+        fill_store(bad);
+        break;
       case LifeKind::held:
       case LifeKind::kCount:
         break;
@@ -70,6 +75,7 @@ class LifeData {
   dataset::DatasetPtr open_all(storage::Storage storage) const {
     if (kind_ == LifeKind::held) return open_held();
     if (kind_ == LifeKind::folder) return tree_;
+    if (kind_ == LifeKind::store) return open_uncached(store_->address("bucket"));
     dataset::OpenOptions options;
     options.storage = storage;
     const char* const file = kind_ == LifeKind::array ? "x.npy" : kind_ == LifeKind::tar ? "x.tar" : "x.pack";
@@ -96,6 +102,19 @@ class LifeData {
     tree_ = open_uncached(folder_.path("tree"));
     for (const std::string& file : to_remove) std::filesystem::remove(file);
     for (const std::string& file : to_cut) std::filesystem::resize_file(file, 50);
+  }
+
+  // Some of the bad samples are requests that fail, or bodies that end too early.
+  void fill_store(const std::set<std::uint64_t>& bad) {
+    store_ = std::make_unique<storage::MemoryStore>();
+    store_->set_latency(std::chrono::microseconds(100));
+    for (std::uint64_t i = 0; i < samples_.size(); ++i) {
+      const std::string name = fmt::format("bucket/{}/{:03}.wav", i % 3 == 0 ? "a" : "b", i);
+      store_->put(name, bad.contains(i) && i % 3 != 0 ? wav(40, 0) : samples_[i]);
+      if (!bad.contains(i)) continue;
+      if (i % 3 == 1) store_->fail(name, {ErrorKind::unavailable, "503 Slow Down", "", true, false});
+      if (i % 3 == 2) store_->cut_short(name, 50);
+    }
   }
 
   Archive archive() const {
@@ -149,6 +168,7 @@ class LifeData {
   LifeKind kind_;
   std::uint64_t seed_;
   bool takes_none_;
+  std::unique_ptr<storage::MemoryStore> store_;
   Folder folder_;
   std::vector<std::string> samples_;
   dataset::DatasetPtr tree_;

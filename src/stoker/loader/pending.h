@@ -15,7 +15,7 @@
 #include "stoker/base/error.h"
 #include "stoker/codec/codec.h"
 #include "stoker/dataset/order.h"
-#include "stoker/loader/byte_ring.h"
+#include "stoker/loader/byte_room.h"
 #include "stoker/loader/loader.h"
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/slabs.h"
@@ -76,7 +76,7 @@ struct alignas(64) Unit {
   Pending* pending = nullptr;     // null: not in use. Changed under the engine's mutex
   struct Sweep* sweep = nullptr;  // where its bytes are, if it has no block of its own
   std::uint32_t first_row = 0, rows = 0;
-  ByteRing::Block block;
+  ByteRoom::Block block;
   std::uint64_t block_bytes = 0;
   std::uint32_t reads_left = 0;  // only the I/O thread that claimed it
   bool measured = false;

@@ -368,9 +368,9 @@ bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& se
   });
 }
 
-// Gives the unit's bytes back to the ring and the unit to the pool.
+// Gives the unit's room and the unit back.
 void Loader::Engine::retire(Unit& unit) {
-  if (unit.block.data != nullptr) ring_->give_back(unit.block);
+  if (unit.block.data != nullptr) room_->give_back(unit.block);
   const bool sweep_is_free = unit.sweep != nullptr && leave(*unit.sweep);
   bool drained = false, wake = unit.block.data != nullptr || unit.in_place || sweep_is_free;
   {
