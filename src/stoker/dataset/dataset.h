@@ -37,14 +37,20 @@ struct Loss {
   std::string message() const;  // one sentence
 };
 
+// What chance is drawn by for a row: the same key gives the same choice.
+struct RowKey {
+  std::uint64_t seed = 0, epoch = 0, id = 0;
+};
+
 // What is true of the whole data set.
 struct Facts {
-  std::string address;            // as the user gave it
-  std::string kind;               // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
-                                  // wrappers add to it: "folder, subset 1000"
-  std::uint64_t fingerprint = 0;  // of names, sizes and labels; a resumed run compares it
-  std::uint64_t total_bytes = 0;  // of the stored samples
-  std::uint64_t largest_bytes = 0;
+  std::string address;              // as the user gave it
+  std::string kind;                 // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
+                                    // wrappers add to it: "folder, subset 1000"
+  std::uint64_t fingerprint = 0;    // of names, sizes and labels; a resumed run compares it
+  std::uint64_t total_bytes = 0;    // of the stored samples
+  std::uint64_t largest_bytes = 0;  // of all parts of a row together
+  std::uint32_t most_parts = 1;     // of a row: see Dataset::parts
   LabelKind label_kind = LabelKind::none;
   std::vector<std::string> classes;       // sorted names, where labels are class indices
   std::vector<std::string> columns;       // further columns of an index.csv, by name
@@ -72,6 +78,15 @@ class Dataset {
   virtual std::string name(std::uint64_t index) const = 0;             // for people: relative path, or "x.npy[17]"
   virtual double column(std::size_t column, std::uint64_t index) const noexcept = 0;  // NaN where not a number
   virtual std::string column_text(std::size_t, std::uint64_t) const { return {}; }    // as it was written
+
+  // The parts that a row needs, chosen before anything is read: the ranges of a random patch, say. The choice depends
+  // on index and key alone. A row is the bytes of its parts, one after another. Every sample is one part, at locate(),
+  // unless Facts::most_parts says more.
+  virtual std::uint32_t parts(std::uint64_t, const RowKey&) const noexcept { return 1; }
+  virtual storage::Location locate_part(std::uint64_t index, const RowKey&, std::uint32_t /*part*/,
+                                        std::span<char> text) const noexcept {
+    return locate(index, text);
+  }
 
   // The sources that samples lie in; empty where every sample is a file or object of its own.
   virtual std::span<const storage::Source* const> sources() const noexcept { return {}; }

@@ -12,14 +12,11 @@
 
 namespace stoker::dataset {
 
-inline storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, Scratch& scratch) {
-  char text[storage::kLocationText];
-  return storage::read_whole(dataset.locate(index, text), scratch);
-}
+// All parts of a row, one after another. What a row of several parts takes of `scratch` does not depend on the storage.
+storage::WholeRead read_row(const Dataset& dataset, std::uint64_t index, const RowKey& key, Scratch& scratch);
 
-inline storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, std::vector<std::byte>& bytes) {
-  char text[storage::kLocationText];
-  return storage::read_whole(dataset.locate(index, text), bytes);
-}
+// The same where no epoch has begun: of rows of several parts, those that seed 0 and epoch 0 choose.
+storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, Scratch& scratch);
+storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, std::vector<std::byte>& bytes);
 
 }  // namespace stoker::dataset

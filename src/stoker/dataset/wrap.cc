@@ -40,6 +40,13 @@ class View : public Dataset {
   storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
     return base_->locate(inner(index), text);
   }
+  std::uint32_t parts(std::uint64_t index, const RowKey& key) const noexcept override {
+    return base_->parts(inner(index), key);
+  }
+  storage::Location locate_part(std::uint64_t index, const RowKey& key, std::uint32_t part,
+                                std::span<char> text) const noexcept override {
+    return base_->locate_part(inner(index), key, part, text);
+  }
   Label label(std::uint64_t index) const noexcept override { return base_->label(inner(index)); }
   codec::Media media(std::uint64_t index) const noexcept override { return base_->media(inner(index)); }
   std::string name(std::uint64_t index) const override { return base_->name(inner(index)); }

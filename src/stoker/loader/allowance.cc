@@ -32,6 +32,17 @@ std::uint64_t up(std::uint64_t value, std::uint64_t align) noexcept {
   return (value + align - 1) / align * align;
 }
 
+// A row of several parts: what they take beside their bytes, and their places in a unit.
+constexpr std::uint64_t kPartSlack = 2 * kRingAlign, kDirectPartSlack = 3 * kPage;
+
+std::uint64_t for_parts(const Demand& demand, std::uint64_t each) noexcept {
+  return demand.most_parts > 1 ? demand.most_parts * each : 0;
+}
+
+std::uint64_t unit_bytes(const Demand& demand) noexcept {
+  return kUnitBytes + for_parts(demand, sizeof(Part));
+}
+
 // What a sample takes on the ring: its bytes, one to see that it grew, and alignment; with O_DIRECT whole pages.
 std::uint64_t on_ring(std::uint64_t bytes) noexcept {
   return up(bytes + 1, kRingAlign) + kRingAlign;
@@ -58,8 +69,8 @@ std::uint64_t pending_bytes(std::uint64_t batch_size) noexcept {
 }
 
 std::uint64_t plan_bytes(const Demand& demand) noexcept {
-  const std::uint64_t least =
-      kLeastPendings * pending_bytes(demand.batch_size) + least_units(demand.batch_size, demand.varies) * kUnitBytes;
+  const std::uint64_t least = kLeastPendings * pending_bytes(demand.batch_size) +
+                              least_units(demand.batch_size, demand.varies) * unit_bytes(demand);
   return std::max(least, std::min(demand.limit_bytes / 48, kMostPlanBytes));
 }
 
@@ -75,9 +86,9 @@ void allow_fixed_rows(const Demand& demand, std::uint64_t room, Allowance& allow
   allowance.batch_bytes = demand.batch_bytes;
   allowance.encoded_bytes = demand.largest_bytes;
   if (!demand.in_place) {
-    const std::uint64_t most = minus(os::Arena::within(room / 4), 4 * kPage);
+    const std::uint64_t most = minus(os::Arena::within(room / 4), 4 * kPage + for_parts(demand, kPartSlack));
     allowance.encoded_bytes = std::min(demand.largest_bytes, most);
-    allowance.ring_bytes = ring_for_one(allowance.encoded_bytes);
+    allowance.ring_bytes = ring_for_one(allowance.encoded_bytes + for_parts(demand, kPartSlack));
     if (allowance.ring_bytes > room) return;
     room -= allowance.ring_bytes;
   }
@@ -95,9 +106,11 @@ void allow_fixed_rows(const Demand& demand, std::uint64_t room, Allowance& allow
 // Rows that vary: the encoded bytes of a whole batch are in memory at once, beside two batches of the longest rows.
 void allow_varying_rows(const Demand& demand, std::uint64_t room, Allowance& allowance) noexcept {
   const std::uint64_t places = demand.batch_size + 1;
-  const std::uint64_t most = minus(minus(os::Arena::within(room / 4), kRingSlack) / places, 2 * kRingAlign + 1);
+  const std::uint64_t most = minus(minus(os::Arena::within(room / 4), kRingSlack) / places,
+                                   2 * kRingAlign + 1 + for_parts(demand, kPartSlack));
   allowance.encoded_bytes = std::min(demand.largest_bytes, most);
-  allowance.ring_bytes = os::Arena::rounded(places * on_ring(allowance.encoded_bytes) + kRingSlack);
+  allowance.ring_bytes =
+      os::Arena::rounded(places * on_ring(allowance.encoded_bytes + for_parts(demand, kPartSlack)) + kRingSlack);
   if (allowance.ring_bytes > room) return;
   room -= allowance.ring_bytes;
   const std::uint64_t least_working = os::Arena::rounded(allowance.encoded_bytes + kPage);
@@ -148,17 +161,19 @@ std::uint64_t enough_limit(const Demand& demand, const std::function<bool(const 
   return high;
 }
 
-PlanCounts plans_within(std::uint64_t plan_bytes, std::uint64_t batch_size, bool varies) noexcept {
-  const std::uint64_t least = least_units(batch_size, varies) * kUnitBytes;
-  const std::uint64_t pending = pending_bytes(batch_size);
+PlanCounts plans_within(std::uint64_t plan_bytes, const Demand& demand) noexcept {
+  const std::uint64_t least = least_units(demand.batch_size, demand.varies) * unit_bytes(demand);
+  const std::uint64_t pending = pending_bytes(demand.batch_size);
   PlanCounts counts;
   counts.pendings = std::max(kLeastPendings, minus(plan_bytes, least) / 2 / pending);
-  counts.units = minus(plan_bytes, counts.pendings * pending) / kUnitBytes;
+  counts.units = minus(plan_bytes, counts.pendings * pending) / unit_bytes(demand);
   return counts;
 }
 
 std::uint64_t direct_bytes(const Demand& demand) noexcept {
-  return demand.varies ? (demand.batch_size + 1) * (on_ring_direct(0) - on_ring(0)) : 0;
+  const std::uint64_t parts = for_parts(demand, kDirectPartSlack);
+  if (demand.varies) return (demand.batch_size + 1) * (on_ring_direct(0) - on_ring(0) + parts);
+  return parts > 0 ? 2 * os::Arena::rounded(parts) : 0;
 }
 
 std::uint64_t thread_bytes(std::uint64_t threads) noexcept {

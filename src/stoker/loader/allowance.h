@@ -15,6 +15,7 @@ struct Demand {
   std::uint64_t list_bytes = 0;     // the data set's own list
   std::uint64_t usual_bytes = 0;    // of an encoded sample: half are larger
   std::uint64_t largest_bytes = 0;  // of the largest one
+  std::uint32_t most_parts = 1;     // of a row
   bool in_place = false;            // samples are read straight into the batch
   bool decodes = true;              // samples need working memory
   bool varies = false;              // the length of a row is known only when all of its batch has been read
@@ -41,7 +42,7 @@ std::uint64_t enough_limit(const Demand& demand, const std::function<bool(const 
 struct PlanCounts {
   std::uint64_t pendings = 0, units = 0;
 };
-PlanCounts plans_within(std::uint64_t plan_bytes, std::uint64_t batch_size, bool varies) noexcept;
+PlanCounts plans_within(std::uint64_t plan_bytes, const Demand& demand) noexcept;
 
 // What reading with O_DIRECT takes beyond Allowance::ring_bytes.
 std::uint64_t direct_bytes(const Demand& demand) noexcept;

@@ -94,7 +94,7 @@ TEST(PlanCounts, StayWithinTheirMemory) {
       Demand demand = photos(64 * kMiB);
       demand.batch_size = batch;
       demand.varies = varies;
-      const PlanCounts counts = plans_within(allow(demand).plan_bytes, batch, varies);
+      const PlanCounts counts = plans_within(allow(demand).plan_bytes, demand);
       EXPECT_GE(counts.pendings, 3u);
       EXPECT_GE(counts.units, varies ? batch : 16);
     }

@@ -111,10 +111,11 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     notes_.push_back(fmt::format("num_workers={}: limited by {}", options_.num_workers, cores.limited_by));
   }
   const storage::Location first = dataset_->size() > 0 ? dataset_->location(0) : storage::Location{};
+  many_parts_ = dataset_->facts().most_parts > 1;
   in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
   // A batch whose length is known only when all of it was read might not fit into any sweep.
   const storage::ReadAdvice advice = storage::advice_on(first);
-  const bool sweeps = first.source != nullptr && advice.join && !recipe_.varies();
+  const bool sweeps = first.source != nullptr && advice.join && !recipe_.varies() && !many_parts_;
   if (options_.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
@@ -238,6 +239,7 @@ void Loader::Engine::start_threads() {
   }
   for (std::uint64_t i = 0; i < max_units_; ++i) {
     unit_pool_.push_back(std::make_unique<Unit>());
+    if (many_parts_) unit_pool_.back()->parts.reserve(dataset_->facts().most_parts);
     free_units_.push_back(unit_pool_.back().get());
   }
   const std::int64_t now = meter::now_ns();

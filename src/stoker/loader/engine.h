@@ -25,6 +25,7 @@
 #include "stoker/loader/allowance.h"
 #include "stoker/loader/byte_room.h"
 #include "stoker/loader/loader.h"
+#include "stoker/loader/part_layout.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/seek_store.h"
@@ -75,6 +76,10 @@ class Loader::Engine {
     std::unique_ptr<storage::Fetcher> fetcher;
     std::atomic<bool> refused{false};  // its last claim found no room: wake it when there is some
     Sweep* sweep = nullptr;            // not all of its reads are submitted yet
+    Unit* parted = nullptr;            // not all parts of its row are submitted yet; next_part is next
+    std::uint32_t next_part = 0;
+    std::optional<PartLayout> part_layout;
+    std::size_t part_offset = 0;  // of next_part in the row
   };
   struct Worker : Thread {
     Workspace space;
@@ -138,6 +143,11 @@ class Loader::Engine {
   void io_loop(IoThread& self);
   Unit* claim();
   const Row& plan_row(Pending& pending, std::uint64_t position, std::uint64_t index);
+  struct Need {
+    std::uint64_t bytes = 0;  // of the row
+    std::uint64_t room = 0;   // that reading it takes
+  };
+  Need need_of(const Row& row, std::uint64_t epoch) const noexcept;
   Unit* plan_unit();
   Unit* take_unit(Pending& pending);
   bool open_pending();
@@ -149,8 +159,21 @@ class Loader::Engine {
   void wake_readers() noexcept;
   void note_once(const std::string& note);
 
+  static ReadFault fault_of(const storage::Fetched& fetched);
+
+  // fetch_parts.cc
+  std::uint64_t encoded_bytes(std::uint64_t index) const noexcept;
+  Need need_of_parts(const Row& row, std::uint64_t epoch) const noexcept;
+  codec::Bytes held_part(const storage::Location& where) const noexcept;
+  void begin_parts(IoThread& self, Unit& unit);
+  void submit_parts(IoThread& self);
+  void parts_finished(IoThread& self, Unit& unit);
+  static void part_failed(const Part& part, ReadFault fault);
+  void complete_part(IoThread& self, const storage::Fetched& fetched);
+  static bool join_parts(std::span<const Part> parts, Scratch& scratch, codec::Bytes& whole);
+
   // fetch_sweeps.cc
-  static bool is_sweep(const storage::Fetched& fetched) noexcept;
+  static bool is_joined(const storage::Fetched& fetched) noexcept;
   bool extend(Sweep& sweep);
   Sweep* claim_sweep();
   bool leave(Sweep& sweep);
@@ -226,6 +249,7 @@ class Loader::Engine {
   std::uint32_t unit_rows_ = 1;
   std::uint64_t unit_bytes_ = 0;
   bool in_place_ = false;
+  bool many_parts_ = false;        // rows have several parts
   std::uint64_t sweep_bytes_ = 0;  // 0: rows are read one by one
   std::uint64_t sweep_count_ = 0, first_sweep_bytes_ = 0;
   std::uint64_t window_rows_ = 0;  // shuffled blocks: this rank's part of those that are mixed

@@ -105,6 +105,15 @@ const Row& Loader::Engine::plan_row(Pending& pending, std::uint64_t position, st
   return row;
 }
 
+Loader::Engine::Need Loader::Engine::need_of(const Row& row, std::uint64_t epoch) const noexcept {
+  if (many_parts_) return need_of_parts(row, epoch);
+  const storage::Location where = dataset_->location(row.index);
+  const bool in_memory =
+      in_place_ || (where.source != nullptr && !where.source->view().empty()) || !resident(row.index, where).empty();
+  const storage::Fetcher& fetcher = *io_threads_.front()->fetcher;
+  return {where.bytes, in_memory ? 0 : up(fetcher.buffer_bytes(where.bytes), fetch_alignment_)};
+}
+
 // The next rows of the plan as a unit without room yet. plan_mutex_ is held.
 Unit* Loader::Engine::plan_unit() {
   while (plan_pending_ == nullptr || plan_row_ == plan_pending_->range.count) {
@@ -113,23 +122,19 @@ Unit* Loader::Engine::plan_unit() {
   Pending& pending = *plan_pending_;
   Unit* const unit = take_unit(pending);
   if (unit == nullptr) return nullptr;
-  const storage::Fetcher& fetcher = *io_threads_.front()->fetcher;
   while (plan_row_ < pending.range.count && unit->rows < unit_rows_) {
     const std::uint64_t position = pending.range.first + plan_row_;
     const Row& row = plan_row(pending, position, plan_order_->sample(position));
-    const storage::Location where = dataset_->location(row.index);
-    const bool in_memory =
-        (where.source != nullptr && !where.source->view().empty()) || !resident(row.index, where).empty();
-    const std::uint64_t need = in_place_ || in_memory ? 0 : up(fetcher.buffer_bytes(where.bytes), fetch_alignment_);
+    const Need need = need_of(row, pending.epoch);
     ReadFault fault;
-    fault.too_large = where.bytes > allowance_.encoded_bytes;  // wherever it lies: every storage gives the same rows
-    if (unit->rows > 0 && !fault.too_large && unit->block_bytes + need > unit_bytes_) break;
-    if (unit->rows > 0 && in_place_ && (unit->rows + 1) * where.bytes > unit_bytes_) break;
+    fault.too_large = need.bytes > allowance_.encoded_bytes;  // wherever it lies: every storage gives the same rows
+    if (unit->rows > 0 && !fault.too_large && unit->block_bytes + need.room > unit_bytes_) break;
+    if (unit->rows > 0 && in_place_ && (unit->rows + 1) * need.bytes > unit_bytes_) break;
     if (fault.too_large) {
       unit->has_fault = true;
-      fault.actual_bytes = where.bytes;
+      fault.actual_bytes = need.bytes;
     } else {
-      unit->block_bytes += need;
+      unit->block_bytes += need.room;
     }
     unit->faults[unit->rows] = fault;
     unit->bytes[unit->rows] = {};
@@ -170,6 +175,7 @@ codec::Bytes Loader::Engine::resident(std::uint64_t index, const storage::Locati
 }
 
 void Loader::Engine::submit(IoThread& self, Unit& unit) {
+  if (many_parts_) return begin_parts(self, unit);
   std::array<storage::Fetch, Unit::kMaxRows> fetches;
   thread_local std::vector<char> texts(std::size_t{Unit::kMaxRows} * storage::kLocationText);
   std::uint32_t count = 0;
@@ -215,6 +221,15 @@ void Loader::Engine::submit(IoThread& self, Unit& unit) {
   self.fetcher->submit({fetches.data(), count});
 }
 
+ReadFault Loader::Engine::fault_of(const storage::Fetched& fetched) {
+  ReadFault fault;
+  fault.error_number = fetched.error_number;
+  fault.failure = fetched.failure;
+  fault.size_changed = fetched.code == storage::FetchCode::size_changed;
+  fault.actual_bytes = fetched.actual_bytes;
+  return fault;
+}
+
 void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
   Unit& unit = *reinterpret_cast<Unit*>(fetched.tag & ~std::uint64_t{alignof(Unit) - 1});
   const auto i = static_cast<std::uint32_t>(fetched.tag & (alignof(Unit) - 1));
@@ -228,13 +243,8 @@ void Loader::Engine::complete(IoThread& self, const storage::Fetched& fetched) {
       self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
       break;
     case storage::FetchCode::failed:
-      unit.faults[i].error_number = fetched.error_number;
-      unit.faults[i].failure = fetched.failure;
-      unit.has_fault = true;
-      break;
     case storage::FetchCode::size_changed:
-      unit.faults[i].size_changed = true;
-      unit.faults[i].actual_bytes = fetched.actual_bytes;
+      unit.faults[i] = fault_of(fetched);
       unit.has_fault = true;
       break;
   }
@@ -299,7 +309,13 @@ void Loader::Engine::io_loop(IoThread& self) {
     const std::size_t count = fetcher.wait(finished, timeout);
     charge(self.counters.input_wait_ns);
     for (std::size_t i = 0; i < count; ++i) {
-      is_sweep(finished[i]) ? complete_sweep(self, finished[i]) : complete(self, finished[i]);
+      if (!is_joined(finished[i])) {
+        complete(self, finished[i]);
+      } else if (many_parts_) {
+        complete_part(self, finished[i]);
+      } else {
+        complete_sweep(self, finished[i]);
+      }
     }
   };
   try {
@@ -312,6 +328,10 @@ void Loader::Engine::io_loop(IoThread& self) {
       }
       bool refused = sweep_bytes_ != 0 && !submit_sweeps(self);
       while (sweep_bytes_ == 0 && fetcher.room() >= unit_rows_) {
+        if (self.parted != nullptr) {
+          submit_parts(self);
+          continue;
+        }
         self.refused.store(true, std::memory_order_relaxed);
         Unit* const unit = claim();
         if (unit == nullptr) {

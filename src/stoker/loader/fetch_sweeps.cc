@@ -10,12 +10,12 @@
 namespace stoker::loader {
 namespace {
 
-constexpr std::uint64_t kReadTag = Unit::kMaxRows;  // a bit that the tags of rows do not have
 static_assert(alignof(Sweep::Read) > kReadTag && alignof(Unit) > kReadTag);
 
 }  // namespace
 
-bool Loader::Engine::is_sweep(const storage::Fetched& fetched) noexcept {
+// Of a read that is not one row's: of a sweep, or of a part.
+bool Loader::Engine::is_joined(const storage::Fetched& fetched) noexcept {
   return (fetched.tag & kReadTag) != 0;
 }
 

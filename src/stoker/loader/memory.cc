@@ -29,7 +29,7 @@ Loader::Engine::Sizes Loader::Engine::usual_bytes() const noexcept {
   std::array<std::uint64_t, 256> bytes;
   const std::uint64_t count = dataset_->size(), looks = std::min<std::uint64_t>(count, bytes.size());
   if (looks == 0) return {};
-  for (std::uint64_t i = 0; i < looks; ++i) bytes[i] = dataset_->location(i * (count / looks)).bytes;
+  for (std::uint64_t i = 0; i < looks; ++i) bytes[i] = encoded_bytes(i * (count / looks));
   const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(looks),
              middle = bytes.begin() + (end - bytes.begin()) / 2;
   std::nth_element(bytes.begin(), middle, end);
@@ -61,6 +61,7 @@ Demand Loader::Engine::demand() const noexcept {
   demand.batch_bytes = slab_bytes_for(recipe_.varies() ? recipe_.length_of(demand.usual_bytes) : 0);
   demand.list_bytes = dataset_->memory_bytes();
   demand.largest_bytes = facts.largest_bytes;
+  demand.most_parts = facts.most_parts;
   demand.in_place = in_place_;
   demand.decodes = !in_place_ && !recipe_.is_copy() && recipe_.plan() != nullptr;
   demand.varies = recipe_.varies();
@@ -116,7 +117,7 @@ void Loader::Engine::divide_memory(bool sweeps) {
                                   : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
   const std::uint64_t by_bytes = std::max<std::uint64_t>(1, (in_place_ ? 2 * kUnitBytes : kUnitBytes) / usual);
   const std::uint64_t by_batch = std::max<std::uint64_t>(1, options_.batch_size / (2 * workers));
-  unit_rows_ = recipe_.is_heavy()
+  unit_rows_ = recipe_.is_heavy() || many_parts_
                    ? 1
                    : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
   unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
@@ -153,7 +154,7 @@ void Loader::Engine::count_plans(const Demand& demand, std::uint64_t ahead) {
   const std::uint64_t batch = demand.batch_size, slab = std::max<std::uint64_t>(1, demand.batch_bytes);
   // More batches in the making than slabs for them would only be a list of plans.
   const std::uint64_t slabs = std::min<std::uint64_t>({options_.prefetch_factor, slab_limit_ / slab, 4096});
-  const PlanCounts most = plans_within(allowance_.plan_bytes, batch, recipe_.varies());
+  const PlanCounts most = plans_within(allowance_.plan_bytes, demand);
   max_pendings_ = std::min(slabs + 2 + ahead, most.pendings);
   const std::uint64_t batch_units = (batch + unit_rows_ - 1) / unit_rows_;
   const std::uint64_t wanted =
@@ -219,6 +220,10 @@ std::uint64_t Loader::Engine::choose_ram(std::uint64_t room) {
   using storage::Storage;
   if (options_.storage != Storage::ram && options_.storage != Storage::automatic) return 0;
   std::uint64_t wanted = 0, beside = 0;
+  if (many_parts_ && dataset_->sources().empty()) {  // its parts are not the stored samples that RamStore knows
+    if (options_.storage == Storage::automatic) options_.storage = Storage::buffered;
+    return 0;
+  }
   for (const storage::Source* const source : dataset_->sources()) {
     wanted += source->size_bytes();
     beside += os::Arena::rounded(source->size_bytes()) - source->size_bytes();

@@ -64,9 +64,17 @@ struct ReadFault {
   bool size_changed = false;
   bool too_large = false;
   std::uint64_t actual_bytes = 0;
+  std::uint32_t part = 0;      // of a row with several parts: the first that failed
   std::uint64_t too_long = 0;  // the length of a row that no batch has room for
 
   bool is_any() const noexcept { return error_number != 0 || failure || size_changed || too_large || too_long != 0; }
+};
+
+// One part of a row that has several, while it is read and until the row is made.
+struct alignas(64) Part {
+  struct Unit* unit = nullptr;
+  std::uint32_t number = 0;
+  codec::Bytes bytes;
 };
 
 // Consecutive rows of one batch: read together, handed over together. One row where decoding is the cost.
@@ -84,7 +92,11 @@ struct alignas(64) Unit {
   bool has_fault = false;
   std::array<codec::Bytes, kMaxRows> bytes;
   std::array<ReadFault, kMaxRows> faults;
+  std::vector<Part> parts;  // of its only row, where rows have several; as many as were reserved at most
 };
+
+// A bit in the tags of reads that are not one row's: of a sweep, or of a part.
+inline constexpr std::uint64_t kReadTag = Unit::kMaxRows;
 
 // Units that were read and wait for a worker, first in first out. Holds at most as many as were reserved; allocates
 // nothing.

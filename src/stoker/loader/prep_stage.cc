@@ -190,7 +190,8 @@ Verdict Loader::Engine::make_with_room(Worker& self, const Make& make) {
 // The listing was an older one: the file as it is now is what counts.
 bool Loader::Engine::is_stale(const Unit& unit, std::uint32_t i) const noexcept {
   const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
-  return unit.faults[i].size_changed && dataset_->facts().sizes_may_be_stale && dataset_->location(index).is_file();
+  return unit.faults[i].size_changed && !many_parts_ && dataset_->facts().sizes_may_be_stale &&
+         dataset_->location(index).is_file();
 }
 
 // take(bytes) of a unit's row, with room. Code::io: the bytes could not be read, and the row's fault says why.
@@ -199,6 +200,10 @@ Verdict Loader::Engine::with_bytes(const Unit& unit, std::uint32_t i, Worker& se
   const bool stale = is_stale(unit, i);
   if (unit.faults[i].is_any() && !stale) return kUnreadable;
   return make_with_room(self, [&] {
+    if (many_parts_) {
+      codec::Bytes whole;
+      return join_parts(unit.parts, self.space.scratch, whole) ? take(whole) : kNoRoomToRead;
+    }
     if (!stale) return take(unit.bytes[i]);
     const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
     const storage::WholeRead again = dataset::read_sample(*dataset_, index, self.space.scratch);
@@ -247,26 +252,31 @@ void Loader::Engine::explain_need(BadRow& bad, std::string_view what, std::uint6
 }
 
 BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) const {
-  const storage::Location where = dataset_->location(index);
   BadRow bad;
   SampleError& error = bad.error;
   error.stage = "read";
   if (fault.too_large) {
-    const std::uint64_t batch_bytes = recipe_.varies() ? slab_bytes_for(recipe_.length_of(where.bytes)) : 0;
-    explain_need(bad, "reading it", where.bytes, &Allowance::encoded_bytes, batch_bytes);
+    const std::uint64_t batch_bytes = recipe_.varies() ? slab_bytes_for(recipe_.length_of(fault.actual_bytes)) : 0;
+    explain_need(bad, "reading it", fault.actual_bytes, &Allowance::encoded_bytes, batch_bytes);
   } else if (fault.too_long != 0) {
     error.stage = "transform";
     explain_need(bad, fmt::format("a batch of {} rows of its length", format_count(options_.batch_size)),
                  slab_bytes_for(fault.too_long), &Allowance::batch_bytes);
+  } else if (fault.size_changed && many_parts_) {
+    error.cause =
+        fmt::format("it lies beyond the end of its file, which has {} bytes", format_count(fault.actual_bytes));
   } else if (fault.size_changed) {
     error.cause = fmt::format("it was {} bytes long when the folder was scanned and is {} now",
-                              format_count(where.bytes), format_count(fault.actual_bytes));
+                              format_count(dataset_->location(index).bytes), format_count(fault.actual_bytes));
   } else {
     const storage::Failure failure = fault.failure ? *fault.failure : storage::failure_of(fault.error_number);
     error.cause = failure.text;
     bad.kind = failure.kind;
     bad.ends_the_run = failure.ends_the_run;
     if (failure.ends_the_run || !failure.hint.empty()) bad.hint = failure.hint;
+  }
+  if (many_parts_ && fault.too_long == 0 && !fault.too_large) {
+    error.cause = fmt::format("part {}: {}", fault.part + 1, error.cause);
   }
   return bad;
 }
@@ -338,11 +348,12 @@ bool Loader::Engine::try_replacements(std::uint64_t epoch, std::uint64_t positio
     const std::uint64_t index = order.replacement(position, attempt);
     const Verdict verdict = make_with_room(self, [&] {
       Scratch& scratch = self.space.scratch;
-      const storage::WholeRead sample = dataset::read_sample(*dataset_, index, scratch);
+      const storage::WholeRead sample =
+          dataset::read_row(*dataset_, index, {options_.seed, epoch, dataset_->id(index)}, scratch);
       if (!sample.ok()) return not_read(sample);
       // Where its bytes are mapped it could do with less, but which one is taken must not depend on the storage.
       const storage::Source* const source = dataset_->location(index).source;
-      const bool is_mapped = source != nullptr && !source->view().empty();
+      const bool is_mapped = !many_parts_ && source != nullptr && !source->view().empty();
       if (is_mapped && scratch.take(sample.bytes.size()).empty()) return kNoRoomToRead;
       return take(index, sample.bytes);
     });

@@ -47,6 +47,11 @@ class MemoryStore final : public Backend {
     const std::scoped_lock lock(mutex_);
     failures_[name] = std::move(failure);
   }
+  void forgive() {  // everything that was to fail
+    const std::scoped_lock lock(mutex_);
+    failures_.clear();
+    cut_.clear();
+  }
   void cut_short(const std::string& name, std::uint64_t bytes) {  // its bodies end after so many bytes
     const std::scoped_lock lock(mutex_);
     cut_[name] = bytes;

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -113,10 +114,16 @@ WholeRead read_whole(const Location& location, Scratch& scratch) {
 }
 
 WholeRead read_whole(const Location& location, std::vector<std::byte>& bytes) {
-  return read_with(location, [&](std::size_t count) {
+  WholeRead read = read_with(location, [&](std::size_t count) {
     bytes.resize(count);
     return std::span<std::byte>(bytes);
   });
+  if (read.ok() && read.bytes.size() < bytes.size()) {  // a fetcher asked for slack, or the file became shorter
+    if (!read.bytes.empty()) std::memmove(bytes.data(), read.bytes.data(), read.bytes.size());
+    bytes.resize(read.bytes.size());
+    read.bytes = bytes;
+  }
+  return read;
 }
 
 }  // namespace stoker::storage
