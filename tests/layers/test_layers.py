@@ -28,7 +28,6 @@ STILL = [
     "src/stoker/dataset/scan.cc",
     "src/stoker/loader/device.cc",
     "src/stoker/loader/engine.cc",
-    "src/stoker/loader/sample_read.cc",
     "src/stoker/loader/seek_file.cc",
     "src/stoker/loader/seek_store.cc",
     "src/stoker/measure/accelerator.cc",
