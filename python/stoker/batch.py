@@ -21,7 +21,7 @@ class Batch:
     the slab is used again when the last of them (and this object) is gone. ``Loader(copy=True)`` gives arrays of their own.
 
     ``ids`` (stable sample ids), ``indices`` (into the data set), ``valid`` (False: padding or a zeroed bad sample),
-    ``lengths`` (true frames of sounds, else None) have one entry per row; ``names`` lists the files.
+    ``lengths`` (true frames of audio, else None) have one entry per row; ``names`` lists the files.
     ``coords`` is None except for volumes. ``epoch`` and ``step`` say where the batch belongs.
     """
 

@@ -47,7 +47,7 @@ class Transform:
 
 
 class RandomResizedCrop(Transform):
-    """A random rectangle of the picture, resized to ``size`` (a number, or height and width): torchvision's, same pixels."""
+    """A random rectangle of the image, resized to ``size`` (a number, or height and width): torchvision's, same pixels."""
 
     def __init__(self, size: Size, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3),
                  interpolation: str = "bilinear") -> None:
@@ -70,7 +70,7 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """The middle ``size`` (a number, or height and width) of the picture."""
+    """The middle ``size`` (a number, or height and width) of the image."""
 
     def __init__(self, size: Size) -> None:
         height, width = _height_width(self, size)
@@ -107,7 +107,7 @@ class Normalize(Transform):
 
 
 class ToFloat(Transform):
-    """uint8 to float in [0, 1] (16-bit pictures by 65535)."""
+    """uint8 to float in [0, 1] (16-bit images by 65535)."""
 
 
 class Window(Transform):
@@ -129,14 +129,14 @@ class Window(Transform):
 
 
 class PadOrTrim(Transform):
-    """Sound of exactly ``frames`` frames: zeros are added or the end is cut."""
+    """Audio of exactly ``frames`` frames: zeros are added or the end is cut."""
 
     def __init__(self, frames: int) -> None:
         super().__init__(frames=_whole(self, "frames", frames))
 
 
 class Resample(Transform):
-    """Sound at ``hz`` frames per second, whatever the file has."""
+    """Audio at ``hz`` frames per second, whatever the file has."""
 
     def __init__(self, hz: int) -> None:
         super().__init__(hz=_whole(self, "hz", hz))

@@ -7,7 +7,7 @@
 Each is a plain PyTorch DataLoader, as people write them: what is tuned is their job, not ours. All take ``source`` (the address
 given behind the target), ``subset``, ``subset_seed``, ``inflate``, ``seed``, the DataLoader's ``batch_size, num_workers,
 prefetch_factor, pin_memory, persistent_workers``, and for the step ``device``, ``step_ms`` (an emulated step) or ``model`` (a ViT; see
-:func:`vit`). Needs torch; pictures need Pillow.
+:func:`vit`). Needs torch; images need Pillow.
 """
 
 from .pictures import ct_slices, image_folder

@@ -1,4 +1,4 @@
-"""Pictures: a folder of them, and 16-bit slices with random windows."""
+"""Images: a folder of them, and 16-bit slices with random windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HU_OFFSET = 32768  # of 16-bit slices whose index has no column hu_offset
 
 
 def image_folder(knobs: dict[str, Any]) -> tuple[Any, Any]:
-    """Pictures in a folder per class, or an index.csv: RandomResizedCrop, flip and ImageNet's mean, as torchvision's ImageFolder with
+    """Images in a folder per class, or an index.csv: RandomResizedCrop, flip and ImageNet's mean, as torchvision's ImageFolder with
     such a transform, by Pillow alone. Further knobs: ``img_size`` (224)."""
     size = int(knobs.get("img_size", 224))
     return loader_of(Files(knobs, _Picture(size)), knobs), step_of(knobs, channels=3, size=size)
@@ -81,7 +81,7 @@ class _Slice:
         with Image.open(path) as image:
             stored = numpy.asarray(image)
         if stored.dtype not in (numpy.uint16, numpy.int32) or stored.ndim != 2:
-            raise UsageError(f"`{path}` is not a 16-bit gray picture")
+            raise UsageError(f"`{path}` is not a 16-bit gray image")
         low, high = self._window or _random_window()
         hu = torch.from_numpy(stored.astype(numpy.float32)) - float(row.get("hu_offset") or self._offset)
         unit = ((hu - low) / (high - low)).clamp_(0, 1)

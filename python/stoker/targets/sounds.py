@@ -1,4 +1,4 @@
-"""Sounds: a folder of WAV files."""
+"""Audio: a folder of WAV files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def wav_folder(knobs: dict[str, Any]) -> tuple[Any, Any]:
     """WAV files in a folder per class, or an index.csv: float32, the channels' mean, padded with zeros or trimmed. Further knobs:
     ``frames`` (16000)."""
     if knobs.get("model") is not None:
-        raise UsageError("the model of a step is a ViT, which takes pictures", "leave model out; --step-ms emulates a step")
+        raise UsageError("the model of a step is a ViT, which takes images", "leave model out; --step-ms emulates a step")
     return loader_of(Files(knobs, _Sound(int(knobs.get("frames", 16000)))), knobs), step_of(knobs)
 
 

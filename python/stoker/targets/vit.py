@@ -22,7 +22,7 @@ PRECISIONS = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 def vit(knobs: dict[str, Any]) -> tuple[Any, Any]:
     """A ViT's training step: forward, backward, and AdamW after every ``accumulate_steps`` batches. ``model`` is tiny, small, base, large,
     huge or giant; ``dim, depth, heads, patch_size`` change it. ``amp`` is bf16, fp16 or off; ``checkpointing`` recomputes each block.
-    ``img_size`` (224), ``classes`` (1000), ``device`` (auto). Without ``source`` the pictures are random and already in memory, so that
+    ``img_size`` (224), ``classes`` (1000), ``device`` (auto). Without ``source`` the images are random and already in memory, so that
     only the step is measured; with one they come as by :func:`image_folder`, or by :func:`ct_slices` from an index.csv."""
     from .pictures import ct_slices, image_folder
 
