@@ -58,6 +58,26 @@ def test_check_finds_it(stoker, shard):
     assert report["broken"] == [f"cannot list `x.tar` at byte {at}: a header's checksum is wrong; {size:,} bytes are lost"]
 
 
+def test_check_finds_a_shard_that_was_cut_off(stoker, tmp_path):
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for number in range(3):
+            for ending, content in ((".png", png_bytes(seed=number)), (".cls", str(number).encode())):
+                member = tarfile.TarInfo(f"{number}{ending}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    with tarfile.open(tmp_path / "x.tar") as archive:
+        label = archive.getmember("1.cls")
+    whole = (tmp_path / "x.tar").read_bytes()
+    assert stoker("check", "x.tar").returncode == 0
+    for size, cause in ((label.offset, "`1.png` lost its label"), (label.offset_data + 9, "inside the padding of `1.cls`")):
+        (tmp_path / "x.tar").write_bytes(whole[:size])
+        done = stoker("check", "x.tar")
+        assert done.returncode == 1 and cause in done.stdout
+    (tmp_path / "x.tar").write_bytes(whole[:label.offset_data + 512])
+    done = stoker("check", "x.tar", "--json")
+    assert done.returncode == 0 and "without the end-of-archive marker" in json.loads(done.stdout)["notes"][0]
+
+
 def test_pack_takes_what_is_there_and_says_what_is_not(stoker, shard, tmp_path):
     at, _ = shard
     assert stoker("pack", "x.tar", "x.pack").returncode == 2

@@ -50,6 +50,7 @@ struct ScannedShard {
   std::vector<FoundLabel> labels;  // one per sample
   std::vector<TarGap> gaps;
   std::vector<std::uint64_t> beside_gaps;  // samples that may have lost their label
+  bool lacks_end = false;                  // it ends behind a whole member, without the marker
   std::uint64_t without_data = 0;
   std::map<std::string, std::uint64_t> left_out;  // further members of known kinds, counted by extension
 };
@@ -113,7 +114,8 @@ class TarDataset final : public Dataset {
       for (std::uint64_t i = begin; i < end; ++i)
         scan(static_cast<std::uint32_t>(i), scanned[i], crew, options.skip_losses);
     });
-    collect(scanned);
+    judge_ends(scanned, options.skip_losses);
+    collect(scanned, options.skip_losses);
     repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
     Fingerprint fingerprint;
     for (std::uint64_t i = 0; i < size(); ++i) {
@@ -199,7 +201,7 @@ class TarDataset final : public Dataset {
     }
     TarReader reader(source, skip_losses ? &shard.gaps : nullptr);
     TarMember member;
-    std::string key;
+    std::string key, last;
     bool open = false, has_data = false, is_beside_gap = false;
     Sample sample;
     FoundLabel label;
@@ -220,6 +222,7 @@ class TarDataset final : public Dataset {
     for (std::size_t gaps = 0; reader.next(member); gaps = shard.gaps.size()) {
       const bool is_behind_gap = shard.gaps.size() > gaps;
       is_beside_gap = is_beside_gap || is_behind_gap;
+      last = member.name;
       if (!member.is_file) continue;
       const std::size_t slash = member.name.rfind('/') + 1;  // npos + 1 is 0
       const std::size_t dot = member.name.find('.', slash);
@@ -249,10 +252,54 @@ class TarDataset final : public Dataset {
         has_data = true;
       }
     }
-    if (!shard.gaps.empty() && shard.gaps.back().offset + shard.gaps.back().bytes == source.size_bytes())
-      is_beside_gap = true;
+    const bool ends_in_gap =
+        !shard.gaps.empty() && shard.gaps.back().offset + shard.gaps.back().bytes == source.size_bytes();
+    if (ends_in_gap || reader.end() != TarEnd::marker) is_beside_gap = true;
+    if (!ends_in_gap && reader.end() == TarEnd::in_padding) {
+      lose(source, shard, skip_losses,
+           fmt::format("it ends at byte {}, inside the padding of `{}`: what followed was cut off", source.size_bytes(),
+                       last));
+    } else if (!ends_in_gap && reader.end() == TarEnd::none) {
+      shard.lacks_end = true;
+      if (open && !has_data && label.kind != FoundLabel::Kind::none)
+        lose(source, shard, skip_losses, fmt::format("it ends behind `{}`: the data of that sample was cut off", last));
+    }
     close();
     crew.count(shard.samples.size() - counted);
+  }
+
+  // Something that followed the last byte is missing.
+  static void lose(const storage::Source& source, ScannedShard& shard, bool skip_losses, std::string cause) {
+    if (!skip_losses) throw refusal({std::string(source.name()), std::move(cause)});
+    shard.gaps.push_back({0, 0, std::move(cause)});
+  }
+  static Error refusal(const Loss& loss) {
+    return Error(ErrorKind::corrupt, loss.message(), "on_error=\"skip\" goes on with the members that can be found");
+  }
+
+  // A shard whose writer closed the others, but not this one, was cut off. Where no shard is closed, the writer may
+  // leave the marker out.
+  void judge_ends(std::vector<ScannedShard>& scanned, bool skip_losses) {
+    const auto open = static_cast<std::uint64_t>(
+        std::count_if(scanned.begin(), scanned.end(), [](const ScannedShard& shard) { return shard.lacks_end; }));
+    if (open == 0) return;
+    const auto first = static_cast<std::size_t>(
+        std::find_if(scanned.begin(), scanned.end(), [](const ScannedShard& shard) { return shard.lacks_end; }) -
+        scanned.begin());
+    if (open == scanned.size()) {
+      facts_.notes.push_back(fmt::format(
+          "{} without the end-of-archive marker, `{}` for one: if its writer was interrupted, or its copy cut off, "
+          "samples are missing; the marker is two blocks of 512 zero bytes",
+          open == 1 ? "1 tar shard ends" : format_count(open) + " tar shards end", sources_[first]->name()));
+      return;
+    }
+    for (std::size_t s = first; s < scanned.size(); ++s) {
+      if (scanned[s].lacks_end)
+        lose(*sources_[s], scanned[s], skip_losses,
+             fmt::format("it ends at byte {} without the end-of-archive marker that other shards have: what followed "
+                         "was cut off",
+                         sources_[s]->size_bytes()));
+    }
   }
 
   void note_members_left_out(const std::vector<ScannedShard>& scanned) {
@@ -267,7 +314,7 @@ class TarDataset final : public Dataset {
         fmt::format("only the first image, audio or array of a sample is loaded; members left out: {}", words));
   }
 
-  void collect(std::vector<ScannedShard>& scanned) {
+  void collect(std::vector<ScannedShard>& scanned, bool skip_losses) {
     std::uint64_t count = 0, without_data = 0;
     bool has_labels = false;
     for (const ScannedShard& shard : scanned) {
@@ -305,6 +352,7 @@ class TarDataset final : public Dataset {
                                    fmt::format("`{}` lost its label to damage beside it",
                                                shard.names.substr(sample.name_at, sample.name_bytes)),
                                    sample.offset, sample.bytes});
+          if (!skip_losses) throw refusal(facts_.losses.back());
           continue;
         }
         sample.name_at += names_.size();

@@ -233,7 +233,10 @@ bool TarReader::skip_zeros() {
   const std::uint64_t zeros = at_;
   const std::uint64_t end = find_block(at_, [](std::span<const std::byte> block) { return !is_zero(block); });
   at_ = end;
-  if (end == size_) return false;
+  if (end == size_) {
+    end_ = TarEnd::marker;
+    return false;
+  }
   if (end - zeros >= 2 * kTarBlock && size_ - end >= kTarBlock && is_header(bytes(end, kTarBlock))) return true;
   throw Damage{zeros, zeros, "there are zeros where a header should be", false};
 }
@@ -285,9 +288,9 @@ bool TarReader::read_member(TarMember& member) {
       if (pax.name || pax.size) throw damage("the archive ends behind the head of a member");
       return false;
     }
-    if (size_ - at < kTarBlock) throw damage("the archive ends inside a header");
-    Header header;
-    std::memcpy(&header, bytes(at, kTarBlock).data(), sizeof header);
+    if (size_ - at < kTarBlock && !is_zero(bytes(at, size_ - at))) throw damage("the archive ends inside a header");
+    Header header{};
+    if (size_ - at >= kTarBlock) std::memcpy(&header, bytes(at, kTarBlock).data(), sizeof header);
     if (is_zero(std::as_bytes(std::span(&header, 1)))) {
       if (pax.name || pax.size) throw damage("there are zeros where a header should be");
       if (!skip_zeros()) return false;
@@ -303,7 +306,8 @@ bool TarReader::read_member(TarMember& member) {
                              header.type != '5' && header.type != '6';
     const std::uint64_t length = has_content ? bytes_of : 0;
     if (length > size_ - content) throw Damage{at, content, "the archive ends inside a member", special};
-    at_ = std::min(size_, content + std::min(tar_padded(length), size_ - content));
+    end_ = tar_padded(length) > size_ - content ? TarEnd::in_padding : TarEnd::none;
+    at_ = end_ == TarEnd::in_padding ? size_ : content + tar_padded(length);
     if (special) {
       if (header.type == 'L') {
         std::string name = text(content, length, "a long name");

@@ -36,15 +36,24 @@ struct TarGap {
   std::string cause;  // "a header's checksum is wrong"
 };
 
+// How an archive ends. Writers close it with two blocks of zeros; a few leave them out.
+enum class TarEnd : std::uint8_t {
+  marker,      // with zeros, be it one block or a part of one: every member before them is whole
+  none,        // behind a whole member: nothing tells whether more followed
+  in_padding,  // between the content of a member and the next multiple of 512: it was cut off
+};
+
 class TarReader {
  public:
   // With `gaps`, damage is listed there and reading goes on behind it; without, next() throws.
   explicit TarReader(const storage::Source& source, std::vector<TarGap>* gaps = nullptr);
 
   // False at the end. Throws Error(corrupt) naming the archive and the byte; an archive that ends without the closing
-  // blocks is taken as it is if its last member is whole. Archives that were joined (`cat a.tar b.tar`) are read as
-  // one.
+  // blocks is taken as it is if its last member is whole, and end() says so. Archives that were joined
+  // (`cat a.tar b.tar`) are read as one.
   bool next(TarMember& member);
+  // Once next() has returned false, and no gap reaches the end.
+  TarEnd end() const noexcept { return end_; }
   // The content of a small member, such as a label. Throws Error.
   std::string content(const TarMember& member, std::uint64_t most_bytes);
 
@@ -65,6 +74,7 @@ class TarReader {
   std::vector<TarGap>* gaps_;
   std::uint64_t size_;
   std::uint64_t at_ = 0;
+  TarEnd end_ = TarEnd::none;
   std::vector<std::byte> window_;
   std::uint64_t window_at_ = 0;
 };

@@ -362,6 +362,71 @@ TEST(TarLosses, TheSameSamplesAreFoundWhateverTheThreads) {
   }
 }
 
+// Shards of two labelled samples, as write_shards() makes them, cut to `bytes`.
+DatasetPtr open_cut(const Tree& tree, std::size_t bytes, const OpenOptions& options) {
+  const std::string sound =
+      tar({{"0.jpg", std::string(700, 'x')}, {"0.cls", "7"}, {"1.jpg", std::string(700, 'y')}, {"1.cls", "8"}});
+  tree.write("cut.tar", sound.substr(0, bytes));
+  return open(tree.at("cut.tar"), options);
+}
+constexpr std::size_t kWholeBytes = 2 * kSampleBytes;
+
+TEST(TarLosses, ACutShardNeverLosesASampleOrALabelInSilence) {
+  const Tree tree;
+  for (std::size_t bytes = 640; bytes < kWholeBytes + 2 * kTarBlock; bytes += bytes % 64 == 0 ? 9 : 55) {
+    const auto error = error_of([&] { open_cut(tree, bytes, {}); });
+    // Whole samples, and no sign that more followed. The first one is whole as long as no label is seen.
+    const bool may_be_whole = bytes == kSampleBytes - 1024 || bytes == kSampleBytes || bytes == kWholeBytes;
+    ASSERT_EQ(error.has_value(), bytes < kWholeBytes && !may_be_whole) << bytes;
+    if (may_be_whole) {
+      EXPECT_TRUE(has_note(*open_cut(tree, bytes, {}), "without the end-of-archive marker")) << bytes;
+    }
+    if (bytes <= kSampleBytes) continue;  // nothing of it may be left
+    const DatasetPtr data = open_cut(tree, bytes, skipping());
+    EXPECT_EQ(data->facts().losses.empty(), !error) << bytes;
+    EXPECT_EQ(data->label(0).integer, 7) << bytes;
+  }
+}
+
+TEST(TarLosses, ACutInThePaddingNamesTheMember) {
+  const Tree tree;
+  const DatasetPtr data = open_cut(tree, kWholeBytes - 100, skipping());
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{7, 8}));
+  ASSERT_EQ(data->facts().losses.size(), 1u);
+  EXPECT_EQ(
+      data->facts().losses[0].message(),
+      fmt::format("cannot list `{}`: it ends at byte {}, inside the padding of `1.cls`: what followed was cut off",
+                  tree.at("cut.tar"), kWholeBytes - 100));
+}
+
+TEST(TarLosses, ACutBetweenImageAndLabelLosesTheSample) {
+  const Tree tree;
+  const DatasetPtr data = open_cut(tree, kWholeBytes - 1024, skipping());
+  EXPECT_EQ(names_of(*data), Names{"0.jpg"});
+  ASSERT_EQ(data->facts().losses.size(), 1u);
+  EXPECT_TRUE(data->facts().losses[0].message().find("`1.jpg` lost its label") != std::string::npos);
+
+  tree.write("first.tar", tar({{"0.cls", "7"}, {"0.jpg", "x"}, {"1.cls", "8"}}, false));
+  const DatasetPtr label_first = open(tree.at("first.tar"), skipping());
+  ASSERT_EQ(label_first->facts().losses.size(), 1u);
+  EXPECT_TRUE(label_first->facts().losses[0].message().find("it ends behind `1.cls`") != std::string::npos);
+}
+
+TEST(TarLosses, AShardWithoutTheMarkerAmongShardsThatHaveItIsCut) {
+  const Tree tree;
+  const std::string address = write_shards(tree);
+  std::filesystem::resize_file(tree.at("s-1.tar"), 3 * kSampleBytes);
+  EXPECT_TRUE(mentions(error_of([&] { open(address); }), "s-1.tar`: it ends at byte 7680 without the end-of-archive"));
+  const DatasetPtr data = open(address, skipping());
+  EXPECT_EQ(data->size(), 11u);
+  EXPECT_EQ(data->facts().losses.size(), 1u);
+
+  for (const int shard : {0, 1, 2})
+    std::filesystem::resize_file(tree.at(fmt::format("s-{}.tar", shard)), 3 * kSampleBytes);
+  EXPECT_EQ(open(address)->size(), 9u);
+  EXPECT_TRUE(has_note(*open(address), "3 tar shards end without the end-of-archive marker"));
+}
+
 TEST(TarLosses, AnEmptyShardIsNamed) {
   const Tree tree;
   const std::string address = write_shards(tree);
