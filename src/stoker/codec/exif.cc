@@ -64,14 +64,16 @@ class Tiff {
   bool known_ = false, is_big_ = false;
 };
 
-// The first value of an entry that holds its values itself; none if it has another form.
+// The first value of an entry that holds its values itself; none if it has another form. Pillow takes bytes and texts
+// for no number: they are 0, which turns nothing and stands before what XMP says.
 std::optional<std::uint32_t> value_of(const Tiff& tiff, std::uint64_t entry) noexcept {
-  enum : std::uint32_t { kByte = 1, kShort = 3, kLong = 4 };
+  enum : std::uint32_t { kByte = 1, kText, kShort, kLong, kSignedByte = 6, kUndefined, kSignedShort, kSignedLong };
   const std::uint32_t type = tiff.word(entry + 2).value_or(0), count = tiff.double_word(entry + 4).value_or(0);
   if (count == 0) return {};
-  if (type == kByte && count <= 4) return tiff.byte(entry + 8);
-  if (type == kShort && count <= 2) return tiff.word(entry + 8);
-  if (type == kLong && count == 1) return tiff.double_word(entry + 8);
+  if ((type == kByte || type == kText || type == kUndefined) && count <= 4) return 0;
+  if (type == kSignedByte && count <= 4) return tiff.byte(entry + 8);
+  if ((type == kShort || type == kSignedShort) && count <= 2) return tiff.word(entry + 8);
+  if ((type == kLong || type == kSignedLong) && count == 1) return tiff.double_word(entry + 8);
   return {};
 }
 

@@ -31,7 +31,7 @@ File tiff(const Exif& exif) {
     number(file, exif.big, 2, i + 1 == exif.entries ? exif.tag : 0x0100 + i);
     number(file, exif.big, 2, exif.type);
     number(file, exif.big, 4, exif.count);
-    const int size = exif.type == 1 ? 1 : exif.type == 3 ? 2 : 4;
+    const int size = exif.type == 1 ? 1 : exif.type == 3 || exif.type == 8 ? 2 : 4;
     number(file, exif.big, size, exif.value);
     file.zeros(static_cast<std::size_t>(4 - size));
   }
@@ -74,9 +74,17 @@ TEST(ExifOrientation, IsReadInBothByteOrders) {
   }
 }
 
-TEST(ExifOrientation, MayBeAByteOrALongToo) {
-  EXPECT_EQ(found(jpeg_with({.type = 1})), 6);
-  EXPECT_EQ(found(jpeg_with({.big = true, .type = 4})), 6);
+TEST(ExifOrientation, MayBeAnyWholeNumberButNoBytesAsInPillow) {
+  for (const int type : {3, 4, 8, 9}) {
+    EXPECT_EQ(found(jpeg_with({.type = type})), 6) << type;
+    EXPECT_EQ(found(jpeg_with({.big = true, .type = type})), 6) << type;
+  }
+  EXPECT_EQ(found(jpeg_with({.type = 6})), 6);
+  const File xmp = segment(0xE1, with_prefix(kXmp, File().text("tiff:Orientation=\"6\"")));
+  for (const int type : {1, 2, 7}) {
+    const File exif = segment(0xE1, with_prefix(kExif, tiff({.type = type})));
+    EXPECT_EQ(found(jpeg_of({exif, xmp})), 1) << type;
+  }
 }
 
 TEST(ExifOrientation, IsUprightWhereTheFileSaysNothingThatMakesSense) {

@@ -204,6 +204,13 @@ Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch&
     return member.empty() || candidate.name == member || candidate.name.substr(0, candidate.name.size() - 4) == member;
   });
   if (!searched.ok()) return searched;
+  // Where a name is there twice, numpy takes the last one.
+  Member none;
+  const Result seen = find_member(bytes, none, [&found](const Member& candidate) {
+    if (candidate.name == found.name) found = candidate;
+    return false;
+  });
+  if (seen.code != Code::mismatch) return seen;  // mismatch: all were seen
   ArrayInfo where;
   if (const Result result = locate(bytes, found, where); !result.ok()) return result;
 
@@ -232,7 +239,10 @@ std::size_t list_npz(Bytes bytes, std::span<std::string_view> names) noexcept {
   Member none;
   const Result result = find_member(bytes, none, [&](const Member& member) {
     if (!member.name.ends_with(".npy")) return false;
-    if (count < names.size()) names[count] = member.name.substr(0, member.name.size() - 4);
+    const std::string_view name = member.name.substr(0, member.name.size() - 4);
+    const auto known = names.first(std::min(count, names.size()));
+    if (std::find(known.begin(), known.end(), name) != known.end()) return false;
+    if (count < names.size()) names[count] = name;
     ++count;
     return false;
   });

@@ -90,6 +90,15 @@ TEST(Npz, FindsAMemberByNameOrTakesTheFirst) {
   EXPECT_EQ(read(file, "readme.txt").result.code, Code::mismatch);
 }
 
+TEST(Npz, TakesTheLastOfMembersWithOneNameAsNumpyDoes) {
+  const File file = zip({{"a.npy", numbers(1, 9)}, {"b.npy", numbers(50, 7)}, {"a.npy", numbers(20, 5), true}});
+  expect_numbers(read(file), 20, 5);
+  expect_numbers(read(file, "a"), 20, 5);
+  expect_numbers(read(file, "b"), 50, 7);
+  std::array<std::string_view, 4> names;
+  EXPECT_EQ(list_arrays(sniff(file), file, names), 2u) << "names, not members";
+}
+
 TEST(Npz, InflatesSmallAndLargeMembers) {
   expect_numbers(read(zip({{"a.npy", numbers(3, 20), true}})), 3, 20);
   expect_numbers(read(zip({{"a.npy", numbers(3, 200000), true}})), 3, 200000);
