@@ -63,6 +63,10 @@ bool parse_number(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+bool is_path_column(std::string_view name) {
+  return std::find(kPathColumns.begin(), kPathColumns.end(), lower(name)) != kPathColumns.end();
+}
+
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += fmt::format("{}`{}`", text.empty() ? "" : ", ", name);
@@ -221,12 +225,30 @@ class CsvDataset final : public Dataset {
     }
     first_row_ = row.end;
 
+    refuse_missing_header(fields);
     choose_path_column();
     choose_label_column();
     for (std::size_t c = 0; c < header_.size(); ++c) {
       if (c == path_column_ || (label_column_ && c == *label_column_)) continue;
       further_.push_back(c);
       facts_.columns.push_back(header_[c]);
+    }
+    if (!label_column_ && !facts_.columns.empty()) {
+      facts_.notes.push_back(fmt::format("no column is named `label`, so the samples have no labels; label= may name {}{}",
+                                         facts_.columns.size() == 1 ? "" : "one of ", listed(facts_.columns)));
+    }
+  }
+
+  // A first line that names a file is a sample, not a header: it must not be lost.
+  void refuse_missing_header(const std::vector<CsvField>& first) const {
+    const bool has_path = std::any_of(header_.begin(), header_.end(), is_path_column);
+    for (std::size_t c = 0; c < first.size(); ++c) {
+      if ((has_path && !codec::media_of_name(header_[c]).is_known()) || size_of_path(first[c]) == kNoFile) continue;
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("cannot read `{}`: it has no header line; `{}` in its first line is a file",
+                              facts_.address, header_[c]),
+                  first.size() == 1 ? "write the line `path` before it"
+                                    : "write a line before it that names the columns, such as `path,label`");
     }
   }
 
@@ -279,19 +301,26 @@ class CsvDataset final : public Dataset {
 
   void choose_label_column() {
     const std::string& wanted = options_.label;
-    const auto at = std::find(header_.begin(), header_.end(), wanted.empty() ? std::string("label") : wanted);
-    if (at != header_.end()) {
-      label_column_ = static_cast<std::size_t>(at - header_.begin());
-      refuse_twins(*label_column_, [](const std::string& name) { return name; });
-      return;
-    }
-    if (wanted.empty()) return;
+    const std::string sought = wanted.empty() ? "label" : wanted;
+    const auto as_written = [](const std::string& name) { return name; };
+    if (choose_label_column(sought, as_written) || choose_label_column(lower(sought), lower) || wanted.empty()) return;
     const std::vector<std::string_view> names(header_.begin(), header_.end());
     const std::string near = nearest(wanted, names.data(), names.size());
     throw Error(ErrorKind::not_found,
                 fmt::format("cannot find the label column `{}` in `{}`: the columns are {}", wanted, facts_.address,
                             listed(header_)),
                 near.empty() ? "" : fmt::format("did you mean `{}`?", near));
+  }
+
+  // `seen` is a name as it is compared.
+  template <typename Seen>
+  bool choose_label_column(const std::string& wanted, Seen seen) {
+    const auto at = std::find_if(header_.begin(), header_.end(),
+                                 [&](const std::string& name) { return seen(name) == wanted; });
+    if (at == header_.end()) return false;
+    label_column_ = static_cast<std::size_t>(at - header_.begin());
+    refuse_twins(*label_column_, seen);
+    return true;
   }
 
   void check(const CsvRow& row) const {

@@ -202,6 +202,33 @@ TEST(Csv, RefusesWhatHasNoHeaderNoRowsOrNoPaths) {
   EXPECT_TRUE(mentions(Index("\xFF\xFEp").error(), "UTF-16"));
 }
 
+TEST(Csv, FindsTheLabelColumnInAnyCase) {
+  const Index index("Path,LABEL\na.png,1\nb.png,2\n");
+  EXPECT_EQ(labels_of(*index.open()), (Labels{1, 2}));
+  EXPECT_EQ(labels_of(*index.open("Label")), (Labels{1, 2}));
+  EXPECT_EQ(labels_of(*Index("path,Label,label\na.png,1,3\nb.png,2,4\n").open()), (Labels{3, 4}));
+  EXPECT_TRUE(mentions(Index("path,Label,LABEL\na.png,1,3\n").error(), "columns 2 and 3 are both named"));
+}
+
+TEST(Csv, WithoutAHeaderLosesNoSample) {
+  for (const char* const text : {"a.png,1\nb.png,2\n", "1,a.png\n2,b.png\n", "a.png,image\nb.png,image\n"}) {
+    const auto error = Index(text).error();
+    ASSERT_TRUE(error) << text;
+    EXPECT_TRUE(mentions(error, "it has no header line; `a.png` in its first line is a file")) << error->message();
+    EXPECT_NE(error->hint().find("`path,label`"), std::string::npos);
+  }
+  const Index odd("path,label\na.png,1\n");
+  odd.tree.write("label", "a file of that name");
+  EXPECT_EQ(odd.open()->size(), 1u);
+}
+
+TEST(Csv, WithoutALabelColumnNamesTheOthers) {
+  const DatasetPtr data = Index("path,diagnosis,age\na.png,1,2\n").open();
+  EXPECT_TRUE(has_note(*data, "no column is named `label`, so the samples have no labels; label= may name one of "
+                              "`diagnosis`, `age`"));
+  EXPECT_TRUE(Index("path\na.png\n").open()->facts().notes.empty());
+}
+
 TEST(Csv, WithAnEmptyLabelColumnHasNoLabelsAndSaysSo) {
   const Index index("path,label\na.png,\nb.png,\n");
   EXPECT_EQ(index.open()->facts().label_kind, LabelKind::none);
