@@ -22,7 +22,8 @@ namespace {
 using codec::Bytes;
 using codec::Media;
 
-constexpr std::uint64_t kSamplesToLookAt = 16;
+// Until one can be read: the first ones, then, where bad samples do not end the run, some all over the data set.
+constexpr std::uint64_t kFirstLooks = 16, kMostLooks = 256;
 constexpr std::uint32_t kMaxViews = 64;
 constexpr Result kNoRoom = failed(Code::no_memory, "no working memory for it");
 
@@ -126,7 +127,12 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
   bool is_limit_too_low = false;
   Budget budget(options.memory_limit);  // nothing else is held yet
   Scratch scratch(&budget);
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), kSamplesToLookAt); ++i) {
+  const std::uint64_t looks =
+      std::min(dataset.size(), options.on_error == OnError::raise ? kFirstLooks : kMostLooks);
+  for (std::uint64_t look = 0; look < looks; ++look) {
+    const std::uint64_t i =
+        look < kFirstLooks ? look
+                           : kFirstLooks + (look - kFirstLooks) * (dataset.size() - kFirstLooks) / (looks - kFirstLooks);
     scratch.reset();
     const storage::WholeRead sample = dataset::read_sample(dataset, i, scratch);
     Result result;
@@ -174,7 +180,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
   }
   throw Error(
       ErrorKind::corrupt,
-      fmt::format("cannot tell what `{}` holds: none of its first samples can be read; {}", dataset.facts().address,
+      fmt::format("cannot tell what `{}` holds: none of {} samples can be read; {}", dataset.facts().address, looks,
                   first_problem),
       is_limit_too_low ? "raise memory_limit: it does not hold one sample" : "look at it with `stoker inspect`");
 }
