@@ -57,7 +57,7 @@ struct Facts {
   std::optional<codec::ArrayInfo> array;  // npy, raw pack: of all samples together; the first dimension counts them
   std::string seek_path;                  // where places in its JPEG files may be kept; empty: nowhere
   std::string pack_seek_path;             // where a pack brings them along; empty: it does not
-  bool sizes_may_be_stale = false;  // sizes come from a cached listing: a different size at read time is not an error
+  bool sizes_may_be_stale = false;  // sizes come from a cached listing; a reader takes a file as it is now
   std::vector<Loss> losses;         // only with OpenOptions::skip_losses
   std::vector<std::string> notes;   // things worth saying once: skipped hidden files, ignored extensions, loops
 };

@@ -4,6 +4,10 @@
 #include <cstring>
 #include <span>
 
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+
 namespace stoker::dataset {
 namespace {
 
@@ -63,6 +67,13 @@ storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, std:
   const RowKey key{0, 0, dataset.id(index)};
   bytes.resize(bytes_of_parts(dataset, index, key));
   return read_parts(dataset, index, key, scratch, bytes);
+}
+
+std::string size_changed_cause(std::uint64_t listed, std::uint64_t now) {
+  if (listed == 0 && now == 0)
+    return "it is a special file, such as those below /proc: it has content, but the system gives its size as 0";
+  return fmt::format("it was {} bytes long when the data set was opened and is {} now", format_count(listed),
+                     format_count(now));
 }
 
 }  // namespace stoker::dataset

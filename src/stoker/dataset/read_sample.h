@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stoker/base/scratch.h"
@@ -18,5 +19,8 @@ storage::WholeRead read_row(const Dataset& dataset, std::uint64_t index, const R
 // The same where no epoch has begun: of rows of several parts, those that seed 0 and epoch 0 choose.
 storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, Scratch& scratch);
 storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, std::vector<std::byte>& bytes);
+
+// Why the whole of a file could not be read at once: its size was `listed`, and is `now`.
+std::string size_changed_cause(std::uint64_t listed, std::uint64_t now);
 
 }  // namespace stoker::dataset

@@ -198,7 +198,7 @@ class Loader::Engine {
   void explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes, std::uint64_t Allowance::*share,
                     std::uint64_t batch_bytes = 0) const;
   template <typename Take>
-  Verdict with_bytes(const Unit& unit, std::uint32_t i, Worker& self, const Take& take);
+  Verdict with_bytes(Unit& unit, std::uint32_t i, Worker& self, const Take& take);
   bool is_stale(const Unit& unit, std::uint32_t i) const noexcept;
   bool fits_batch(std::uint64_t length) const noexcept;
   using TakeSample = std::function<Verdict(std::uint64_t index, codec::Bytes bytes)>;

@@ -207,27 +207,62 @@ TEST(LoaderErrors, MaxErrorsEndsTheRun) {
   EXPECT_EQ(drain(share).size(), 10u);
 }
 
-TEST(LoaderErrors, AFileThatVanishedOrChangedSizeIsNamed) {
-  for (const bool vanish : {true, false}) {
-    Folder folder;
-    for (int i = 0; i < 8; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
-    const auto data = open_uncached(folder.path());
-    if (vanish) {
-      std::filesystem::remove(folder.path("05.wav"));
-    } else {
-      folder.write("05.wav", wav(120, 1));
-    }
-    Loader loader(data, sound(OnError::raise));
-    EXPECT_EQ(drain(loader, 1).size(), 1u);
-    const Error error = error_of([&] { loader.next(); });
-    EXPECT_NE(error.message().find("05.wav"), std::string::npos);
-    if (vanish) {
-      EXPECT_EQ(error.kind(), ErrorKind::not_found);
-    } else {
-      EXPECT_NE(error.message().find("244 bytes long when the folder was scanned and is 284 now"), std::string::npos)
-          << error.message();
+TEST(LoaderErrors, AFileThatVanishedIsNamed) {
+  Folder folder;
+  for (int i = 0; i < 8; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+  const auto data = open_uncached(folder.path());
+  std::filesystem::remove(folder.path("05.wav"));
+  Loader loader(data, sound(OnError::raise));
+  EXPECT_EQ(drain(loader, 1).size(), 1u);
+  const Error error = error_of([&] { loader.next(); });
+  EXPECT_NE(error.message().find("05.wav"), std::string::npos);
+  EXPECT_EQ(error.kind(), ErrorKind::not_found);
+}
+
+TEST(LoaderErrors, AFileThatChangedItsSizeSinceItWasListedIsReadAsItIs) {
+  for (const storage::Storage storage : {storage::Storage::buffered, storage::Storage::direct, storage::Storage::ram}) {
+    for (const int workers : {0, 2}) {
+      Folder folder;
+      for (int i = 0; i < 8; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+      const auto data = open_uncached(folder.path());
+      LoaderOptions options = sound(OnError::raise);
+      options.storage = storage;
+      options.num_workers = workers;
+      Loader loader(data, options);
+      folder.write("03.wav", wav(60, 2));
+      folder.write("05.wav", wav(30'000, 3));
+      EXPECT_EQ(drain(loader), epoch_of(open_uncached(folder.path()), options));
     }
   }
+}
+
+TEST(LoaderErrors, ASpecialFileIsNamedAsOne) {
+  Folder folder;
+  for (int i = 0; i < 8; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
+  std::filesystem::create_symlink("/proc/version", folder.path("05a.wav"));
+  const Error error = error_of([&] { epoch_of(open_uncached(folder.path()), sound(OnError::raise)); });
+  EXPECT_NE(error.message().find("05a.wav"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("it is a special file"), std::string::npos) << error.message();
+}
+
+TEST(LoaderErrors, PoliciesLookPastManyBadSamplesForTheFirstGoodOne) {
+  for (const int bad : {20, 400}) {
+    Folder folder;
+    for (int i = 0; i < bad; ++i) folder.write(fmt::format("{:03}.wav", i), "bad");
+    for (int i = 0; i < 10; ++i) folder.write(fmt::format("z{}.wav", i), wav(100, 1));
+    EXPECT_NE(error_of([&] { Loader(open_uncached(folder.path()), sound(OnError::raise)); })
+                  .message()
+                  .find("none of 16 samples can be read"),
+              std::string::npos);
+    EXPECT_EQ(indices_of(epoch_of(open_uncached(folder.path()), sound(OnError::skip))).size(), 10u);
+    EXPECT_EQ(indices_of(epoch_of(open_uncached(folder.path()), sound(OnError::zero))).size(), 10u + bad);
+  }
+  Folder folder;
+  for (int i = 0; i < 300; ++i) folder.write(fmt::format("{:03}.wav", i), "bad");
+  EXPECT_NE(error_of([&] { Loader(open_uncached(folder.path()), sound(OnError::skip)); })
+                .message()
+                .find("none of 256 samples can be read"),
+            std::string::npos);
 }
 
 // The listing in the cache has the old size: the file is read again when that shows, and decoded from what was read.

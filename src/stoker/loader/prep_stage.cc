@@ -187,16 +187,16 @@ Verdict Loader::Engine::make_with_room(Worker& self, const Make& make) {
   return verdict;
 }
 
-// The listing was an older one: the file as it is now is what counts.
+// The file changed its size since it was listed: as it is now is what counts. A special file has content and size 0.
 bool Loader::Engine::is_stale(const Unit& unit, std::uint32_t i) const noexcept {
-  const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
-  return unit.faults[i].size_changed && !many_parts_ && dataset_->facts().sizes_may_be_stale &&
-         dataset_->location(index).is_file();
+  const storage::Location location = dataset_->location(unit.pending->rows[unit.first_row + i].index);
+  const ReadFault& fault = unit.faults[i];
+  return fault.size_changed && !many_parts_ && location.is_file() && (location.bytes != 0 || fault.actual_bytes != 0);
 }
 
 // take(bytes) of a unit's row, with room. Code::io: the bytes could not be read, and the row's fault says why.
 template <typename Take>
-Verdict Loader::Engine::with_bytes(const Unit& unit, std::uint32_t i, Worker& self, const Take& take) {
+Verdict Loader::Engine::with_bytes(Unit& unit, std::uint32_t i, Worker& self, const Take& take) {
   const bool stale = is_stale(unit, i);
   if (unit.faults[i].is_any() && !stale) return kUnreadable;
   return make_with_room(self, [&] {
@@ -207,7 +207,12 @@ Verdict Loader::Engine::with_bytes(const Unit& unit, std::uint32_t i, Worker& se
     if (!stale) return take(unit.bytes[i]);
     const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
     const storage::WholeRead again = dataset::read_sample(*dataset_, index, self.space.scratch);
-    return again.ok() ? take(again.bytes) : not_read(again);
+    if (again.ok()) return take(again.bytes);
+    if (again.state == storage::WholeRead::State::failed) {
+      unit.faults[i] = {};
+      unit.faults[i].failure = std::make_shared<storage::Failure>(again.failure);
+    }
+    return not_read(again);
   });
 }
 
@@ -266,8 +271,7 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
     error.cause =
         fmt::format("it lies beyond the end of its file, which has {} bytes", format_count(fault.actual_bytes));
   } else if (fault.size_changed) {
-    error.cause = fmt::format("it was {} bytes long when the folder was scanned and is {} now",
-                              format_count(dataset_->location(index).bytes), format_count(fault.actual_bytes));
+    error.cause = dataset::size_changed_cause(dataset_->location(index).bytes, fault.actual_bytes);
   } else {
     const storage::Failure failure = fault.failure ? *fault.failure : storage::failure_of(fault.error_number);
     error.cause = failure.text;

@@ -77,13 +77,12 @@ class Reader {
       for (std::size_t i = 0; i < count; ++i) take(dataset, finished[i], samples[finished[i].tag]);
     }
     chunk.others.clear();
-    if (!dataset.facts().sizes_may_be_stale) return;
     Scratch scratch;
     for (StreamedSample& sample : samples) {
       if (!sample.changed || !dataset.location(sample.index).is_file()) continue;
       scratch.reset();
       const storage::WholeRead now = dataset::read_sample(dataset, sample.index, scratch);
-      if (!now.ok()) continue;
+      if (!now.ok() || now.bytes.empty()) continue;
       chunk.others.emplace_back(now.bytes.begin(), now.bytes.end());
       sample.bytes = chunk.others.back();
       sample.fault.clear();
@@ -102,9 +101,7 @@ class Reader {
         break;
       case storage::FetchCode::size_changed:
         sample.changed = true;
-        sample.fault =
-            fmt::format("it was {} bytes long when the data set was opened and is {} now",
-                        format_count(dataset.location(sample.index).bytes), format_count(fetched.actual_bytes));
+        sample.fault = dataset::size_changed_cause(dataset.location(sample.index).bytes, fetched.actual_bytes);
         break;
     }
   }
