@@ -20,6 +20,7 @@
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/lookup.h"
 #include "stoker/dataset/tar_format.h"
+#include "stoker/dataset/tar_links.h"
 
 namespace stoker::dataset {
 namespace {
@@ -44,6 +45,21 @@ struct Sample {
 
 constexpr std::size_t kExtensionsCounted = 16;
 
+// Members of a shard that cannot be used: how many, and the first of them.
+struct Unused {
+  std::uint64_t count = 0;
+  std::string first;  // its name, and what is wrong with it
+
+  template <typename Describe>
+  void add(const Describe& describe) {
+    if (count++ == 0) first = describe();
+  }
+  void add(const Unused& other) {
+    if (count == 0) first = other.first;
+    count += other.count;
+  }
+};
+
 struct ScannedShard {
   std::string names;
   std::vector<Sample> samples;
@@ -52,6 +68,7 @@ struct ScannedShard {
   std::vector<std::uint64_t> beside_gaps;  // samples that may have lost their label
   bool lacks_end = false;                  // it ends behind a whole member, without the marker
   std::uint64_t without_data = 0;
+  Unused links;                                   // that lead to no member
   std::map<std::string, std::uint64_t> left_out;  // further members of known kinds, counted by extension
 };
 
@@ -200,6 +217,7 @@ class TarDataset final : public Dataset {
       return;
     }
     TarReader reader(source, skip_losses ? &shard.gaps : nullptr);
+    TarLinks links(source);
     TarMember member;
     std::string key, last;
     bool open = false, has_data = false, is_beside_gap = false;
@@ -223,11 +241,19 @@ class TarDataset final : public Dataset {
       const bool is_behind_gap = shard.gaps.size() > gaps;
       is_beside_gap = is_beside_gap || is_behind_gap;
       last = member.name;
-      if (!member.is_file) continue;
+      if (member.kind == TarKind::other) continue;
       const std::size_t slash = member.name.rfind('/') + 1;  // npos + 1 is 0
       const std::size_t dot = member.name.find('.', slash);
       // WebDataset leaves out __meta__ members; a name without a dot, or of dots alone, is no part of a sample.
       if (dot == std::string::npos || dot == slash || member.name.compare(slash, 2, "__") == 0) continue;
+      const std::string_view extension = std::string_view(member.name).substr(dot + 1);
+      const bool is_used = extension == "cls" || extension == "json" || codec::media_of_name(member.name).is_known();
+      if (member.kind != TarKind::file && !is_used) continue;
+      const bool is_link = member.kind == TarKind::hard_link || member.kind == TarKind::symbolic_link;
+      if (is_link && !links.resolve(member)) {
+        shard.links.add([&] { return fmt::format("`{}` leads to `{}`", member.name, member.link); });
+        continue;
+      }
       const std::string_view own_key(member.name.data(), dot);
       if (!open || own_key != key) {
         close();
@@ -235,12 +261,19 @@ class TarDataset final : public Dataset {
         open = true;
         is_beside_gap = is_behind_gap;
       }
-      const std::string_view extension = std::string_view(member.name).substr(dot + 1);
+      if (member.kind == TarKind::sparse) {
+        lose(source, shard, skip_losses,
+             {0, 0,
+              fmt::format("`{}` is a sparse file, whose content is not in one piece; make the tar without --sparse",
+                          member.name)});
+        is_beside_gap = true;
+        continue;
+      }
       if (extension == "cls") {
         label = label_of_text(reader.content(member, kMostLabelBytes));
       } else if (extension == "json") {
         if (label.kind == FoundLabel::Kind::none) label = label_of_json(reader.content(member, kMostJsonBytes));
-      } else if (!codec::media_of_name(member.name).is_known()) {
+      } else if (!is_used) {
         continue;
       } else if (has_data) {
         if (shard.left_out.size() < kExtensionsCounted || shard.left_out.contains(std::string(extension)))
@@ -257,21 +290,23 @@ class TarDataset final : public Dataset {
     if (ends_in_gap || reader.end() != TarEnd::marker) is_beside_gap = true;
     if (!ends_in_gap && reader.end() == TarEnd::in_padding) {
       lose(source, shard, skip_losses,
-           fmt::format("it ends at byte {}, inside the padding of `{}`: what followed was cut off", source.size_bytes(),
-                       last));
+           {0, 0,
+            fmt::format("it ends at byte {}, inside the padding of `{}`: what followed was cut off",
+                        source.size_bytes(), last)});
     } else if (!ends_in_gap && reader.end() == TarEnd::none) {
       shard.lacks_end = true;
       if (open && !has_data && label.kind != FoundLabel::Kind::none)
-        lose(source, shard, skip_losses, fmt::format("it ends behind `{}`: the data of that sample was cut off", last));
+        lose(source, shard, skip_losses,
+             {0, 0, fmt::format("it ends behind `{}`: the data of that sample was cut off", last)});
     }
     close();
     crew.count(shard.samples.size() - counted);
   }
 
-  // Something that followed the last byte is missing.
-  static void lose(const storage::Source& source, ScannedShard& shard, bool skip_losses, std::string cause) {
-    if (!skip_losses) throw refusal({std::string(source.name()), std::move(cause)});
-    shard.gaps.push_back({0, 0, std::move(cause)});
+  // 0 bytes: how much is lost is not known.
+  static void lose(const storage::Source& source, ScannedShard& shard, bool skip_losses, TarGap gap) {
+    if (!skip_losses) throw refusal({std::string(source.name()), std::move(gap.cause), gap.offset, gap.bytes});
+    shard.gaps.push_back(std::move(gap));
   }
   static Error refusal(const Loss& loss) {
     return Error(ErrorKind::corrupt, loss.message(), "on_error=\"skip\" goes on with the members that can be found");
@@ -296,9 +331,10 @@ class TarDataset final : public Dataset {
     for (std::size_t s = first; s < scanned.size(); ++s) {
       if (scanned[s].lacks_end)
         lose(*sources_[s], scanned[s], skip_losses,
-             fmt::format("it ends at byte {} without the end-of-archive marker that other shards have: what followed "
-                         "was cut off",
-                         sources_[s]->size_bytes()));
+             {0, 0,
+              fmt::format("it ends at byte {} without the end-of-archive marker that other shards have: what followed "
+                          "was cut off",
+                          sources_[s]->size_bytes())});
     }
   }
 
@@ -338,6 +374,13 @@ class TarDataset final : public Dataset {
                                          without_data == 1 ? "1 sample" : format_count(without_data) + " samples"));
     }
     note_members_left_out(scanned);
+    Unused links;
+    for (const ScannedShard& shard : scanned) links.add(shard.links);
+    if (links.count > 0) {
+      facts_.notes.push_back(fmt::format(
+          "left out {} to no file of the tar: {}",
+          links.count == 1 ? "1 link that leads" : format_count(links.count) + " links that lead", links.first));
+    }
     samples_.reserve(count);
     std::vector<FoundLabel> labels;
     labels.reserve(count);

@@ -93,10 +93,28 @@ bool is_header(std::span<const std::byte> block) noexcept {
   return std::memcmp(header.magic, "ustar", 5) == 0 && checksum_fits(header) && number(header.size).has_value();
 }
 
+TarKind kind_of(char type) noexcept {
+  switch (type) {
+    case '0':
+    case '\0':
+    case '7':
+      return TarKind::file;
+    case '1':
+      return TarKind::hard_link;
+    case '2':
+      return TarKind::symbolic_link;
+    case 'S':
+      return TarKind::sparse;
+    default:
+      return TarKind::other;
+  }
+}
+
 // What a pax header or a GNU long name says of the member behind it.
 struct PaxFields {
-  std::optional<std::string> name;
+  std::optional<std::string> name, link, sparse_name;
   std::optional<std::uint64_t> size;
+  bool is_sparse = false;
 };
 
 // The first "<length> <key>=<value>\n" of `records`, without the length and the line feed; nothing where there is none.
@@ -120,6 +138,11 @@ const char* read_pax(std::string_view records, PaxFields& fields) {
     const std::string_view key = record->substr(0, record->find('=')), value = record->substr(key.size() + 1);
     if (key == "path") {
       fields.name = value;
+    } else if (key == "linkpath") {
+      fields.link = value;
+    } else if (key.starts_with("GNU.sparse.")) {
+      fields.is_sparse = true;
+      if (key == "GNU.sparse.name") fields.sparse_name = value;
     } else if (key == "size") {
       std::uint64_t size = 0;
       const auto [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), size);
@@ -279,6 +302,18 @@ bool TarReader::next(TarMember& member) {
   }
 }
 
+// GNU's old sparse files: blocks of their map that lie between header and content. A byte of each says whether another
+// one follows.
+std::uint64_t TarReader::sparse_map_bytes(std::uint64_t header) {
+  constexpr std::uint64_t kMoreInHeader = 482, kMoreInBlock = 504;
+  std::uint64_t at = header, more = kMoreInHeader;
+  while (bytes(at, kTarBlock)[more] != std::byte{0}) {
+    at += kTarBlock, more = kMoreInBlock;
+    if (size_ - at < kTarBlock) throw Damage{header, at, "the archive ends inside a header", false};
+  }
+  return at - header;
+}
+
 bool TarReader::read_member(TarMember& member) {
   PaxFields pax;
   while (true) {
@@ -299,7 +334,7 @@ bool TarReader::read_member(TarMember& member) {
     if (!checksum_fits(header)) throw damage(at == 0 ? kNotTar : kBadChecksum);
     const auto stated = number(header.size);
     if (!stated) throw damage("a header has a broken size");
-    const std::uint64_t content = at + kTarBlock;
+    const std::uint64_t content = at + kTarBlock + (header.type == 'S' ? sparse_map_bytes(at) : 0);
     const bool special = header.type == 'x' || header.type == 'g' || header.type == 'L' || header.type == 'K';
     const std::uint64_t bytes_of = pax.size && !special ? *pax.size : *stated;
     const bool has_content = header.type != '1' && header.type != '2' && header.type != '3' && header.type != '4' &&
@@ -309,10 +344,10 @@ bool TarReader::read_member(TarMember& member) {
     end_ = tar_padded(length) > size_ - content ? TarEnd::in_padding : TarEnd::none;
     at_ = end_ == TarEnd::in_padding ? size_ : content + tar_padded(length);
     if (special) {
-      if (header.type == 'L') {
+      if (header.type == 'L' || header.type == 'K') {
         std::string name = text(content, length, "a long name");
         name.resize(std::min(name.size(), name.find('\0')));
-        pax.name = std::move(name);
+        (header.type == 'L' ? pax.name : pax.link) = std::move(name);
       } else if (header.type == 'x') {
         if (const char* const cause = read_pax(text(content, length, "a pax header"), pax); cause != nullptr) {
           throw Damage{at, content, cause, true};
@@ -321,15 +356,18 @@ bool TarReader::read_member(TarMember& member) {
       continue;
     }
     const bool ustar = std::memcmp(header.magic, "ustar\0", 6) == 0;
-    if (pax.name) {
-      member.name = std::move(*pax.name);
+    if (pax.sparse_name || pax.name) {
+      member.name = std::move(pax.sparse_name ? *pax.sparse_name : *pax.name);
     } else {
       member.name = ustar && header.prefix[0] != '\0' ? fmt::format("{}/{}", field(header.prefix), field(header.name))
                                                       : std::string(field(header.name));
     }
     member.offset = content;
     member.bytes = length;
-    member.is_file = (header.type == '0' || header.type == '\0' || header.type == '7') && !member.name.ends_with('/');
+    member.kind = pax.is_sparse ? TarKind::sparse : kind_of(header.type);
+    if (member.name.ends_with('/')) member.kind = TarKind::other;
+    const bool is_link = member.kind == TarKind::hard_link || member.kind == TarKind::symbolic_link;
+    member.link = !is_link ? std::string() : pax.link ? std::move(*pax.link) : std::string(field(header.link));
     return true;
   }
 }

@@ -24,10 +24,19 @@ constexpr std::uint64_t tar_padded(std::uint64_t bytes) noexcept {
   return (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
 }
 
+enum class TarKind : std::uint8_t {
+  file,           // a regular file, whole and in one piece
+  hard_link,      // another name of the member `link`
+  symbolic_link,  // `link` is a path, seen from the folder of the member
+  sparse,         // a file whose zeros are left out: its content is not in one piece
+  other,          // a folder, a device, a kind that we do not know
+};
+
 struct TarMember {
   std::string name;
   std::uint64_t offset = 0, bytes = 0;  // of the content in the archive
-  bool is_file = false;                 // a regular file, whole and in one piece
+  TarKind kind = TarKind::other;
+  std::string link;  // of links
 };
 
 // Bytes that could not be read as members.
@@ -62,8 +71,9 @@ class TarReader {
 
   std::span<const std::byte> bytes(std::uint64_t offset, std::uint64_t count);
   std::string text(std::uint64_t offset, std::uint64_t count, std::string_view what);
-  bool read_member(TarMember& member);  // throws Damage
-  bool skip_zeros();                    // at a block of zeros: whether a joined archive follows. Throws Damage
+  bool read_member(TarMember& member);                   // throws Damage
+  std::uint64_t sparse_map_bytes(std::uint64_t header);  // throws Damage
+  bool skip_zeros();  // at a block of zeros: whether a joined archive follows. Throws Damage
   Error error(const Damage& damage) const;
   // The first block from `offset` on that `is_wanted`; the size of the archive if there is none.
   template <typename Wanted>

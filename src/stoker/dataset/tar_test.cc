@@ -231,6 +231,37 @@ TEST(Tar, FurtherImagesOfASampleAreNamedAsLeftOut) {
   EXPECT_TRUE(has_note(*data, "members left out: `.mask.png` (3), `.npy` (1)"));
 }
 
+std::string with_checksum(std::string header) {
+  header.replace(148, 8, 8, ' ');
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  return header.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+}
+
+// The header of a member that has no content of its own.
+std::string linked(const std::string& name, char type, const std::string& link) {
+  std::string header = tar_header(name, 0, 0);
+  header[156] = type;
+  return with_checksum(header.replace(157, link.size(), link));
+}
+
+TEST(Tar, LinksLeadToTheBytesOfTheirMember) {
+  const Tree tree;
+  const std::string files = tar({{"d/a.jpg", "first"}, {"d/a.cls", "5"}}, false);
+  const std::string behind = tar({{"d/z.jpg", "last"}, {"d/z.cls", "7"}});
+  tree.write("l.tar", files + linked("d/b.jpg", '1', "d/a.jpg") + linked("d/b.cls", '1', "d/a.cls") +
+                          linked("d/c.jpg", '2', "./../d/z.jpg") + linked("d/c.cls", '2', "z.cls") +
+                          linked("d/d.jpg", '2', "c.jpg") + linked("d/e.jpg", '2', "/etc/passwd") +
+                          linked("d/f.jpg", '2', "f.jpg") + linked("d/g.txt", '2', "nowhere") + behind);
+  const DatasetPtr data = open(tree.at("l.tar"));
+  EXPECT_EQ(names_of(*data), (Names{"d/a.jpg", "d/b.jpg", "d/c.jpg", "d/d.jpg", "d/z.jpg"}));
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{5, 5, 7, -1, 7}));
+  for (const auto& [index, text] :
+       std::vector<std::pair<std::uint64_t, std::string>>{{1, "first"}, {2, "last"}, {3, "last"}})
+    EXPECT_EQ(text_of(*data, index), text);
+  EXPECT_TRUE(has_note(*data, "left out 2 links that lead to no file of the tar: `d/e.jpg` leads to `/etc/passwd`"));
+}
+
 TEST(Tar, EveryStorageReadsTheSame) {
   const Tree tree;
   tree.write("s.tar", tar({{"0.jpg", std::string(5000, 'x')}, {"1.jpg", "one"}}));
@@ -425,6 +456,23 @@ TEST(TarLosses, AShardWithoutTheMarkerAmongShardsThatHaveItIsCut) {
     std::filesystem::resize_file(tree.at(fmt::format("s-{}.tar", shard)), 3 * kSampleBytes);
   EXPECT_EQ(open(address)->size(), 9u);
   EXPECT_TRUE(has_note(*open(address), "3 tar shards end without the end-of-archive marker"));
+}
+
+TEST(TarLosses, SparseFilesAreNamed) {
+  const Tree tree;
+  const std::string sound = tar({{"a.jpg", "first"}, {"a.cls", "5"}}, false),
+                    end = tar({{"z.jpg", "last"}, {"z.cls", "7"}});
+  const std::string map(kTarBlock, '\0');  // of which the header says that it is there
+  for (const bool is_mapped : {false, true}) {
+    std::string header = linked("s.jpg", 'S', "");
+    header[482] = is_mapped;
+    header = with_checksum(header);
+    tree.write("s.tar", sound + header + (is_mapped ? map : std::string()) + end);
+    EXPECT_TRUE(mentions(error_of([&] { open(tree.at("s.tar")); }), "`s.jpg` is a sparse file"));
+    const DatasetPtr data = open(tree.at("s.tar"), skipping());
+    EXPECT_EQ(names_of(*data), (Names{"a.jpg", "z.jpg"}));
+    ASSERT_EQ(data->facts().losses.size(), 1u);
+  }
 }
 
 TEST(TarLosses, AnEmptyShardIsNamed) {
