@@ -1,18 +1,17 @@
 // Tar shards as WebDataset writes them: members whose names are equal up to the first dot behind the last slash are one
 // sample; the first of a kind that Stoker reads is its data, a .cls or .json beside it its label.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
-#include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/dataset/files.h"
@@ -20,21 +19,11 @@
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/lookup.h"
 #include "stoker/dataset/tar_format.h"
+#include "stoker/dataset/tar_label.h"
 #include "stoker/dataset/tar_links.h"
 
 namespace stoker::dataset {
 namespace {
-
-constexpr std::uint64_t kMostLabelBytes = 4096;
-constexpr std::uint64_t kMostJsonBytes = 1 << 20;
-
-// A label as it was found, before all of them decide what labels are.
-struct FoundLabel {
-  enum class Kind : std::uint8_t { none, integer, real, text } kind = Kind::none;
-  std::int64_t integer = 0;
-  double real = 0;
-  std::string text;
-};
 
 struct Sample {
   std::uint64_t offset = 0, bytes = 0;
@@ -69,54 +58,56 @@ struct ScannedShard {
   bool lacks_end = false;                  // it ends behind a whole member, without the marker
   std::uint64_t without_data = 0;
   Unused links;                                   // that lead to no member
+  Unused bad_labels;                              // members that should have one
+  Unused labels_apart;                            // of samples that have data elsewhere in the shard
+  Unused labels_alone;                            // of samples that have no data
   std::map<std::string, std::uint64_t> left_out;  // further members of known kinds, counted by extension
+
+  std::string_view name(std::uint64_t sample) const noexcept {
+    return std::string_view(names).substr(samples[sample].name_at, samples[sample].name_bytes);
+  }
 };
 
-std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-FoundLabel label_of_text(std::string_view text) {
-  text = trimmed(text);
-  FoundLabel label;
-  if (text.empty()) return label;
-  const char* const end = text.data() + text.size();
-  if (const auto [at, error] = std::from_chars(text.data(), end, label.integer); error == std::errc() && at == end) {
-    label.kind = FoundLabel::Kind::integer;
-  } else if (const auto [stop, wrong] = std::from_chars(text.data(), end, label.real);
-             wrong == std::errc() && stop == end) {
-    label.kind = FoundLabel::Kind::real;
-  } else {
-    label.kind = FoundLabel::Kind::text;
-    label.text = text;
+// Labels that do not lie beside their data, as `tar cf x.tar *.jpg *.cls` writes them: joined by their key once the
+// shard is read. A key that has several labels or several samples without one stays as it is.
+class LabelsApart {
+ public:
+  // `is_beside_gap`: its data may be lost in a gap, which is named already.
+  void add(std::string key, FoundLabel label, bool is_beside_gap) {
+    labels_[std::move(key)].push_back({std::move(label), is_beside_gap});
   }
-  return label;
-}
 
-FoundLabel label_of_json(std::string_view text) {
-  const Json json = Json::parse_or_null(text);
-  if (!json.is_object()) return {};
-  for (const char* const key : {"label", "cls", "class"}) {
-    const auto found = json.find(key);
-    if (found == json.end()) continue;
-    FoundLabel label;
-    if (found->is_whole() && found->as<std::int64_t>()) {
-      label.kind = FoundLabel::Kind::integer;
-      label.integer = found->get<std::int64_t>();
-    } else if (found->is_number()) {
-      label.kind = FoundLabel::Kind::real;
-      label.real = found->get<double>();
-    } else if (found->is_string()) {
-      label.kind = FoundLabel::Kind::text;
-      label.text = found->get<std::string>();
+  void join(ScannedShard& shard) {
+    if (labels_.empty()) return;
+    std::unordered_map<std::string_view, std::vector<std::uint64_t>> samples;  // without a label
+    for (std::uint64_t i = 0; i < shard.samples.size(); ++i) {
+      if (shard.labels[i].kind != FoundLabel::Kind::none) continue;
+      const std::string_view name = shard.name(i);
+      samples[name.substr(0, name.find('.', name.rfind('/') + 1))].push_back(i);
     }
-    return label;
+    for (auto& [key, labels] : labels_) {
+      const auto found = samples.find(key);
+      if (found == samples.end() || found->second.size() > 1 || labels.size() > 1) {
+        for (const Apart& label : labels) {
+          if (!label.is_beside_gap) shard.labels_alone.add([&] { return fmt::format("`{}`", key); });
+        }
+        continue;
+      }
+      const std::uint64_t sample = found->second[0];
+      shard.labels[sample] = std::move(labels[0].label);
+      std::erase(shard.beside_gaps, sample);
+      shard.labels_apart.add([&] { return fmt::format("`{}`", shard.name(sample)); });
+    }
   }
-  return {};
-}
+
+ private:
+  struct Apart {
+    FoundLabel label;
+    bool is_beside_gap = false;
+  };
+
+  std::map<std::string, std::vector<Apart>> labels_;  // in the order of their keys, so that notes are the same
+};
 
 class TarDataset final : public Dataset {
  public:
@@ -223,6 +214,8 @@ class TarDataset final : public Dataset {
     bool open = false, has_data = false, is_beside_gap = false;
     Sample sample;
     FoundLabel label;
+    LabelsApart apart;
+    bool ends_open = false;  // without the marker, behind a whole member
     std::uint64_t counted = 0;
     const auto close = [&] {
       if (open && has_data) {
@@ -231,6 +224,8 @@ class TarDataset final : public Dataset {
         shard.labels.push_back(std::exchange(label, {}));
         if (shard.samples.size() - counted >= 256)
           crew.count(shard.samples.size() - std::exchange(counted, shard.samples.size()));
+      } else if (open && label.kind != FoundLabel::Kind::none) {
+        apart.add(std::move(key), std::exchange(label, {}), is_beside_gap && !ends_open);
       } else if (open && !is_beside_gap) {
         ++shard.without_data;
       }
@@ -269,10 +264,11 @@ class TarDataset final : public Dataset {
         is_beside_gap = true;
         continue;
       }
-      if (extension == "cls") {
-        label = label_of_text(reader.content(member, kMostLabelBytes));
-      } else if (extension == "json") {
-        if (label.kind == FoundLabel::Kind::none) label = label_of_json(reader.content(member, kMostJsonBytes));
+      if (extension == "cls" || extension == "json") {
+        if (extension == "json" && label.kind != FoundLabel::Kind::none) continue;
+        const char* problem = nullptr;
+        label = read_label(reader, member, extension == "json", problem);
+        if (problem != nullptr) shard.bad_labels.add([&] { return fmt::format("`{}` {}", member.name, problem); });
       } else if (!is_used) {
         continue;
       } else if (has_data) {
@@ -293,13 +289,23 @@ class TarDataset final : public Dataset {
            {0, 0,
             fmt::format("it ends at byte {}, inside the padding of `{}`: what followed was cut off",
                         source.size_bytes(), last)});
-    } else if (!ends_in_gap && reader.end() == TarEnd::none) {
-      shard.lacks_end = true;
-      if (open && !has_data && label.kind != FoundLabel::Kind::none)
-        lose(source, shard, skip_losses,
-             {0, 0, fmt::format("it ends behind `{}`: the data of that sample was cut off", last)});
     }
+    shard.lacks_end = ends_open = !ends_in_gap && reader.end() == TarEnd::none;
+    const bool ends_in_label = open && !has_data && label.kind != FoundLabel::Kind::none;
     close();
+    apart.join(shard);
+    if (ends_open && (ends_in_label || shard.labels_apart.count > 0)) {
+      const auto unlabelled = static_cast<std::uint64_t>(
+          std::count_if(shard.labels.begin(), shard.labels.end(),
+                        [](const FoundLabel& found) { return found.kind == FoundLabel::Kind::none; }));
+      const std::uint64_t labels_cut = shard.labels_apart.count > 0 ? unlabelled : 0;
+      if (const std::uint64_t cut = shard.labels_alone.count + labels_cut; cut > 0) {
+        lose(source, shard, skip_losses,
+             {0, 0,
+              fmt::format("it ends behind `{}`: members of {} were cut off", last,
+                          cut == 1 ? "1 sample" : format_count(cut) + " samples")});
+      }
+    }
     crew.count(shard.samples.size() - counted);
   }
 
@@ -350,6 +356,23 @@ class TarDataset final : public Dataset {
         fmt::format("only the first image, audio or array of a sample is loaded; members left out: {}", words));
   }
 
+  void note_unused(const std::vector<ScannedShard>& scanned) {
+    const auto note = [&](Unused ScannedShard::*unused, std::string_view one, std::string_view many,
+                          std::string_view rest) {
+      Unused all;
+      for (const ScannedShard& shard : scanned) all.add(shard.*unused);
+      if (all.count == 0) return;
+      facts_.notes.push_back(
+          fmt::format("{} {}, {} for one{}", format_count(all.count), all.count == 1 ? one : many, all.first, rest));
+    };
+    note(&ScannedShard::links, "link of the tar leads to no file in it", "links of the tar lead to no file in it",
+         ": they are left out");
+    note(&ScannedShard::bad_labels, "label cannot be read", "labels cannot be read", "");
+    note(&ScannedShard::labels_apart, "label lies apart from its data", "labels lie apart from their data",
+         ": they are joined by name; WebDataset wants the members of a sample side by side");
+    note(&ScannedShard::labels_alone, "label has no data", "labels have no data", ": they are left out");
+  }
+
   void collect(std::vector<ScannedShard>& scanned, bool skip_losses) {
     std::uint64_t count = 0, without_data = 0;
     bool has_labels = false;
@@ -374,13 +397,7 @@ class TarDataset final : public Dataset {
                                          without_data == 1 ? "1 sample" : format_count(without_data) + " samples"));
     }
     note_members_left_out(scanned);
-    Unused links;
-    for (const ScannedShard& shard : scanned) links.add(shard.links);
-    if (links.count > 0) {
-      facts_.notes.push_back(fmt::format(
-          "left out {} to no file of the tar: {}",
-          links.count == 1 ? "1 link that leads" : format_count(links.count) + " links that lead", links.first));
-    }
+    note_unused(scanned);
     samples_.reserve(count);
     std::vector<FoundLabel> labels;
     labels.reserve(count);
@@ -392,9 +409,8 @@ class TarDataset final : public Dataset {
         unlabelled += is_beside_gap;
         if (is_beside_gap && has_labels) {
           facts_.losses.push_back({std::string(sources_[sample.shard]->name()),
-                                   fmt::format("`{}` lost its label to damage beside it",
-                                               shard.names.substr(sample.name_at, sample.name_bytes)),
-                                   sample.offset, sample.bytes});
+                                   fmt::format("`{}` lost its label to damage beside it", shard.name(i)), sample.offset,
+                                   sample.bytes});
           if (!skip_losses) throw refusal(facts_.losses.back());
           continue;
         }
@@ -426,8 +442,8 @@ class TarDataset final : public Dataset {
     labels_.resize(found.size());
     if (texts > 0) {
       for (FoundLabel& label : found) {
-        if (label.kind == Kind::integer) label.text = fmt::format("{}", label.integer);
-        if (label.kind == Kind::real) label.text = fmt::format("{}", label.real);
+        if (label.text.empty() && label.kind == Kind::integer) label.text = fmt::format("{}", label.integer);
+        if (label.text.empty() && label.kind == Kind::real) label.text = fmt::format("{}", label.real);
         if (label.kind != Kind::none) facts_.classes.push_back(label.text);
       }
       std::sort(facts_.classes.begin(), facts_.classes.end());

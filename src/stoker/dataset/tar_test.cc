@@ -259,7 +259,66 @@ TEST(Tar, LinksLeadToTheBytesOfTheirMember) {
   for (const auto& [index, text] :
        std::vector<std::pair<std::uint64_t, std::string>>{{1, "first"}, {2, "last"}, {3, "last"}})
     EXPECT_EQ(text_of(*data, index), text);
-  EXPECT_TRUE(has_note(*data, "left out 2 links that lead to no file of the tar: `d/e.jpg` leads to `/etc/passwd`"));
+  EXPECT_TRUE(has_note(
+      *data, "2 links of the tar lead to no file in it, `d/e.jpg` leads to `/etc/passwd` for one: they are left out"));
+}
+
+TEST(Tar, LabelsThatLieApartFromTheirDataAreJoinedByName) {
+  const Tree tree;
+  tree.write("a.tar", tar({{"d/0.jpg", "a"},
+                           {"d/1.jpg", "b"},
+                           {"2.jpg", "c"},
+                           {"2.cls", "9"},
+                           {"d/0.cls", "3"},
+                           {"d/1.json", R"({"label": 4})"},
+                           {"x.cls", "5"}}));
+  tree.write("b.tar", tar({{"0.cls", "3"}, {"1.cls", "4"}, {"0.jpg", "a"}, {"1.jpg", "b"}}));
+  // Which of two labels, or which of two samples of one name, cannot be told.
+  tree.write("c.tar", tar({{"0.jpg", "a"},
+                           {"1.jpg", "b"},
+                           {"0.jpg", "c"},
+                           {"1.cls", "1"},
+                           {"0.cls", "2"},
+                           {"1.cls", "3"},
+                           {"2.jpg", "d"},
+                           {"2.cls", "4"}}));
+
+  const DatasetPtr images_first = open(tree.at("a.tar"));
+  EXPECT_EQ(labels_of(*images_first), (std::vector<std::int64_t>{3, 4, 9}));
+  EXPECT_TRUE(has_note(*images_first, "2 labels lie apart from their data, `d/0.jpg` for one: they are joined"));
+  EXPECT_TRUE(has_note(*images_first, "1 label has no data, `x` for one"));
+  EXPECT_FALSE(has_note(*images_first, "of unknown kind"));
+  EXPECT_EQ(labels_of(*open(tree.at("b.tar"))), (std::vector<std::int64_t>{3, 4}));
+  EXPECT_EQ(labels_of(*open(tree.at("c.tar"))), (std::vector<std::int64_t>{-1, -1, -1, 4}));
+  EXPECT_TRUE(has_note(*open(tree.at("c.tar")), "3 labels have no data"));
+}
+
+TEST(Tar, LabelsThatCannotBeReadAreCounted) {
+  const Tree tree;
+  tree.write("t.tar", tar({{"0.jpg", "a"},
+                           {"0.cls", " \n"},
+                           {"1.jpg", "b"},
+                           {"1.json", "{\"label\": 3"},
+                           {"2.jpg", "c"},
+                           {"2.json", "{\"caption\": \"x\"}"},
+                           {"3.jpg", "d"},
+                           {"3.cls", "5"},
+                           {"4.jpg", "e"},
+                           {"4.cls", std::string(5000, '7')}}));
+  const DatasetPtr data = open(tree.at("t.tar"));
+  EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{-1, -1, -1, 5, -1}));
+  EXPECT_TRUE(has_note(*data, "3 labels cannot be read, `0.cls` is empty for one"));
+}
+
+TEST(Tar, NumbersAmongTextsStayTheTextThatTheyAre) {
+  const Tree tree;
+  tree.write("t.tar", tar({{"0.jpg", "a"},
+                           {"0.cls", "99999999999999999999"},
+                           {"1.jpg", "b"},
+                           {"1.cls", "007"},
+                           {"2.jpg", "c"},
+                           {"2.cls", "cat"}}));
+  EXPECT_EQ(open(tree.at("t.tar"))->facts().classes, (Names{"007", "99999999999999999999", "cat"}));
 }
 
 TEST(Tar, EveryStorageReadsTheSame) {
@@ -441,6 +500,18 @@ TEST(TarLosses, ACutBetweenImageAndLabelLosesTheSample) {
   const DatasetPtr label_first = open(tree.at("first.tar"), skipping());
   ASSERT_EQ(label_first->facts().losses.size(), 1u);
   EXPECT_TRUE(label_first->facts().losses[0].message().find("it ends behind `1.cls`") != std::string::npos);
+}
+
+TEST(TarLosses, ACutShardWhoseLabelsLieApartIsNamed) {
+  const Tree tree;
+  tree.write("i.tar", tar({{"0.jpg", "a"}, {"1.jpg", "b"}, {"0.cls", "3"}}, false));
+  tree.write("l.tar", tar({{"0.cls", "3"}, {"1.cls", "4"}, {"0.jpg", "a"}}, false));
+  for (const char* const name : {"i.tar", "l.tar"}) {
+    EXPECT_TRUE(mentions(error_of([&] { open(tree.at(name)); }), "members of 1 sample were cut off")) << name;
+    const DatasetPtr data = open(tree.at(name), skipping());
+    EXPECT_EQ(data->label(0).integer, 3);
+    EXPECT_EQ(data->facts().losses.size(), 1u);
+  }
 }
 
 TEST(TarLosses, AShardWithoutTheMarkerAmongShardsThatHaveItIsCut) {
