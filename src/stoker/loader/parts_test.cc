@@ -108,15 +108,13 @@ class Patches : public dataset::Dataset {
 
  private:
   std::uint64_t body_bytes() const { return are_sounds_ ? 200 : 64; }
-  std::string header() const {
-    const std::string whole = are_sounds_ ? wav(100, 0) : "";
-    return whole.substr(0, are_sounds_ ? whole.size() - 200 : 0);
-  }
+  const std::string& header() const { return header_; }
 
   storage::MemoryStore& store_;
   std::uint64_t size_;
   Lie lie_;
   bool are_sounds_;
+  std::string header_ = are_sounds_ ? wav(100, 0).substr(0, wav(100, 0).size() - 200) : std::string();
   std::vector<std::string> texts_;
   std::vector<std::unique_ptr<storage::Source>> sources_;
   std::vector<const storage::Source*> borrowed_;
