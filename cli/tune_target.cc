@@ -184,6 +184,7 @@ Target make_target(const Arguments& arguments) {
     if (arguments.operands().size() > 1) target.address = arguments.operand(1);
   } else if (target.command.empty()) {
     target.address = arguments.operand();
+    if (target.address.empty()) dataset::open("", {});  // throws, in the words of every other verb
     if (target.address.ends_with(".py")) {
       throw Error(ErrorKind::usage, fmt::format("`{}` is a program, not data", target.address),
                   fmt::format("name its function, {0}:build, or run it: -- python {0}", target.address));

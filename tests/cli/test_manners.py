@@ -125,6 +125,13 @@ def test_a_missing_folder_is_named(stoker, verb):
     assert done.stderr.startswith("error: ") and "`nowhere`" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["inspect", ""], ["load", ""], ["tune", ""], ["tune", "", "--dry-run"], ["check", ""]], ids=" ".join)
+def test_an_empty_address_is_refused(stoker, words):
+    done = stoker(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: cannot open a data set: the address is empty")
+
+
 @pytest.mark.parametrize("verb", ["inspect", "load"])
 def test_an_empty_folder_is_an_error_that_names_it(stoker, tmp_path, verb):
     (tmp_path / "empty").mkdir()
