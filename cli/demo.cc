@@ -386,6 +386,7 @@ class Story {
 
 int run_demo(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
+  watch_for_termination();  // so that no folder is left behind
   const WorkFolder folder(arguments);
   try {
     const int code = Story(face, folder, arguments.has("--quick")).run();

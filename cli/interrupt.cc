@@ -27,6 +27,9 @@ void watch_for_termination() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays in force
 }
 
 bool interrupted() noexcept {

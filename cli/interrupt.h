@@ -4,7 +4,7 @@
 namespace stoker::cli {
 
 void watch_for_interrupt();    // SIGINT from now on
-void watch_for_termination();  // SIGTERM too: for verbs that have something to put away
+void watch_for_termination();  // SIGTERM and SIGHUP too: for verbs that have something to put away
 bool interrupted() noexcept;   // any thread
 
 }  // namespace stoker::cli

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
@@ -68,13 +67,6 @@ int run(const std::vector<std::string>& words) {
   const std::string near = nearest(first, names.data(), names.size());
   throw Error(ErrorKind::usage, fmt::format("there is no {} `{}`", first.starts_with('-') ? "flag" : "verb", first),
               near.empty() ? fmt::format("the verbs are: {}", list) : fmt::format("did you mean `stoker {}`?", near));
-}
-
-// A file of ours must not become what messages are written to because somebody closed that.
-void open_standard_descriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) == -1) (void)::open("/dev/null", O_RDWR);  // gets the lowest number: this one
-  }
 }
 
 void report(const Error& error) {

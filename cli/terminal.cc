@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 
 namespace stoker::cli {
 namespace {
+
+bool stdout_was_closed = false;  // written once, before any thread starts
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
@@ -177,7 +180,19 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
   return out;
 }
 
+void open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    (void)::open("/dev/null", O_RDWR);  // gets the lowest number: this one
+    stdout_was_closed = stdout_was_closed || fd == STDOUT_FILENO;
+  }
+}
+
 void answer(std::string_view text) {
+  if (stdout_was_closed) {
+    throw Error(ErrorKind::unavailable, "cannot write the answer: stdout is closed",
+                "leave `>&-` out, or discard the answer with `>/dev/null`");
+  }
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written >= 0) {

@@ -65,7 +65,10 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
 
 // Broken pipe: the reader has seen enough. main() turns it into exit code 0.
 struct ReaderLeft {};
-// Writes all of `text` to stdout. Throws ReaderLeft, or Error where stdout cannot be written.
+// Opens /dev/null for standard descriptors that the caller closed, so that no file of ours takes their numbers. For
+// main(), before all else.
+void open_standard_descriptors();
+// Writes all of `text` to stdout. Throws ReaderLeft, or Error where stdout is closed or cannot be written.
 void answer(std::string_view text);
 void say(std::string_view text);  // to stderr, never throws
 // As printable() of base/utf8.h, for text of several lines: line ends stay. A name goes through printable().

@@ -66,12 +66,13 @@ def test_a_folder_with_other_things_in_it_is_left_alone(stoker, tmp_path):
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
 
 
-def test_ctrl_c_leaves_no_temporary_folder(binary, environment, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_leaves_no_temporary_folder(binary, environment, tmp_path, number):
     process = subprocess.Popen([binary, "demo"], cwd=tmp_path, env={**environment, "TMPDIR": str(tmp_path)},
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline().startswith("made 320 JPEG pictures")  # the folder is there now
     assert [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     process.communicate(timeout=20)
     assert process.returncode == 130
     assert not [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]

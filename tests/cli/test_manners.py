@@ -149,6 +149,13 @@ def test_a_broken_pipe_is_quiet_and_0(binary, environment, tmp_path, sounds, wor
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("words", [["--version"], ["load", "--help"], ["inspect", "data"], ["inspect", "data", "--json"]], ids=" ".join)
+def test_a_closed_stdout_is_an_error(binary, environment, tmp_path, sounds, words):
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", binary, *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write the answer: stdout is closed")
+
+
 def test_a_full_disk_under_stdout_is_an_error(binary, environment, tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run([binary, "-h"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)

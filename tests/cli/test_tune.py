@@ -350,7 +350,7 @@ def test_a_choice_beyond_the_knee_says_that_each_worker_brings_little(stoker, tm
 def test_closed_descriptors_let_nothing_into_the_rows(binary, environment, job, tmp_path, closed):
     words = [binary, "tune", "--search", "grid", *GRID, "--out", "run", *job]
     done = subprocess.run(["sh", "-c", '"$@" ' + " ".join(f"{fd}>&-" for fd in closed), "sh", *words], cwd=tmp_path, env=environment, capture_output=True, timeout=120)
-    assert done.returncode == 0
+    assert done.returncode == (2 if 1 in closed else 0)  # the rows are there, but the answer cannot be written
     text = (tmp_path / "run" / "results.csv").read_text()
     assert len(rows_of(tmp_path / "run")) == 15 and "why" not in text and (tmp_path / "run" / ".lock").read_text() == ""
 
