@@ -437,7 +437,7 @@ class Loader(ReadByTrainers):
                 rows.append(None)
                 continue
             try:
-                rows.append(numpy.asarray(self._decode(memoryview(encoded[row, : lengths[row]]))))  # type: ignore[misc]
+                rows.append(_as_array(self._decode(memoryview(encoded[row, : lengths[row]]))))  # type: ignore[misc]
             except Exception as error:
                 self._note_bad_row(batch, row, error)
                 rows.append(None)
@@ -549,6 +549,14 @@ def _copier(device: Any, framework: Any) -> Any:
     if framework.NAME != "torch":
         raise UsageError(f"device= works with torch tensors, not with output={framework.NAME!r}", "output=\"torch\", or jax.device_put in the loop")
     return framework.DeviceCopier(device)
+
+
+def _as_array(decoded: Any) -> numpy.ndarray:
+    """What decode= returned for one sample. None, objects and texts are no arrays, though numpy makes some of them."""
+    array = numpy.asarray(decoded)
+    if array.dtype.kind in "OSU":
+        raise TypeError(f"decode= returned {'None' if decoded is None else type(decoded).__name__}, not an array of numbers")
+    return array
 
 
 def _judge(stats: dict[str, Any]) -> dict[str, Any]:

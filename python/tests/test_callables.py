@@ -152,6 +152,16 @@ def test_decoded_arrays_of_different_shapes_are_refused(records):
             next(iter(loader))
 
 
+@pytest.mark.parametrize("returned, name", [(None, "None"), ({}, "dict"), ("text", "str"), ([1, None], "list")])
+def test_decode_that_returns_no_array_names_the_sample(records, returned, name):
+    with load(None, samples=samples(records), decode=lambda view: returned) as loader:
+        with pytest.raises(stoker.Error, match=f"cannot decode .*0.rec.*decode= returned {name}, not an array of numbers"):
+            next(iter(loader))
+    with load(None, samples=samples(records), decode=lambda view: returned if view[0] == 2 else numpy.zeros(3), on_error="skip") as loader:
+        assert next(iter(loader)).data.shape == (3, 3)
+        assert [error.index for error in loader.errors] == [2]
+
+
 def test_decode_and_batch_callables_work_together(records):
     with load(None, samples=samples(records), decode=two_numbers, transform=[lambda data: data + 1],
               batch_transform=lambda data, labels: (data * 2, labels)) as loader:

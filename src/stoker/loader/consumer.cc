@@ -472,7 +472,7 @@ Stats Loader::Engine::stats() const {
     stats.ram_bytes = ram.held_bytes;
     const std::uint64_t kept = allowance_.fixed_bytes + room_size + seek.memory_bytes + ram.memory_bytes;
     stats.memory_used = pool_->used_bytes() + working_->used_bytes() + kept;
-    stats.memory_peak = pool_->peak_bytes() + working_->peak_bytes() + kept;
+    stats.memory_peak = std::max(pool_->peak_bytes() + working_->peak_bytes() + kept, recipe_.look_bytes());
     stats.slabs = pool_->count();
     stats.slabs_held = stats.slabs - slabs_filling_ - pool_->free_count();
     stats.slab_bytes = pool_->used_bytes();

@@ -296,6 +296,24 @@ TEST(LoaderErrors, AFileThatGrewSinceItWasListedIsReadAsItIsAndSaysIfItDoesNotFi
   }
 }
 
+// It fits while nothing else is held, and says what the data set holds. Later there is no room for it.
+TEST(LoaderErrors, TheFirstLookAtAFileThatGrewCountsAsMemory) {
+  Folder folder;
+  for (int i = 0; i < 8; ++i) folder.write(fmt::format("data/{}.wav", i), wav(100, 1));
+  dataset::OpenOptions listed;
+  listed.cache_dir = folder.path("cache");
+  listed.now_ns = [] { return std::numeric_limits<std::int64_t>::max(); };  // the folder counts as settled
+  (void)dataset::open(folder.path("data"), listed);
+  constexpr std::uint64_t kGrown = 12'000'000;
+  std::filesystem::resize_file(folder.path("data/0.wav"), kGrown);
+  LoaderOptions options = sound(OnError::skip);
+  options.memory_limit = 16'000'000;
+  Loader loader(dataset::open(folder.path("data"), listed), options);
+  EXPECT_EQ(indices_of(drain(loader)).size(), 7u);
+  EXPECT_GE(loader.stats().memory_peak, kGrown);
+  EXPECT_LE(loader.stats().memory_peak, options.memory_limit);
+}
+
 TEST(LoaderErrors, ASampleLargerThanTheBudgetIsAClearError) {
   Folder folder;
   for (int i = 0; i < 30; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));

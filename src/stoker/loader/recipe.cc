@@ -169,6 +169,7 @@ void Recipe::look(const dataset::Dataset& dataset, const LoaderOptions& options,
         npz_note_ = note_on_arrays(dataset.name(i), media, sample.bytes);
       }
     }
+    look_bytes_ = budget.peak_bytes();
     if (result.ok()) return;
     is_limit_too_low |= result.code == Code::no_memory;
     if (first_problem.empty()) first_problem = fmt::format("`{}`: {}", dataset.name(i), result.cause);

@@ -51,6 +51,7 @@ class Recipe {
   std::uint64_t scratch_estimate() const noexcept {
     return scratch_estimate_;
   }                                                             // bytes one worker needs for a usual sample
+  std::uint64_t look_bytes() const noexcept { return look_bytes_; }  // most memory that the first look held
   std::uint64_t length_of(std::uint64_t bytes) const noexcept;  // about, of the row of a sample of so many bytes
   std::uint64_t row_bytes(std::size_t output, std::uint64_t length) const noexcept;  // of one sample
   bool has_lengths() const noexcept { return has_lengths_; }
@@ -84,7 +85,7 @@ class Recipe {
   std::string npz_note_;                               // of the first sample
   mutable std::atomic<bool> left_arrays_out_ = false;  // of another sample
   bool varies_ = false, is_copy_ = false, is_heavy_ = false, has_lengths_ = false;
-  std::uint64_t scratch_estimate_ = 0;
+  std::uint64_t scratch_estimate_ = 0, look_bytes_ = 0;
   std::uint64_t first_length_ = 1, first_bytes_ = 1;  // of the first sound: frames that leave, and its file
   std::uint32_t seekable_mcus_ = 0;
 };
