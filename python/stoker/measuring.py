@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import _engine
+from .arguments import AUTO
 from .errors import UsageError
 
 __all__ = ["Measurement", "measure"]
@@ -216,12 +217,14 @@ class _TimedSource:
 
 
 class _AnySource(_TimedSource):
-    def _before(self) -> tuple[int, int]:
+    def _before(self) -> tuple[int, int, int | None]:
         clocks = _hook_clocks()
-        return clocks.cpu(), clocks.delay()
+        return clocks.cpu(), clocks.delay(), clocks.switches()
 
-    def _split(self, before: tuple[int, int], wait: int) -> tuple[int, int]:
+    def _split(self, before: tuple[int, int, int | None], wait: int) -> tuple[int, int]:
         clocks = _hook_clocks()
+        if before[2] is not None and clocks.switches() == before[2]:
+            return 0, wait  # this thread never waited: it computed, or had no core
         prep = min(wait, clocks.cpu() - before[0] + clocks.delay() - before[1])
         return wait - prep, prep
 
@@ -230,6 +233,7 @@ class _OwnSource(_TimedSource):
     def _settings(self) -> dict[str, Any]:
         options = self._loader.options
         return {"kind": "stoker", "place": self._loader._made_at, "samples": self._loader.num_samples,
+                "workers_are_auto": self._loader._engine_options["num_workers"] in (AUTO, "auto"),
                 **{word: options[word] for word in ("batch_size", "num_workers", "prefetch_factor")}}
 
     def _before(self) -> dict[str, float]:

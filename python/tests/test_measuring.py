@@ -19,17 +19,24 @@ class FakeTime:
 
     def __init__(self, monkeypatch):
         self.wall = self.cpu = 1_000_000_000
+        self.switches = 0
         clocks = measuring._hook_clocks()
         monkeypatch.setattr(clocks, "wall", lambda: self.wall)
         monkeypatch.setattr(clocks, "cpu", lambda: self.cpu)
         monkeypatch.setattr(clocks, "delay", lambda: 0)
+        monkeypatch.setattr(clocks, "switches", lambda: self.switches)
 
     def wait(self, ms):
         self.wall += int(ms * 1_000_000)
+        self.switches += ms > 0
 
     def compute(self, ms):
-        self.wait(ms)
+        self.stand_ready(ms)
         self.cpu += int(ms * 1_000_000)
+
+    def stand_ready(self, ms):
+        """Without a core; the kernel's figure of the delay does not show it."""
+        self.wall += int(ms * 1_000_000)
 
     def batches(self, count, wait=0, cpu=0):
         for index in range(count):
@@ -63,6 +70,20 @@ def test_any_iterable_is_measured(fake_time):
     total = m.report()["total"]
     assert [total["compute"]["share"], total["wait"]["fetch"]["share"], total["wait"]["prep"]["share"]] == pytest.approx([0.5, 0.45, 0.05])
     assert "try: read ahead in other threads" in m.summary()
+
+
+def test_time_without_a_core_is_not_fetch(fake_time):
+    def crowded(count):
+        for index in range(count):
+            fake_time.compute(1)
+            fake_time.stand_ready(9)
+            yield [index] * 4
+
+    with stoker.measure(crowded(30)) as m:
+        for _ in m:
+            fake_time.wait(10)
+    assert m.verdict.startswith("prep_bound")
+    assert m.report()["total"]["wait"]["fetch"]["share"] == 0
 
 
 def test_the_sentence_names_the_part_and_not_the_whole_wait(fake_time):

@@ -5,12 +5,13 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
 HOOK = pathlib.Path(__file__).resolve().parents[2] / "python/stoker/hook"
 sys.path.insert(0, str(HOOK))
-from stoker_hook import copies, device, recorder  # noqa: E402
+from stoker_hook import clocks, copies, device, lane, recorder  # noqa: E402
 
 sys.path.remove(str(HOOK))
 
@@ -349,3 +350,41 @@ def test_threads_that_may_spin_are_told_from_those_that_work(environment):
         pytest.skip("this kernel does not tell the CPU time of a thread")
     done = python(NATIVE % str(HOOK), environment, timeout=60)
     assert done.stdout == "True True True\n", done.stdout + done.stderr
+
+
+class Fetcher:
+    """As torch's: gets the samples, then collates them. Getting them takes 5 ms by the test's clocks, 1 ms of it computing."""
+
+    auto_collation = True
+
+    def __init__(self, dataset, clock, waits):
+        self.dataset, self.collate_fn, self._clock, self._waits = dataset, list, clock, waits
+
+    def fetch(self, index):
+        data = [self.dataset[i] for i in index]
+        self._clock["wall"] += 5_000_000
+        self._clock["cpu"] += 1_000_000
+        self._clock["switches"] += self._waits
+        return self.collate_fn(data)
+
+
+@pytest.mark.parametrize("waits, delay", [(0, 4_000_000), (3, 0)], ids=["it never waits", "it waits"])
+def test_time_without_cpu_is_fetch_only_if_the_thread_waited(monkeypatch, waits, delay):
+    """The kernel's own figure of the delay is read for one cheap batch in 64, and is 0 here: nobody disturbed that one."""
+    clock = {"wall": 0, "cpu": 0, "delay": 0, "switches": 7}
+    for name in clock:
+        monkeypatch.setattr(clocks, name, lambda name=name: clock[name])
+    one = lane.Lane(None)
+    fetcher = Fetcher(list("abcd"), clock, waits)
+    one.attach(fetcher, False)
+    assert fetcher.fetch([0, 1]) == ["a", "b"]
+    started, collating, _, count, cpu, delayed, _, _ = one.done
+    assert (collating - started, count, cpu, delayed) == (5_000_000, 2, 1_000_000, delay)
+
+
+def test_a_thread_that_sleeps_is_known_to_have_waited():
+    before = clocks.switches()
+    if before is None:
+        pytest.skip("this kernel does not count switches")
+    time.sleep(0.001)
+    assert clocks.switches() > before

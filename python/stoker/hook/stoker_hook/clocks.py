@@ -26,6 +26,21 @@ def delay():
         return 0
 
 
+_counts_switches = None  # whether the kernel counts them; asked once
+
+
+def switches():
+    """How often this thread has given up its core to wait: for a disk, a network, a lock, or while it slept. If the
+    number stays the same, the thread never waited, and time without CPU was time without a core. None where the kernel
+    does not say."""
+    global _counts_switches
+    if _counts_switches is None:
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        time.sleep(1e-5)
+        _counts_switches = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw > before
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw if _counts_switches else None
+
+
 def children():
     """CPU time of processes that this one has started and waited for, in nanoseconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -2,6 +2,7 @@
 
 Samples are timed one by one only while that is cheap beside what they take, and one batch in 64 otherwise. Reading the
 run-queue delay costs about 10 us; for batches that take less than 2 ms it is done for one in 64, and its share is kept.
+A thread that did not wait once while it got its samples had no core in the time that it did not compute: that is all delay.
 """
 
 from . import clocks
@@ -81,6 +82,7 @@ class Lane:
         self._with_delay = self._mean_batch >= CHEAP_BATCH_NS or self._made % ONE_IN == 0
         self._delay = clocks.delay() if self._with_delay else 0
         self._helpers = self._helper_cpu()
+        self._switches = clocks.switches()
         self._cpu = clocks.cpu()
         self._started = clocks.wall()
 
@@ -90,7 +92,7 @@ class Lane:
         cpu = clocks.cpu()
         delay = clocks.delay() if self._with_delay else 0
         self._count = len(data) if isinstance(data, (list, tuple)) else 1
-        self._collating = (now, cpu, delay, self._helper_cpu())
+        self._collating = (now, cpu, delay, self._helper_cpu(), clocks.switches())
 
     def _helper_cpu(self):
         """CPU time so far: of programs that the data set ran to their end, and of other threads of a worker process."""
@@ -110,7 +112,7 @@ class Lane:
     @quiet
     def _end(self, auto_collation):
         ended = clocks.wall()
-        collating, cpu, delay, helpers = self._collating or (ended, clocks.cpu(), self._delay, self._helpers)
+        collating, cpu, delay, helpers, switches = self._collating or (ended, clocks.cpu(), self._delay, self._helpers, clocks.switches())
         count = self._count if auto_collation else self._asked
         took = max(1, collating - self._started)
         cpu -= self._cpu
@@ -119,6 +121,8 @@ class Lane:
             self._delay_share = min(1.0, delay / max(1, took - cpu))
         else:
             delay = int(self._delay_share * max(0, took - cpu))
+        if switches is not None and switches == self._switches:
+            delay = max(0, took - cpu)
         if self._each:
             self._mean_sample = took / max(1, count)
         self._mean_batch = took
