@@ -70,6 +70,19 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
   return out;
 }
 
+// A job that failed says so first: what was measured, or not, may follow from it.
+void note_failure(Answer& answer, const measure::Launched& launched) {
+  if (launched.signal == 0 && launched.code == 0) return;
+  answer.failure = launched.signal != 0 ? fmt::format("the job was ended by signal {}", launched.signal)
+                                        : fmt::format("the job ended with exit code {}", launched.code);
+  if (!answer.loaders.empty()) {
+    answer.why.insert(answer.why.begin(), answer.failure + "; this is what was measured until then");
+    return;
+  }
+  answer.why = {"what the job itself wrote above says why"};
+  answer.advice = {"let the job run without `stoker measure` first; then measure it"};
+}
+
 Json to_json(const Finding& finding) {
   const measure::Launched& launched = finding.launched;
   Json json = {{"schema", "stoker.measure/1"}, {"stoker_version", kVersion}, {"command", finding.command}};
@@ -313,13 +326,7 @@ int run_measure(const Arguments& arguments) {
   if (said) return launched.code;
   Finding finding = find(launched);
   std::vector<std::string>& notes = finding.answer.notes;
-  if (launched.signal != 0) {
-    notes.push_back(
-        fmt::format("the job was ended by signal {}; this is what was measured until then", launched.signal));
-  } else if (launched.code != 0) {
-    notes.push_back(
-        fmt::format("the job ended with exit code {}; this is what was measured until then", launched.code));
-  }
+  note_failure(finding.answer, launched);
   if (launched.lost_segments > 0) {
     notes.push_back(
         fmt::format("{} files of records were lost: the job wrote faster than they were read", launched.lost_segments));

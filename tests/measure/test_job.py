@@ -41,7 +41,7 @@ sys.exit(3)
     assert measured.stdout == plain.stdout and plain.stdout.count(b"\n") == 10
     assert measured.returncode == plain.returncode == 3
     assert measured.stderr.startswith(plain.stderr + b"stoker: ") and b"_bound" in measured.stderr
-    assert b"note     the job ended with exit code 3" in measured.stderr
+    assert b"why      the job ended with exit code 3" in measured.stderr
 
 
 def test_a_crash_leaves_the_ledger_so_far(script):
@@ -51,7 +51,7 @@ for step, batch in enumerate(DataLoader(Samples(), batch_size=8)):
 """, code=1)
     assert "RuntimeError: at step 3" in answer["stderr"]
     assert answer["loaders"][0]["all_steps"] == 4
-    assert "the job ended with exit code 1; this is what was measured until then" in " ".join(answer["notes"])
+    assert "the job ended with exit code 1; this is what was measured until then" in " ".join(answer["why"])
 
 
 KILLED = LOOP + """
@@ -141,6 +141,24 @@ def test_a_job_without_a_loader_is_told_so(script):
     assert "note: no loader was seen in 500 ms; no Python with torch was seen" in answer["stderr"]
     assert answer["stdout"] == "hello\n"
     assert answer["verdict"] is None and answer["loaders"] == []
+
+
+def test_a_job_without_a_loader_is_shown_the_remedy(script):
+    answer = script("print('hello')")
+    assert answer["headline"] == "no loader was seen"
+    assert any("with stoker.measure(batches) as m" in advice for advice in answer["advice"])
+
+
+def test_a_job_that_failed_says_so_first(script):
+    answer = script("raise SystemExit(3)", code=3)
+    assert answer["headline"] == "the job ended with exit code 3, before a loader was seen"
+    assert re.sub(r"\s+", " ", answer["stderr"]).startswith("stoker: the job ended with exit code 3")
+    answer = script(LOOP + """
+for batch, index in DataLoader(Samples(), batch_size=2):
+    pass
+raise SystemExit(3)
+""", code=3, flags=["--force"])
+    assert answer["why"][0] == "the job ended with exit code 3; this is what was measured until then"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

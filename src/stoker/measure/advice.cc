@@ -45,14 +45,6 @@ bool is_loader_bound(const meter::Verdict& verdict) {
   return verdict.bound != meter::Bound::compute;
 }
 
-bool others_matter(const Offer& offer) {
-  return offer.cores > 0 && offer.cores_of_others >= kOthersMatter * offer.cores;
-}
-
-std::string others(const Offer& offer) {
-  return fmt::format("other programs keep {:.1f} of {:.3g} cores busy", offer.cores_of_others, offer.cores);
-}
-
 // "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
 std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
   const meter::Stages now = stages_of(loader, offer);
@@ -89,19 +81,26 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
   const double prep = mean_ns(loader.made.prep_ns - loader.made.delay_ns, loader.made.samples);
   const double crowded = share_of(loader.made.delay_ns, loader.made.build_ns());
   answer.why.push_back(fmt::format("each sample takes {} of CPU in `{}`", ms(prep), loader.facts.dataset));
+  const bool has_workers = loader.facts.num_workers > 0;
   const bool too_many = static_cast<double>(loader.facts.num_workers) > offer.cores;
   if (crowded > kCrowded) {
     answer.why.push_back(fmt::format(
-        "the workers were ready but had no core for {} of their time: {}", percent(crowded),
+        "{} for {} of {} time: {}",
+        has_workers ? "the workers were ready but had no core"
+                    : "the loading in the training process was ready but had no core",
+        percent(crowded), has_workers ? "their" : "its",
         too_many ? fmt::format("more workers ({}) than cores ({:.3g})", loader.facts.num_workers, offer.cores)
-        : others_matter(offer) ? others(offer)
-                               : "other programs, or the training itself, take the cores"));
+        : others_matter(offer) ? others_text(offer)
+        : has_workers          ? "other programs, or the training itself, take the cores"
+                               : "other programs take the cores"));
   }
   const std::string more = too_many ? "" : worker_advice(loader, offer);
   if (!more.empty()) answer.advice.push_back(more);
   if (crowded > kCrowded && !too_many) {
     answer.advice.emplace_back(
-        "a quieter machine, or fewer compute threads in the training process (torch.set_num_threads)");
+        has_workers && loader.compute_threads() != 1
+            ? "a quieter machine, or fewer compute threads in the training process (torch.set_num_threads)"
+            : kQuieterMachine);
   }
   if (more.empty() || crowded > kCrowded) {
     answer.advice.emplace_back(
@@ -140,8 +139,8 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
                           format_bytes(loader.sent_bytes), ms(static_cast<double>(loader.pickle_ns)));
     answer.why.push_back(what);
     if (others_matter(offer)) {
-      answer.why.push_back(others(offer) + ": batches that are ready wait for a core");
-      answer.advice.push_back("a quieter machine, or fewer programs beside the job; then measure again");
+      answer.why.push_back(others_text(offer) + ": batches that are ready wait for a core");
+      answer.advice.push_back(kQuieterMachine);
     }
     answer.advice.push_back(
         loader.facts.num_workers == 0
@@ -156,8 +155,8 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
 
 void advise_compute(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
   if (others_matter(offer)) {
-    answer.why.push_back(others(offer) + ": the training step waits for a core");
-    answer.advice.emplace_back("a quieter machine, or fewer programs beside the job; then measure again");
+    answer.why.push_back(others_text(offer) + ": the training step waits for a core");
+    answer.advice.emplace_back(kQuieterMachine);
   }
   answer.why.emplace_back("the loader keeps up: nearly all the time is the training step itself");
   if (others_matter(offer)) return;
@@ -179,7 +178,8 @@ void advise_unseen(Answer& answer, const LoaderAnswer& loader, const Offer& offe
           is_ours ? fmt::format("the loop waits {} per step for decoding and transforming", each(wait.prep_ns))
                   : fmt::format("the loop's own thread computes {} per step inside the loader", each(wait.prep_ns)));
       answer.advice.emplace_back(
-          is_ours ? "more num_workers, decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
+          is_ours && loader.facts.workers_are_auto ? "decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
+          : is_ours ? "more num_workers, decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
                   : "move that work to other threads or processes: a DataLoader with num_workers, or stoker.Loader");
       break;
     case meter::Bound::fetch:
@@ -196,8 +196,8 @@ void advise_unseen(Answer& answer, const LoaderAnswer& loader, const Offer& offe
       answer.advice.emplace_back("more prefetch_factor, or larger batches");
   }
   if (others_matter(offer)) {
-    answer.why.push_back(others(offer) + ": the loader waits for a core");
-    answer.advice.emplace_back("a quieter machine, or fewer programs beside the job; then measure again");
+    answer.why.push_back(others_text(offer) + ": the loader waits for a core");
+    answer.advice.emplace_back(kQuieterMachine);
   }
 }
 
@@ -291,6 +291,14 @@ void note_spinners(Answer& answer, const LoaderAnswer& loader) {
 
 }  // namespace
 
+bool others_matter(const Offer& offer) {
+  return offer.cores > 0 && offer.cores_of_others >= kOthersMatter * offer.cores;
+}
+
+std::string others_text(const Offer& offer) {
+  return fmt::format("other programs keep {:.1f} of {:.3g} cores busy", offer.cores_of_others, offer.cores);
+}
+
 meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer) {
   const double steps = static_cast<double>(std::max<std::uint64_t>(1, loader.steps.steps)) * 1e6;
   const double batches = static_cast<double>(std::max<std::uint64_t>(1, loader.made.batches)) * 1e6;
@@ -313,6 +321,9 @@ void advise(Answer& answer, const Offer& offer) {
     answer.why.push_back(answer.saw_torch ? "torch was imported, but no DataLoader was iterated"
                                           : "no Python with torch was seen: the job uses another loader, or its Python "
                                             "ignores PYTHONPATH (-E, -I or -S)");
+    answer.advice.push_back(
+        "put the loop's own iterable into a block: `with stoker.measure(batches) as m: for batch in m: ...`, then "
+        "`print(m.summary())`");
     return;
   }
   const LoaderAnswer& loader = answer.loaders[*answer.main];

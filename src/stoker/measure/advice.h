@@ -12,4 +12,10 @@ void advise(Answer& answer, const Offer& offer);
 // The loader's own figures and the machine's cores, for the model that predicts (stages.h).
 meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer);
 
+inline constexpr const char* kQuieterMachine =
+    "a quieter machine, or fewer programs beside the job; then measure again";
+// Whether other programs hold so many cores that the job feels it, and the sentence that says so.
+bool others_matter(const Offer& offer);
+std::string others_text(const Offer& offer);
+
 }  // namespace stoker::measure

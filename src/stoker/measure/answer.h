@@ -47,6 +47,8 @@ struct LoaderAnswer {
   double start_share = 0;                       // of the running time: starting and stopping workers
   std::uint64_t pickle_ns = 0, sent_bytes = 0;  // per batch sent
   std::vector<SlowSample> slow;
+
+  std::int64_t compute_threads() const noexcept { return batch ? batch->threads : 0; }  // of torch; 0: not known
 };
 
 // What the machine offers, for the advice. 0: not known.
@@ -68,6 +70,7 @@ struct Answer {
   Steps steps;            // the same loaders
   int slowest_rank = -1;  // -1: there is one rank only
   bool saw_torch = false;
+  std::string failure;  // "the job ended with exit code 2"; empty: it did not fail
   std::vector<std::string> why, advice, notes;  // sentences; the first of each is the weightiest
 };
 

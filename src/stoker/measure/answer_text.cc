@@ -142,6 +142,8 @@ Json to_json(const LoaderAnswer& loader) {
 }  // namespace
 
 std::string headline(const Answer& answer) {
+  if (answer.loaders.empty() && !answer.failure.empty())
+    return fmt::format("{}, before a loader was seen", answer.failure);
   if (answer.loaders.empty()) return "no loader was seen";
   if (!answer.verdict) return "no verdict: too few steps";
   const meter::Verdict& verdict = *answer.verdict;

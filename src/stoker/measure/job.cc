@@ -45,6 +45,7 @@ LoaderFacts loader_facts(const Json& line) {
   facts.pin_memory = truth(line, "pin_memory");
   facts.in_order = truth(line, "in_order", true);
   facts.iterable = truth(line, "iterable");
+  facts.workers_are_auto = truth(line, "workers_are_auto");
   return facts;
 }
 
@@ -69,6 +70,7 @@ BatchFacts batch_facts(const Json& line) {
   facts.tensors = static_cast<std::uint64_t>(whole(line, "tensors"));
   facts.objects = static_cast<std::uint64_t>(whole(line, "objects"));
   facts.channels_last = truth(line, "channels_last");
+  facts.threads = whole(line, "threads");
   facts.torch = text(line, "torch");
   facts.precision = text(line, "float32_matmul_precision");
   if (const auto cuda = line.find("cuda"); cuda != line.end() && cuda->is_object()) {

@@ -80,6 +80,7 @@ struct LoaderFacts {
   int line = 0;
   std::int64_t batch_size = -1, num_workers = 0, prefetch_factor = 0, samples = -1;  // -1: not known
   bool persistent_workers = false, pin_memory = false, in_order = true, iterable = false;
+  bool workers_are_auto = false;  // of stoker.Loader: num_workers="auto" follows the cores
 
   // Batches that may lie ready before they are asked for. torch counts prefetch_factor per worker, stoker.Loader in
   // all.
@@ -89,6 +90,7 @@ struct LoaderFacts {
 struct BatchFacts {
   std::uint64_t bytes = 0, tensors = 0, objects = 0;
   bool channels_last = false;
+  std::int64_t threads = 0;      // that torch computes with in the training process; 0: not known
   std::string torch, precision;  // float32_matmul_precision
   std::string device;            // its name; empty: none
   std::optional<bool> tf32;

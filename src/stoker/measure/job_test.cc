@@ -1,5 +1,6 @@
 #include "stoker/measure/job.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -260,6 +261,65 @@ TEST(Answer, SuggestsAWorkerThoughOtherProgramsHoldTheCores) {
       got.advice.at(0).find("num_workers=1 at train.py:41 (now 0 on 2 cores, other programs hold 1.2): about 1.5x"), 0u)
       << got.advice.at(0);
   EXPECT_EQ(got.advice.at(1).find("a quieter machine"), 0u) << got.advice.at(1);
+}
+
+// Batches that had a core for a third of the time, made by a worker or (0) by the training thread.
+Answer crowded(int workers, int threads) {
+  Teller tell;
+  tell.loader(0, "train_loader", workers);
+  tell.iter(0, 0, 0, 0, workers > 0 ? "7" : "");
+  if (workers > 0) tell.worker(7, 0);
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(workers > 0 ? 7 : 1, workers > 0 ? -1 : 0, i, 40 * i, 40 * i + 30, 40 * i + 30, 10, 20);
+    tell.next(0, i, 40 * i, 40 * i + 30);
+  }
+  tell.job.add(1, fmt::format(R"({{"k":"described","n":0,"threads":{}}})", threads));
+  tell.end(0, 1600, 1600);
+  tell.job.settle(true);
+  return answer(tell.job, machine(2));
+}
+
+TEST(Answer, SpeaksOfWorkersAndComputeThreadsOnlyWhereThereAreAny) {
+  const auto advises_fewer_threads = [](const Answer& got) {
+    return std::any_of(got.advice.begin(), got.advice.end(), [](const std::string& advice) {
+      return advice.find("torch.set_num_threads") != std::string::npos;
+    });
+  };
+  const Answer none = crowded(0, 2);
+  EXPECT_EQ(none.why.at(1),
+            "the loading in the training process was ready but had no core for 67 % of its time: other programs take "
+            "the cores");
+  EXPECT_FALSE(advises_fewer_threads(none)) << "the thread that loads is the one that computes";
+  const Answer one = crowded(1, 2);
+  EXPECT_EQ(one.why.at(1).find("the workers were ready but had no core for 67 % of their time"), 0u) << one.why.at(1);
+  EXPECT_TRUE(advises_fewer_threads(one));
+  EXPECT_FALSE(advises_fewer_threads(crowded(1, 1))) << "one is the fewest";
+}
+
+TEST(Answer, SuggestsNoMoreWorkersToALoaderThatChoosesThemItself) {
+  for (const bool is_auto : {false, true}) {
+    Teller tell;
+    tell.job.add(1, fmt::format(R"({{"k":"loader","i":0,"kind":"stoker","num_workers":2,"workers_are_auto":{}}})", is_auto));
+    tell.iter(0, 0, 0, 0);
+    for (int i = 0; i < 40; ++i) {
+      tell.job.add(1, fmt::format(R"({{"k":"next","n":0,"b":{},"t0":{},"t1":{},"fetch":0,"prep":{},"samples":4}})", i,
+                                  40 * i * kMs, (40 * i + 30) * kMs, 30 * kMs));
+    }
+    tell.end(0, 1600, 1600);
+    tell.job.settle(true);
+    const Answer got = answer(tell.job, machine(2));
+    EXPECT_EQ(got.verdict->bound, meter::Bound::prep);
+    EXPECT_EQ(got.advice.at(0).find("more num_workers") == std::string::npos, is_auto) << got.advice.at(0);
+  }
+}
+
+TEST(Answer, NamesTheRemedyWhereNoLoaderWasSeenAndTheFailureOfTheJobFirst) {
+  Job job;
+  Answer got = answer(job, machine(2));
+  EXPECT_EQ(headline(got), "no loader was seen");
+  EXPECT_NE(got.advice.at(0).find("with stoker.measure(batches) as m"), std::string::npos);
+  got.failure = "the job ended with exit code 2";
+  EXPECT_EQ(headline(got), "the job ended with exit code 2, before a loader was seen");
 }
 
 TEST(Answer, SaysFirstThatOthersHoldTheCoresOfAStep) {

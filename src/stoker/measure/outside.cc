@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/measure/advice.h"
+#include "stoker/meter/stages.h"
 #include "stoker/os/fd.h"
 
 namespace stoker::measure {
@@ -42,6 +44,31 @@ std::optional<double> number_before(std::string_view text, std::size_t end) {
   double number = 0;
   const auto [after, code] = std::from_chars(text.data() + begin, text.data() + end, number);
   return code == std::errc{} && after == text.data() + end && number > 0 ? std::optional(number) : std::nullopt;
+}
+
+// In whole percent that never come to more than 100.
+std::string spent_text(const OutsideAnswer& answer) {
+  long left = 100;
+  const auto part = [&](double share) {
+    const long percent = std::min(left, std::lround(100 * share));
+    left -= percent;
+    return percent;
+  };
+  const long cpu = part(answer.worker_cpu), delay = part(answer.worker_delay), disk = part(answer.worker_disk_wait);
+  return fmt::format("{} worker{}: {} % of {} time computing, {} % ready without a core, {} % in reads from a disk",
+                     answer.workers, answer.workers == 1 ? "" : "s", cpu, answer.workers == 1 ? "its" : "their", delay,
+                     disk);
+}
+
+// As for jobs that were launched: no more than the cores that other programs leave.
+double most_workers(const Offer& offer, const OutsideAnswer& answer) {
+  meter::LoaderFigures figures;
+  figures.num_workers = static_cast<double>(answer.workers);
+  figures.prep_ms = answer.worker_cpu + answer.worker_delay;  // only their ratio counts
+  figures.delay_ms = answer.worker_delay;
+  figures.cores = offer.cores;
+  figures.cores_of_others = offer.cores_of_others;
+  return meter::most_workers(stages_of(figures));
 }
 
 }  // namespace
@@ -103,14 +130,16 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
     growth = std::max(growth, process.growth_bytes_per_s.value_or(0));
   }
   if (time > 0) {
-    answer.worker_cpu = std::min(1.0, cpu / time);
-    answer.worker_delay = std::min(1.0, delay / time);
-    answer.worker_disk_wait = disk / time;
+    // The clocks are read one after the other, and a worker may have threads: together they may exceed the time.
+    const double all = std::max(time, cpu + delay + disk);
+    answer.worker_cpu = cpu / all;
+    answer.worker_delay = delay / all;
+    answer.worker_disk_wait = disk / all;
   }
-  const std::string spent =
-      fmt::format("{} worker{}: {} of their time computing, {} ready without a core, {} in reads from a disk",
-                  answer.workers, answer.workers == 1 ? "" : "s", percent(answer.worker_cpu),
-                  percent(answer.worker_delay), percent(answer.worker_disk_wait));
+  const std::string spent = spent_text(answer);
+  const Offer offer = offer_of(facts);
+  const double most = most_workers(offer, answer);
+  const bool has_room = static_cast<double>(answer.workers) < most;
   const double busy = answer.worker_cpu + answer.worker_delay;
   const bool device_full = !facts.accelerators.empty() && facts.accelerators[0].busy.value_or(0) > 0.9;
   if (answer.workers == 0) {
@@ -122,9 +151,8 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
     answer.why.push_back(spent);
     if (answer.worker_delay > kCrowded && static_cast<double>(answer.workers) > facts.cores) {
       answer.advice.push_back(fmt::format("fewer workers: {} share {:.3g} cores", answer.workers, facts.cores));
-    } else if (static_cast<double>(answer.workers) < facts.cores) {
-      answer.advice.push_back(
-          fmt::format("more workers: num_workers={:.0f} (now {})", std::floor(facts.cores), answer.workers));
+    } else if (has_room) {
+      answer.advice.push_back(fmt::format("more workers: num_workers={:.0f} (now {})", most, answer.workers));
     } else {
       answer.advice.push_back(
           "a cheaper transform, smaller files, or stoker.Loader, which decodes in threads of one process");
@@ -144,7 +172,7 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
         "step waits now and then",
         percent(busy));
     answer.why.push_back(spent);
-    if (static_cast<double>(answer.workers) < facts.cores)
+    if (has_room)
       answer.advice.push_back(
           fmt::format("one worker more (num_workers={}) would show whether they are the limit: steps get shorter then",
                       answer.workers + 1));
@@ -153,6 +181,10 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
         "the workers rest most of the time: the step is the limit, or they wait for a network; from outside these look "
         "the same";
     answer.why.push_back(spent);
+  }
+  if (answer.worker_delay > kCrowded && others_matter(offer)) {
+    answer.why.push_back(others_text(offer) + ": the workers wait for a core");
+    answer.advice.insert(answer.advice.begin(), kQuieterMachine);
   }
   if (growth > 100e6 / 3600)
     answer.notes.push_back(fmt::format("a worker's own memory grows by {} an hour",

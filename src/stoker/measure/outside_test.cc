@@ -36,6 +36,27 @@ TEST(Outside, BusyWorkersAreTheLimitAndMoreOfThemHelp) {
   EXPECT_NE(answer.notes.back().find("only a launch under `stoker measure` can tell"), std::string::npos);
 }
 
+TEST(Outside, SuggestsNoMoreWorkersThanCoresAreFree) {
+  HostFacts facts = job(1, 0.29, 0.75);
+  facts.cores = 2;
+  facts.cores_used = 0.3;
+  facts.cores_of_others = 1.7;
+  const OutsideAnswer answer = outside_answer(facts, std::nullopt);
+  EXPECT_EQ(answer.headline.find("prep_bound"), 0u);
+  for (const std::string& advice : answer.advice) EXPECT_EQ(advice.find("more worker"), std::string::npos) << advice;
+  EXPECT_EQ(answer.advice.at(0).find("a quieter machine"), 0u) << answer.advice.at(0);
+  EXPECT_EQ(answer.why.at(1), "other programs keep 1.7 of 2 cores busy: the workers wait for a core");
+}
+
+TEST(Outside, SharesOfTheWorkersTimeComeToNoMoreThanAll) {
+  const OutsideAnswer answer = outside_answer(job(1, 0.29, 0.75), std::nullopt);
+  EXPECT_LE(answer.worker_cpu + answer.worker_delay + answer.worker_disk_wait, 1 + 1e-9);
+  EXPECT_EQ(answer.why.at(0),
+            "1 worker: 28 % of its time computing, 72 % ready without a core, 0 % in reads from a disk");
+  EXPECT_EQ(outside_answer(job(4, 0.335, 0.335, 0.33), std::nullopt).why.at(0),
+            "4 workers: 34 % of their time computing, 34 % ready without a core, 32 % in reads from a disk");
+}
+
 TEST(Outside, SaysWhatItCannotTell) {
   EXPECT_EQ(outside_answer(job(4, 0.1), std::nullopt).headline.find("the workers rest most of the time"), 0u);
   EXPECT_EQ(outside_answer(job(0, 0), std::nullopt).headline.find("no worker processes"), 0u);
