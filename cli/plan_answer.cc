@@ -157,22 +157,27 @@ std::string label_of(const PlannedRun& run) {
   return chosen ? plan::text(chosen->measured.knobs) : "";
 }
 
-void add_options(PlannedRun& run, const PlanAnswer& answer) {
-  const PlanRun& input = run.input;
+// The settings as they are now, where they were measured; else the chosen ones.
+const PlannedConfiguration* present(const PlannedRun& run) {
   const PlannedConfiguration* now = run.picked();
   for (const PlannedConfiguration& one : run.configurations) {
-    if (!input.current.empty() && one.rate && one.measured.knobs == input.current) now = &one;
+    if (!run.input.current.empty() && one.rate && one.measured.knobs == run.input.current) now = &one;
   }
-  if (!now || !now->rate) return;
+  return now && now->rate ? now : nullptr;
+}
+
+void add_options(PlannedRun& run, const PlanAnswer& answer) {
+  const PlanRun& input = run.input;
+  const PlannedConfiguration* const now = present(run);
+  if (!now) return;
   std::vector<plan::Configuration> measured;
   for (const PlannedConfiguration& one : run.configurations) measured.push_back(one.measured);
   std::vector<plan::WhatIf> what_ifs;
   for (const VerifiedWhatIf& one : run.what_ifs) {
     what_ifs.push_back(one.what);
-    if (one.measured_per_s && now->rate->p50 > 0 && input.stages) {
-      what_ifs.back().gain = *one.measured_per_s / now->rate->p50;  // as the days are: of what the run measured
-      what_ifs.back().evidence = plan::Evidence::measured;
-    }
+    if (!one.gain || one.noise) continue;  // noise says nothing against the prediction
+    what_ifs.back().gain = *one.gain;
+    what_ifs.back().evidence = plan::Evidence::measured;
   }
   plan::Situation situation;
   situation.knobs = now->measured.knobs;
@@ -200,7 +205,11 @@ void add_what_ifs(PlannedRun& run, const PlanWishes& wishes) {
   std::vector<plan::WhatIf> all;
   for (const std::string& text : wishes.what_ifs) all.push_back(plan::asked(stages, run.input.setting, text));
   if (wishes.what_ifs.empty()) all = plan::what_ifs(stages, run.input.setting);
+  // The model predicts gains. Rates follow from the one that was measured, so that every table has the same base.
+  const PlannedConfiguration* const now = present(run);
+  const double base = now ? now->rate->p50 : plan::predict(stages).per_s;
   for (plan::WhatIf& what : all) {
+    what.predicted.per_s = base * what.gain;
     VerifiedWhatIf one{.what = std::move(what)};
     if (run.input.target_per_s) {
       plan::Stages without = one.what.stages;  // the accelerator itself is not asked here

@@ -34,6 +34,8 @@ struct VerifiedWhatIf {
   std::optional<double> measured_per_s = {}, low = {}, high = {},
                         error = {};  // error: beyond the observed interval, as a share
   std::string not_run = {};          // why it was not measured here
+  std::optional<double> gain = {};   // measured, over the present settings in the same rounds
+  std::optional<double> noise = {};  // by how much runs of the same settings differed: too much to tell the gain
 };
 
 struct PlannedRun {
@@ -43,6 +45,7 @@ struct PlannedRun {
   std::optional<DevicePlan> device;
   std::optional<plan::HostBudget> host;
   std::vector<VerifiedWhatIf> what_ifs;
+  std::optional<double> verified_per_s;  // of the present settings, measured in turn with the what-ifs
   std::vector<plan::Option> options;
   std::optional<plan::EpochSplit> epochs;
   std::vector<plan::ScaleOut> nodes;

@@ -53,33 +53,31 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string measure_command(const PlanRun& run, const plan::Option& option) {
+plan::Command measure_command(const PlanRun& run, const plan::Option& option) {
   constexpr std::string_view kMeasure = "stoker measure --steps 100 --stop -- ";
   const std::string job = run.command.empty() ? "python train.py" : joined(run.command);
-  if (option.knob.empty()) return fmt::format("{}{}   # first make this change: {}", kMeasure, job, option.name);
+  if (option.knob.empty())
+    return {fmt::format("{}{}   # first make this change: {}", kMeasure, job, option.name), true};
   if (job.find("{" + option.knob + "}") != std::string::npos)
-    return fmt::format("stoker tune --grid {}={} -- {}", option.knob, option.value, job);
+    return {fmt::format("stoker tune --grid {}={} -- {}", option.knob, option.value, job)};
   if (const auto now = run.current.find(option.knob); now != run.current.end()) {
     if (const auto changed = plan::with_knob(run.command, option.knob, now->second, option.value))
-      return fmt::format("{}{}", kMeasure, joined(*changed));
+      return {fmt::format("{}{}", kMeasure, joined(*changed))};
   }
-  return fmt::format("{}{}   # first set {}={} {}: stoker knows no flag of this command for it", kMeasure, job,
-                     option.knob, option.value, run.place.empty() ? "in the program" : "at " + run.place);
+  return {fmt::format("{}{}   # first set {}={} {}: stoker knows no flag of this command for it", kMeasure, job,
+                      option.knob, option.value, run.place.empty() ? "in the program" : "at " + run.place),
+          true};
 }
 
 }  // namespace
 
-std::string command_for(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags) {
-  const std::string data = run.address.empty() ? "DATA" : run.address;
-  if (is_pack(option.kind)) return pack_command(data, option.kind);
-  if (!run.address.empty()) return load_command(run, option, flags);
-  // Only our own loader has these two.
-  if (option.kind == Change::faster_decode) return "stoker load DATA --decode fast --bench-steps 50";
-  if (option.knob == "storage") return fmt::format("stoker load DATA --storage {} --bench-steps 50", option.value);
-  if (option.kind == Change::local_copy) return "cp -r REMOTE/train LOCAL/train   # then measure again";
+plan::Command command_for(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags) {
+  const std::string data = run.address.empty() ? run.data : run.address;
+  if (is_pack(option.kind) && !data.empty()) return {pack_command(data, option.kind)};
+  if (!run.address.empty()) return {load_command(run, option, flags)};
   if (!run.function.empty() && !option.knob.empty()) {
-    return fmt::format("stoker tune {}{}{} --grid {}={}", run.function, run.data.empty() ? "" : " ", run.data,
-                       option.knob, option.value);
+    return {fmt::format("stoker tune {}{}{} --grid {}={}", run.function, run.data.empty() ? "" : " ", run.data,
+                        option.knob, option.value)};
   }
   return measure_command(run, option);
 }

@@ -10,8 +10,8 @@
 
 namespace stoker::cli {
 
-// `flags` are those of `stoker load`. Where stoker cannot change the job's own command, a comment behind it says what
-// to change first, and where.
-std::string command_for(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags);
+// `flags` are those of `stoker load`. Where stoker cannot change the job's own command, the program needs an edit: a
+// comment behind the command says which, and where.
+plan::Command command_for(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags);
 
 }  // namespace stoker::cli

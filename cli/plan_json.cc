@@ -108,6 +108,8 @@ Json to_json(const VerifiedWhatIf& one) {
   json["measured_images_per_s"] = or_null(one.measured_per_s);
   json["measured_low"] = or_null(one.low);
   json["measured_high"] = or_null(one.high);
+  json["measured_gain"] = or_null(one.gain);
+  json["noise"] = or_null(one.noise);
   json["error"] = or_null(one.error);
   json["not_run"] = or_null(one.not_run);
   return json;
@@ -173,6 +175,7 @@ Json to_json(const PlannedRun& run) {
   json["host_memory"] = run.host ? to_json(*run.host) : Json(nullptr);
   json["ledger"] = input.stages ? to_json(*input.stages) : Json(nullptr);
   json["what_ifs"] = list(run.what_ifs, [](const auto& one) { return to_json(one); });
+  json["verified_images_per_s"] = or_null(run.verified_per_s);
   json["target_images_per_s"] = nullptr;
   if (input.target_per_s) json["target_images_per_s"] = {input.target_per_s->first, input.target_per_s->second};
   json["epochs"] = nullptr;

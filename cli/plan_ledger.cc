@@ -105,6 +105,7 @@ void read_measured(const Json& json, PlanRun& run) {
         meter::cores_taken(figures.cores, number_or(cores, "used", 0), number_or(cores, "used_by_others", 0));
   }
   run.stages = meter::stages_of(figures);
+  run.setting.is_ours = false;
   run.seen_per_s = number_or(loader, "samples_per_s", 0);
   run.host = {};
   if (loader.at("batch").is_object()) run.host.batch_bytes = number_or(loader["batch"], "bytes", 0);

@@ -218,7 +218,7 @@ class Text {
                                       [](const auto& one) { return one.measured_per_s || !one.not_run.empty(); });
     std::vector<std::vector<std::string>> rows = {{"what if", "predicted/s", "gain", "limit then"}};
     if (measured) {
-      for (const char* title : {"measured/s", "beyond interval"}) rows[0].emplace_back(title);
+      for (const char* title : {"measured/s", "measured gain", "beyond interval"}) rows[0].emplace_back(title);
     }
     if (run.input.target_per_s) rows[0].emplace_back("closes the gap");
     for (const VerifiedWhatIf& one : run.what_ifs) {
@@ -227,12 +227,16 @@ class Text {
                                         std::string(one.what.feasible ? name(one.what.predicted.limit) : "-")};
       if (measured) {
         cells.push_back(one.measured_per_s ? format_rate(*one.measured_per_s) : one.not_run.empty() ? "" : "not run");
+        cells.push_back(one.noise ? "noise" : one.gain ? fmt::format("{:.2f}x", *one.gain) : "");
         cells.push_back(one.error ? fmt::format("{:.0f} %", 100 * *one.error) : "");
       }
       if (run.input.target_per_s) cells.emplace_back(one.closes ? "yes" : "no");
       rows.push_back(std::move(cells));
     }
     out_ += table(rows, "  ");
+    if (run.verified_per_s)
+      row("now",
+          fmt::format("{}/s with the present settings, run in turn with the others", format_rate(*run.verified_per_s)));
     for (const VerifiedWhatIf& one : run.what_ifs) {
       if (!one.what.feasible) row("", fmt::format("{}: {}", one.what.name, one.what.why));
     }

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kLongestFill = 120;    // seconds
 constexpr double kMostPackBytes = 2e9;  // a pack for trying is not made of more than that
+constexpr double kNoisy = 0.15;         // runs of one setting that differ by more cannot show a smaller gain
 
 // A folder inside the one that is gone at the end.
 std::string inside(const os::TemporaryFolder& scratch, const std::string& name) {
@@ -58,16 +59,32 @@ std::string why_not(const plan::WhatIf& what, const PlanRun& input) {
   return "it cannot be run on one machine by flags alone";
 }
 
-void judge(VerifiedWhatIf& one, const std::vector<tune::Row>& rows) {
+double mean_rate(const std::vector<tune::Row>& rows) {
   double sum = 0;
+  for (const tune::Row& row : rows) sum += *row.images_per_s;
+  return sum / static_cast<double>(rows.size());
+}
+
+// By how much the runs of one setting differ: 0.3 means that the fastest is 1.3 times as fast as the slowest.
+double spread_of(const std::vector<tune::Row>& rows) {
+  const auto [least, most] = std::minmax_element(rows.begin(), rows.end(), [](const tune::Row& a, const tune::Row& b) {
+    return *a.images_per_s < *b.images_per_s;
+  });
+  return *most->images_per_s / *least->images_per_s - 1;
+}
+
+// `base` are the runs of the present settings, made in the same rounds.
+void judge(VerifiedWhatIf& one, const std::vector<tune::Row>& rows, const std::vector<tune::Row>& base) {
   for (const tune::Row& row : rows) {
-    sum += *row.images_per_s;
     const double low = row.ci_low.value_or(*row.images_per_s), high = row.ci_high.value_or(*row.images_per_s);
     one.low = one.low ? std::min(*one.low, low) : low;
     one.high = one.high ? std::max(*one.high, high) : high;
   }
-  one.measured_per_s = sum / static_cast<double>(rows.size());
-  const double predicted = one.what.predicted.per_s;
+  one.measured_per_s = mean_rate(rows);
+  one.gain = *one.measured_per_s / mean_rate(base);
+  const double noise = std::max(spread_of(rows), spread_of(base));
+  if (noise > kNoisy && std::abs(std::log(*one.gain)) < std::log(1 + noise)) one.noise = noise;
+  const double predicted = mean_rate(base) * one.what.gain;  // in these minutes
   const double beyond = predicted > *one.high ? predicted - *one.high : predicted < *one.low ? *one.low - predicted : 0;
   one.error = beyond / *one.measured_per_s;
 }
@@ -116,7 +133,12 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
   const os::TemporaryFolder scratch("stoker-plan-");
   std::vector<std::vector<tune::Row>> rows(planned.what_ifs.size());
   std::map<std::string, std::string> packs;  // what-if -> address, or "" where it could not be made
+  std::vector<tune::Row> base;
   for (std::uint64_t round = 0; round < options.rounds; ++round) {
+    if (options.begun) options.begun("the present settings");
+    const tune::TrialResult present = run(load_command(planned.input, planned.input.address, {}, options.bench_steps),
+                                          inside(scratch, fmt::format("base-{}", round)), options);
+    if (present.row.ok()) base.push_back(present.row);
     for (std::size_t i = 0; i < planned.what_ifs.size(); ++i) {
       VerifiedWhatIf& one = planned.what_ifs[i];
       if (round == 0) one.not_run = why_not(one.what, planned.input);
@@ -151,9 +173,22 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
       }
     }
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].empty()) judge(planned.what_ifs[i], rows[i]);
+  if (base.empty()) {
+    planned.notes.emplace_back("the present settings could not be run again, so nothing was verified");
+    return;
   }
+  planned.verified_per_s = mean_rate(base);
+  double noise = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].empty()) continue;
+    judge(planned.what_ifs[i], rows[i], base);
+    noise = std::max(noise, planned.what_ifs[i].noise.value_or(0));
+  }
+  if (noise <= 0) return;
+  planned.notes.push_back(
+      fmt::format("the noise is too large to tell some gains: runs of the same settings differed by {:.0f} %; their "
+                  "gain stays a prediction. Verify on a quieter machine, or with more --bench-steps",
+                  100 * noise));
 }
 
 }  // namespace stoker::cli

@@ -141,6 +141,29 @@ def test_what_ifs_are_run_and_stand_beside_what_was_predicted(stoker, sounds):
     assert all(what["not_run"] for what in run["what_ifs"] if not what["measured_images_per_s"])
 
 
+    assert run["verified_images_per_s"] > 0, "the present settings ran in turn with the others"
+    for what in measured.values():
+        assert what["measured_gain"] == pytest.approx(what["measured_images_per_s"] / run["verified_images_per_s"])
+    for option in run["options"]:
+        if "no faster when it was measured" in option["reason"]:
+            assert measured[option["name"]]["noise"] is None, "where runs of the same settings differ widely, nothing is concluded"
+
+
+def test_every_figure_has_the_measured_rate_as_its_base(stoker, table):
+    rows = ["1,ok,32,1,70,69,71,prep_bound,,", "2,ok,32,2,200,198,202,prep_bound,,"]  # a worker of the slow run makes less than one of the other
+    run = plan(stoker("plan", "--run", table(rows), "--images", "1e9", "--cores", "8", "--json"))["runs"][0]
+    base = chosen(run)["images_per_s"]["p50"]
+    assert base == pytest.approx(200)
+    gains = {what["name"]: what["gain"] for what in run["what_ifs"]}
+    assert any(name.startswith("num_workers=") for name in gains)
+    for what in run["what_ifs"]:
+        assert what["predicted_images_per_s"] == pytest.approx(base * what["gain"])
+    for option in run["options"]:
+        assert option["days"] == pytest.approx(1e9 / (base * option["gain"]["p50"]) / 86400)
+        if option["name"] in gains:
+            assert option["gain"]["p50"] == pytest.approx(gains[option["name"]])
+
+
 def test_a_ledger_of_the_loader_gives_what_ifs(stoker, sounds, table, tmp_path):
     done = stoker("load", "data", "--batch-size", "8", "--num-workers", "1", "--shuffle", "--bench-steps", "4", "--json")
     (tmp_path / "ledger.json").write_text(done.stdout)
@@ -168,14 +191,26 @@ def test_a_measured_torch_job_gives_what_ifs_and_its_memory(stoker, tmp_path):
     assert "-- python 'my train.py' --n 80 " in run["options"][0]["command"]
 
 
-def measured_without_workers(folder, *command):
+def measured_without_workers(folder, *command, fetch=0):
     """A job of 20 ms of prep and 40 of compute per batch, in one thread, on two cores."""
     loader = {"file": "/home/me/main.py", "line": 233, "settings": {"batch_size": 32, "num_workers": 0}, "batch": None, "samples_per_s": 530,
-              "workers": {"fetch_ms_per_batch": 0, "prep_ms_per_batch": 20, "collate_ms_per_batch": 0, "delay_ms_per_batch": 0},
+              "workers": {"fetch_ms_per_batch": fetch, "prep_ms_per_batch": 20, "collate_ms_per_batch": 0, "delay_ms_per_batch": 0},
               "total": {"compute": {"ms_per_step": 40, "cpu_ms_per_step": 60}}}
     host = {"cores": {"available": 2, "used": 1, "used_by_others": 0.1}, "memory": {"limit_bytes": 16e9}, "processes": [{"role": "other", "pss_bytes": 2e9}]}
     (folder / "measure.json").write_text(json.dumps({"schema": "stoker.measure/1", "command": ["python", "main.py", *command], "main_loader": 0,
                                                      "loaders": [loader], "host": host}))
+
+
+def test_the_commands_of_a_torch_job_have_no_placeholder_and_what_runs_as_it_is_comes_first(stoker, tmp_path):
+    measured_without_workers(tmp_path, "-j", "0", fetch=30)
+    run = plan(stoker("plan", "--ledger", "measure.json", "--json"))["runs"][0]
+    worth = [option for option in run["options"] if option["worth"]]
+    assert len(worth) > 1
+    for option in worth:
+        assert option["command"].startswith("stoker measure --steps 100 --stop -- python main.py -j "), option
+        assert "storage" not in option["name"] and "DATA" not in option["command"], option
+    needs_edit = ["# first" in option["command"] for option in worth if not option["changes_training"]]
+    assert needs_edit == sorted(needs_edit) and not needs_edit[0]
 
 
 def test_the_command_of_an_option_has_the_jobs_own_flag_changed(stoker, tmp_path):

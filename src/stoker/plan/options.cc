@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -74,8 +75,11 @@ std::optional<double> host_total(const Situation& situation, double workers, dou
   return host_budget(use, situation.limits).total_bytes;
 }
 
-std::string command_of(const Situation& situation, const Option& option, const std::vector<std::string>& flags) {
-  return situation.command ? situation.command(option, flags) : std::string();
+void set_command(Option& option, const Situation& situation, const std::vector<std::string>& flags) {
+  if (!situation.command) return;
+  Command command = situation.command(option, flags);
+  option.command = std::move(command.text);
+  option.needs_edit = command.needs_edit;
 }
 
 Option option_of(const WhatIf& what) {
@@ -99,7 +103,7 @@ void add_workers(const Situation& situation, std::vector<Option>& all) {
     const WhatIf& what = tried.emplace_back(with_workers(now, workers));
     Option option = option_of(what);
     option.host_bytes = host_total(situation, workers);
-    option.command = command_of(situation, option, what.flags);
+    set_command(option, situation, what.flags);
     weigh_memory(option, situation);
     if (what.gain < kWorth && !predict(now).is_loader_bound()) {
       option.worth = false;
@@ -127,7 +131,7 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
     // Activations grow with the batch; weights and optimizer do not. Only the sum is known, so this is the worst case.
     option.device_bytes = 2 * situation.device_now_bytes;
   }
-  option.command = command_of(situation, option, what.flags);
+  set_command(option, situation, what.flags);
   weigh_memory(option, situation);
   if (predict(now).is_loader_bound() && what.gain < kWorth) {
     option.worth = false;
@@ -148,7 +152,7 @@ void add_prefetch(const Situation& situation, std::vector<Option>& all) {
   option.knob = "prefetch_factor", option.value = "2";
   const bool limited = predict(*situation.stages).is_loader_bound();
   option.gain = limited ? Spread{1, 1, 1.1, 0, true} : Spread{1, 1.05, 1.2, 0, true};
-  option.command = command_of(situation, option, {"--prefetch-factor", "2"});
+  set_command(option, situation, {"--prefetch-factor", "2"});
   HostUse use = situation.host;
   use.prefetch_factor = 2;
   if (use.main_bytes > 0) option.host_bytes = host_budget(use, situation.limits).total_bytes;
@@ -171,7 +175,7 @@ void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
       option.host_bytes =
           host_total(situation, are_workers ? what.stages.workers : situation.host.workers, what.most_bytes);
     }
-    option.command = command_of(situation, option, what.flags);
+    set_command(option, situation, what.flags);
     weigh_memory(option, situation);
     if (!what.feasible) {
       option.worth = false;
@@ -214,7 +218,7 @@ void add_measured(const Situation& situation, std::vector<Option>& all) {
       raise(option, Risk::medium, fmt::format("{} knobs at once: which of them helped is not known", changes));
     } else {
       option.knob = knob, option.value = value;
-      option.command = command_of(situation, option, {});
+      set_command(option, situation, {});
     }
     if (option.gain.p50 >= kWorth && option.gain.p10 < 1) {
       raise(option, Risk::medium, "the difference may be chance: measure it again");
@@ -275,7 +279,7 @@ void add_smaller_images(const Situation& situation, std::vector<Option>& all) {
                 .changes_training = true,
                 .training = "a smaller image is another training"};
   raise(option, Risk::high, "what the model learns changes");
-  option.command = command_of(situation, option, {});
+  set_command(option, situation, {});
   all.push_back(std::move(option));
 }
 
@@ -311,7 +315,7 @@ std::vector<Option> options(const Situation& situation) {
   }
   const auto rank = [](const Option& option) {
     const double gain = std::round(100 * option.gain.p50);  // as it is shown
-    return std::tuple(!option.worth, option.risk == Risk::high, option.changes_training, -gain,
+    return std::tuple(!option.worth, option.risk == Risk::high, option.changes_training, option.needs_edit, -gain,
                       option.host_bytes.value_or(0));
   };
   std::stable_sort(all.begin(), all.end(), [&](const Option& a, const Option& b) { return rank(a) < rank(b); });

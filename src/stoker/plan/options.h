@@ -35,8 +35,14 @@ struct Option {
   bool changes_training = false;
   std::string training = {};  // in what way
   std::string command = {};   // to try it
+  bool needs_edit = false;    // before the command is run: the job has no flag for it
   bool worth = true;          // false: `reason` says why not
   int order = 0;              // in which to test, from 1; 0: not to be tested
+};
+
+struct Command {
+  std::string text = {};
+  bool needs_edit = false;  // of the job's program, first
 };
 
 struct Situation {
@@ -53,11 +59,11 @@ struct Situation {
   std::span<const Configuration> measured = {};
   std::span<const WhatIf> what_ifs = {};
   // The command that tries one change; `flags` are those of `stoker load`, where there are such.
-  std::function<std::string(const Option& option, const std::vector<std::string>& flags)> command = {};
+  std::function<Command(const Option& option, const std::vector<std::string>& flags)> command = {};
 };
 
-// Ranked: what is worth testing first, by gain, the cheaper first of equals; what changes the training comes after what
-// does not.
+// Ranked: what is worth testing first, by gain, the cheaper first of equals. What changes the training comes after what
+// does not, and what the job's program must be edited for after what runs as it is.
 std::vector<Option> options(const Situation& situation);
 
 }  // namespace stoker::plan

@@ -26,7 +26,7 @@ Situation patches() {
   situation.device_limit_bytes = 80e9;
   situation.device_now_bytes = 77e9;
   situation.command = [](const Option& option, const std::vector<std::string>&) {
-    return "try " + option.knob + "=" + option.value;
+    return Command{"try " + option.knob + "=" + option.value};
   };
   return situation;
 }
@@ -155,6 +155,19 @@ TEST(Options, ThatARunContradictsAreOfHighRisk) {
   EXPECT_EQ(find(all, "num_workers=12")->risk, Risk::high);
   EXPECT_NE(find(all, "num_workers=12")->reason.find("was slower (0.40x)"), std::string::npos);
   EXPECT_EQ(all.front().name, "num_workers=6");
+}
+
+TEST(Options, ThatRunAsTheyAreComeBeforeThoseThatNeedAnEdit) {
+  Situation situation = patches();
+  const WhatIf faster = with_faster_prep(*situation.stages, 100, "much faster");
+  situation.what_ifs = {&faster, 1};
+  EXPECT_EQ(options(situation).front().name, "much faster");
+  situation.command = [](const Option& option, const std::vector<std::string>&) {
+    return Command{"try " + option.name, option.knob.empty()};
+  };
+  const std::vector<Option> all = options(situation);
+  EXPECT_FALSE(all.front().needs_edit) << all.front().name;
+  EXPECT_TRUE(find(all, "much faster")->needs_edit);
 }
 
 TEST(Options, ThatChangeTheTrainingSaySo) {

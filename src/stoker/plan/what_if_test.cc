@@ -1,5 +1,7 @@
 #include "stoker/plan/what_if.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
@@ -75,6 +77,24 @@ TEST(WhatIf, TheListIsSortedAndNamesTheFewestWorkersThatAreEnough) {
   const std::vector<WhatIf> few =
       what_ifs({.workers = 1, .cores = 64, .prep_s = 1e-3, .compute_s = 0.4e-3}, {.decodes = false});
   EXPECT_TRUE(few.front().name == "num_workers=3" || few.front().name == "num_workers=4") << few.front().name;
+}
+
+TEST(WhatIf, AFasterDecoderGivesWhatWasMeasured) {
+  for (const bool in_workers : {false, true}) {
+    const Stages now{.batch_size = 32, .workers = 1, .cores = 4, .fetch_in_workers = in_workers, .prep_s = 1e-3};
+    const std::vector<WhatIf> all = what_ifs(now, {});
+    const auto faster =
+        std::find_if(all.begin(), all.end(), [](const WhatIf& one) { return one.kind == Change::faster_decode; });
+    ASSERT_NE(faster, all.end());
+    EXPECT_NEAR(faster->gain, 1.3, 0.02);
+    EXPECT_EQ(faster->evidence, Evidence::ratio);
+  }
+}
+
+TEST(WhatIf, OfAnotherLoaderNameNoKnobOfOurs) {
+  const Stages now{
+      .batch_size = 32, .workers = 1, .cores = 4, .fetch_in_workers = true, .fetch_s = 1e-3, .prep_s = 1e-3};
+  for (const WhatIf& one : what_ifs(now, {.is_ours = false})) EXPECT_NE(one.knob, "storage") << one.name;
 }
 
 TEST(WhatIf, OnACrowdedMachineCountsOnAFairShareOfTheCores) {
