@@ -240,14 +240,33 @@ Examined examine(const dataset::Dataset& data, const std::vector<std::uint64_t>&
   return all;
 }
 
+std::string bytes(double value) {
+  return format_bytes(static_cast<std::uint64_t>(std::llround(value)));
+}
+
+// How many equal buckets, 8 at most, have bounds that people can tell apart: files of like size would all be "2.1 KiB".
+int distinct_buckets(double least, double most) {
+  int count = 8;
+  const auto are_distinct = [&] {
+    const double width = (most - least) / count;
+    for (int i = 0; i < count; ++i) {
+      if (bytes(least + i * width) == bytes(least + (i + 1) * width)) return false;
+    }
+    return true;
+  };
+  while (count > 1 && !are_distinct()) --count;
+  return count;
+}
+
 // Buckets a factor of 2 apart, or equal ones where the sizes lie close together; at most 14.
 std::vector<Bucket> histogram_of(const std::vector<std::uint64_t>& sorted) {
   std::vector<Bucket> buckets;
   const double least = static_cast<double>(sorted.front()), most = static_cast<double>(sorted.back());
   if (sorted.front() == sorted.back()) return {{least, most, sorted.size()}};
   if (most / std::max(1.0, least) < 8) {
-    const double width = (most - least) / 8;
-    for (int i = 0; i < 8; ++i) buckets.push_back({least + i * width, least + (i + 1) * width, 0});
+    const int count = distinct_buckets(least, most);
+    const double width = (most - least) / count;
+    for (int i = 0; i < count; ++i) buckets.push_back({least + i * width, least + (i + 1) * width, 0});
   } else {
     const double factor = std::max(2.0, std::exp2(std::ceil(std::log2(most / std::max(1.0, least)) / 13)));
     double from = std::exp2(std::floor(std::log2(std::max(1.0, least))));
@@ -330,7 +349,6 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
   constexpr std::size_t kShown = 20;  // losses, bad files
   std::string out;
   const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 11, text); };
-  const auto bytes = [](double value) { return format_bytes(static_cast<std::uint64_t>(std::llround(value))); };
   out += fmt::format("{}: {} samples, {} ({})\n\n", terminal.paint(Paint::bold, printable(found.address)),
                      format_count(found.count), format_bytes(found.total_bytes), found.kind);
   if (!found.classes.empty()) {
@@ -367,7 +385,7 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
   for (const Bucket& bucket : found.histogram) tallest = std::max(tallest, bucket.count);
   const int cells = std::clamp(terminal.width - 42, 10, 50);
   for (const Bucket& bucket : found.histogram) {
-    const bool single = bucket.from == bucket.to;
+    const bool single = bytes(bucket.from) == bytes(bucket.to);
     const std::string range =
         single ? bytes(bucket.from) : fmt::format("{:>10} - {:<10}", bytes(bucket.from), bytes(bucket.to));
     const std::string gauge = terminal.gauge(static_cast<double>(bucket.count) / static_cast<double>(tallest), cells);

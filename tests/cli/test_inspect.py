@@ -67,6 +67,17 @@ def test_text_has_the_same_facts_and_a_picture_of_the_sizes(stoker, sounds):
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_files_of_like_size_get_fewer_bars(stoker, tmp_path):
+    for i in range(10):
+        write_wav(tmp_path / "like" / f"{i}.wav", frames=1050 + i)
+    text = stoker("inspect", "like").stdout
+    assert re.findall(r"^ +(.+?) +#+ (\d+)$", text, re.M) == [("2.1 KiB", "10")]
+    for i in range(10):
+        write_wav(tmp_path / "near" / f"{i}.wav", frames=1050 + 12 * i)
+    bounds = re.findall(r"^ +([\d.]+ \w+) - ([\d.]+ \w+) +#* ?\d+$", stoker("inspect", "near").stdout, re.M)
+    assert 1 < len(bounds) < 8 and all(least != most for least, most in bounds)
+
+
 def test_bad_files_are_named_with_the_cause_and_the_exit_code_is_1(stoker, sounds):
     whole = (sounds / "cat" / "000.wav").read_bytes()
     (sounds / "cat" / "zero.wav").write_bytes(b"")
