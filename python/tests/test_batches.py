@@ -5,6 +5,7 @@ import threading
 
 import numpy
 import pytest
+from PIL import Image
 
 import stoker
 
@@ -211,3 +212,19 @@ def test_further_arrays_of_an_npz_are_named_once(tmp_path):
         assert not [note for note in loader.notes if "arrays" in note]
         list(loader)
         assert [note for note in loader.notes if "arrays" in note] == ["some .npz files hold several arrays: only the first of each is loaded"]
+
+
+def test_a_window_that_assumes_no_offset_says_so(tmp_path):
+    Image.fromarray(numpy.full((8, 8), 33000, numpy.uint16)).save(tmp_path / "a.png")
+    (tmp_path / "without.csv").write_text("path,label\na.png,0\n")
+    (tmp_path / "with.csv").write_text("path,label,hu_offset\na.png,0,32768\n")
+
+    def says(index, *transform):
+        with stoker.Loader(tmp_path / index, color="keep", output="numpy", transform=transform) as loader:
+            return any("Window assumes an offset of 0" in note for note in loader.notes)
+
+    assert says("without.csv", stoker.Window())
+    assert says("without.csv", stoker.Views(one=(1, [stoker.Window(), stoker.Resize((4, 4))])))
+    assert not says("without.csv", stoker.Window(offset=32768))
+    assert not says("with.csv", stoker.Window())
+    assert not says("without.csv", stoker.Resize((4, 4)))

@@ -55,6 +55,16 @@ LoaderOptions checked(LoaderOptions options) {
   return options;
 }
 
+// A Window without an offset of its own uses each sample's hu_offset.
+bool needs_hu_offset(const transform::Ops& ops) {
+  return std::any_of(ops.begin(), ops.end(), [](const transform::Op& op) {
+    if (const auto* const window = std::get_if<transform::Window>(&op.what)) return !window->offset.has_value();
+    const auto* const views = std::get_if<transform::Views>(&op.what);
+    return views != nullptr && std::any_of(views->groups.begin(), views->groups.end(),
+                                           [](const auto& group) { return needs_hu_offset(group.ops); });
+  });
+}
+
 }  // namespace
 
 SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t length) noexcept {
@@ -93,6 +103,13 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
                 "give each column a name of its own");
   if (column != columns.end()) hu_offset_column_ = static_cast<std::size_t>(column - columns.begin());
   count_losses();
+  if (needs_hu_offset(options_.transform) &&
+      std::find(columns.begin(), columns.end(), "hu_offset") == columns.end()) {
+    notes_.emplace_back(
+        "Window assumes an offset of 0: it was given none, and the data set has no column hu_offset; where stored "
+        "values "
+        "are shifted, give it, such as Window(offset=32768)");
+  }
   if (options_.pin_memory) {
     std::string why;
     device_ = DeviceRuntime::find(&why);
