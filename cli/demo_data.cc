@@ -22,6 +22,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/random.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/file.h"
 
 #include "files.h"
 
@@ -307,7 +308,7 @@ DemoData make_demo_data(const std::string& folder, const std::function<bool(std:
       }
       if (!progress(++done)) throw Error(ErrorKind::unavailable, "interrupted");
     });
-    write_whole(marker, kMarkerText);
+    os::write_file(marker, kMarkerText);
   }
   measure_folder(data.pictures, data.picture_count, data.picture_bytes);
   measure_folder(data.sounds, data.sound_count, data.sound_bytes);

@@ -14,6 +14,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/dataset/read_sample.h"
+#include "stoker/os/fd.h"
 
 namespace stoker::cli {
 namespace {
@@ -33,10 +34,6 @@ int open_holder(const dataset::Dataset& dataset, std::uint64_t index) {
 
 }  // namespace
 
-OpenFile::~OpenFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 bool exists(const std::string& path) {
   struct stat status;
   return ::lstat(path.c_str(), &status) == 0;
@@ -46,23 +43,6 @@ void require_free(const std::string& path, bool force, std::string_view flag) {
   if (force || !exists(path)) return;
   throw Error(ErrorKind::usage, fmt::format("`{}` would overwrite `{}`", flag, path),
               "choose another name, or add --force");
-}
-
-void write_whole(const std::string& path, std::string_view text) {
-  const std::string aside = fmt::format("{}.{}.part", path, ::getpid());
-  const OpenFile file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.fd() < 0) throw system_error(errno, "write", path);
-  const auto give_up = [&] {
-    const int number = errno;
-    ::unlink(aside.c_str());
-    return system_error(number, "write", path);
-  };
-  while (!text.empty()) {
-    const ssize_t written = ::write(file.fd(), text.data(), text.size());
-    if (written < 0 && errno != EINTR) throw give_up();
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(file.fd()) != 0 || ::rename(aside.c_str(), path.c_str()) != 0) throw give_up();
 }
 
 std::string read_text(const std::string& path) {
@@ -80,10 +60,10 @@ void drop_from_page_cache(const dataset::Dataset& dataset, const std::function<b
     if (i % 256 == 0 && !keep_going(i)) throw Error(ErrorKind::unavailable, "interrupted");
     const storage::Location extent = dataset.location(i);
     if (extent.source && !seen.insert(extent.source).second) continue;
-    const OpenFile file(open_holder(dataset, i));
-    if (file.fd() < 0) continue;  // the loader will name it
-    ::fdatasync(file.fd());       // dirty pages are not dropped
-    ::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
+    const os::Fd file(open_holder(dataset, i));
+    if (!file) continue;      // the loader will name it
+    ::fdatasync(file.get());  // dirty pages are not dropped
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
 }
 
@@ -96,16 +76,16 @@ double cached_share(const dataset::Dataset& dataset) {
   std::vector<unsigned char> map;
   for (std::uint64_t i = 0; i < dataset.size(); i += stride) {
     const storage::Location extent = dataset.location(i);
-    const OpenFile file(open_holder(dataset, i));
+    const os::Fd file(open_holder(dataset, i));
     struct stat status;
-    if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0 || status.st_size == 0) continue;
+    if (!file || ::fstat(file.get(), &status) != 0 || status.st_size == 0) continue;
     // Since Linux 5.2 mincore tells the truth only to the owner or a writer of the file.
     if (status.st_uid != ::geteuid() && ::geteuid() != 0) return -1;
     const std::uint64_t from = extent.offset / page * page;
     const std::uint64_t wanted =
         extent.source ? extent.offset + extent.bytes - from : static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = std::min({wanted, kBytes, static_cast<std::uint64_t>(status.st_size) - from});
-    void* const at = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(from));
+    void* const at = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.get(), static_cast<off_t>(from));
     if (at == MAP_FAILED) continue;
     map.assign((length + page - 1) / page, 0);
     if (::mincore(at, length, map.data()) == 0) {

@@ -1,4 +1,4 @@
-// Files as the verbs need them: results that appear whole or not at all, the bytes of one sample, the page cache.
+// Files as the verbs need them: names that are free, texts, the bytes of one sample, the page cache.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,9 @@
 
 namespace stoker::cli {
 
-// A descriptor that closes itself.
-class OpenFile {
- public:
-  explicit OpenFile(int fd) noexcept : fd_(fd) {}
-  ~OpenFile();
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int fd() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
 bool exists(const std::string& path);
 // Refuses (Error, usage) a path that is there already, unless `force`; `flag` is named in the message.
 void require_free(const std::string& path, bool force, std::string_view flag);
-// Write aside, fsync, rename. Throws Error.
-void write_whole(const std::string& path, std::string_view text);
 // Throws Error.
 std::string read_text(const std::string& path);
 

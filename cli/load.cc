@@ -10,6 +10,7 @@
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/file.h"
 
 #include "bench_steps.h"
 #include "feed.h"
@@ -245,11 +246,11 @@ int run_load(const Arguments& arguments) {
                          {"stoker_version", kVersion},
                          {"address", report.address},
                          {"errors", to_json(report.errors)}};
-      write_whole(errors_file, json.dump(2) + "\n");
+      os::write_file(errors_file, json.dump(2) + "\n");
       report.errors_file = errors_file;
     }
     if (!state_file.empty()) {
-      write_whole(state_file, state_text(loader.state(), report.address));
+      os::write_file(state_file, state_text(loader.state(), report.address));
       report.state_file = state_file;
     }
   };

@@ -16,6 +16,7 @@
 #include "stoker/measure/metrics.h"
 #include "stoker/measure/outside.h"
 #include "stoker/meter/counters.h"
+#include "stoker/os/file.h"
 #include "stoker/os/process.h"
 
 #include "files.h"
@@ -191,12 +192,12 @@ class Output {
   void give(const Finding& finding, const measure::Job& job) const {
     const std::string json = to_json(finding).dump(2) + "\n";
     if (!folder_.empty()) {
-      write_whole(folder_ + "/measure.json", json);
-      write_whole(folder_ + "/steps.csv", measure::steps_csv(job));
+      os::write_file(folder_ + "/measure.json", json);
+      os::write_file(folder_ + "/steps.csv", measure::steps_csv(job));
     }
     if (!trace_.empty()) {
       const std::string trace = measure::trace_json(job);
-      write_whole(trace_, trace_.ends_with(".gz") ? measure::gzipped(trace) : trace);
+      os::write_file(trace_, trace_.ends_with(".gz") ? measure::gzipped(trace) : trace);
     }
     if (face_.json) {
       cli::answer(json);

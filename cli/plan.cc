@@ -9,6 +9,7 @@
 #include "stoker/base/units.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/file.h"
 #include "stoker/os/memory.h"
 
 #include "files.h"
@@ -312,7 +313,7 @@ int run(const Arguments& arguments) {
   std::vector<std::string> written;
   if (planned.chosen_run) {
     for (const std::string& file : files) {
-      write_whole(file, json);
+      os::write_file(file, json);
       written.push_back(file);
     }
   }

@@ -12,6 +12,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/base/version.h"
+#include "stoker/os/file.h"
 #include "stoker/report/from_plan.h"
 #include "stoker/report/words.h"
 
@@ -237,15 +238,15 @@ void write_report(const std::string& path, const std::string& text, bool force) 
     throw Error(ErrorKind::usage, fmt::format("`{}` is there already and is not as `stoker report` wrote it", path),
                 "choose another name with --out, or add --force");
   }
-  write_whole(path, sealed(text));
+  os::write_file(path, sealed(text));
 }
 
 void write_reports(const std::string& folder, const std::string& unfinished, std::vector<std::string>& notes) {
   try {
     const report::Report report =
         read_report({.places = {folder}, .before = {}, .after = {}, .columns = {}, .unfinished = unfinished});
-    write_whole(folder + "/report.md", sealed(report::to_markdown(report)));
-    write_whole(folder + "/report.html", sealed(report::to_html(report)));
+    os::write_file(folder + "/report.md", sealed(report::to_markdown(report)));
+    os::write_file(folder + "/report.html", sealed(report::to_html(report)));
   } catch (const Error& error) {
     notes.push_back(fmt::format("there is no report: {}", error.message()));
   }

@@ -14,6 +14,7 @@
 #include "stoker/base/version.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/file.h"
 #include "stoker/os/memory.h"
 #include "stoker/tune/blocks.h"
 #include "stoker/tune/measured.h"
@@ -130,7 +131,7 @@ void refuse(const Arguments& arguments, const char* because, std::initializer_li
 int finish(const Arguments& arguments, const Face& face, TuneReport& report) {
   if (arguments.has("--apply") && report.choice.chosen && report.unfinished.empty()) {
     const std::string file = arguments.text("--apply");
-    write_whole(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
+    os::write_file(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
     report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
   }
   answer(face.json ? to_json(report).dump(2) + "\n" : to_text(report, face.out));

@@ -10,6 +10,7 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/file.h"
 #include "stoker/tune/config_file.h"
 #include "stoker/tune/template.h"
 
@@ -119,14 +120,14 @@ Point write_copies(const Target& target, const Point& point, const std::string& 
   std::set<std::string> used;
   if (!target.template_file.empty()) {
     paths["template"] = place(target.template_file);
-    write_whole(paths["template"], tune::fill_in(read_text(target.template_file), point, {}, used));
+    os::write_file(paths["template"], tune::fill_in(read_text(target.template_file), point, {}, used));
   }
   if (!target.config_file.empty()) {
     // The trial's own config.json has that name already.
     const std::string name = std::filesystem::path(target.config_file).filename().string();
     paths["config"] = name == "config.json" ? folder + "/job_config.json" : place(target.config_file);
-    write_whole(paths["config"],
-                tune::ConfigFile(read_text(target.config_file), target.config_file).with(point, target.config_keys));
+    os::write_file(paths["config"],
+                   tune::ConfigFile(read_text(target.config_file), target.config_file).with(point, target.config_keys));
   }
   return paths;
 }
