@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/meter/counters.h"
@@ -28,9 +29,8 @@ std::string_view environment(const char* name) {
 
 bool speaks_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    std::string value(environment(name));
+    const std::string value = to_lower(environment(name));
     if (value.empty()) continue;
-    for (char& c : value) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
   }
   return false;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 
 namespace stoker {
@@ -31,7 +32,7 @@ double parse(std::string_view text, const std::array<Unit, N>& units, std::strin
   const auto [after, code] = std::from_chars(text.data(), end, number);
   std::string suffix;
   for (const char* p = after; p != end; ++p) {
-    if (*p != ' ') suffix += static_cast<char>(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+    if (*p != ' ') suffix += to_lower(*p);
   }
   if (code == std::errc{} && number >= 0 && std::isfinite(number)) {
     for (const Unit& unit : units) {

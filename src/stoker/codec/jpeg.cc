@@ -12,6 +12,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "stoker/base/round.h"
 #include "stoker/codec/image.h"
 #include "stoker/codec/jpeg/baseline.h"
 #include "stoker/codec/jpeg/headers.h"
@@ -154,18 +155,14 @@ void start(Job& job) noexcept {
   job.jpeg.progress = &job.progress;
 }
 
-std::uint64_t rounded_up(std::uint64_t value, std::uint64_t to) noexcept {
-  return (value + to - 1) / to * to;
-}
-
 // Sizes in whole MCUs.
 struct Extents {
   std::uint64_t mcu_height, width, height, mcus;
 
   explicit Extents(const jpeg_decompress_struct& jpeg) noexcept
       : mcu_height(8u * jpeg.max_v_samp_factor),
-        width(rounded_up(jpeg.image_width, 8u * jpeg.max_h_samp_factor)),
-        height(rounded_up(jpeg.image_height, mcu_height)),
+        width(round_up(jpeg.image_width, 8u * jpeg.max_h_samp_factor)),
+        height(round_up(jpeg.image_height, mcu_height)),
         mcus(width / (8u * jpeg.max_h_samp_factor) * (height / mcu_height)) {}
 };
 

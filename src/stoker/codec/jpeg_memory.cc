@@ -7,6 +7,8 @@
 
 #include <jerror.h>
 
+#include "stoker/base/round.h"
+
 // Arrays that libjpeg calls virtual, because they may lie on disk. Here they never do. libjpeg declares the types and
 // leaves them to the memory manager.
 struct jvirt_sarray_control {
@@ -47,7 +49,7 @@ Row* take_rows(j_common_ptr jpeg, std::size_t row_bytes, JDIMENSION count) noexc
 JSAMPARRAY take_samples(j_common_ptr jpeg, int, JDIMENSION samples, JDIMENSION rows) noexcept {
   // Newer versions read samples of 12 and 16 bits with the same functions.
   const std::size_t sample_bytes = reinterpret_cast<j_decompress_ptr>(jpeg)->data_precision > 8 ? 2 : sizeof(JSAMPLE);
-  const std::size_t row_bytes = (samples * sample_bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
+  const std::size_t row_bytes = round_up(samples * sample_bytes, kRowAlign);
   return take_rows<JSAMPROW>(jpeg, row_bytes, rows);
 }
 

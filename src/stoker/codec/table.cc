@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "stoker/base/ascii.h"
+
 namespace stoker::codec {
 
 extern const Codec kJpeg, kPng, kWav, kNpy, kNpz;
@@ -20,8 +22,7 @@ bool has(Bytes bytes, const Magic& magic) noexcept {
 }
 
 bool equals_in_any_case(std::string_view text, std::string_view lower) noexcept {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + ('a' - 'A') : a) == b; });
+  return text.size() == lower.size() && ends_with_any_case(text, lower);
 }
 
 template <typename Matches>

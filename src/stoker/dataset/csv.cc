@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
@@ -41,14 +42,6 @@ constexpr std::array<std::string_view, 20> kPathColumns = {
     "rel_path",  "image",    "image_path", "img_path",  "img",      "png_path",  "jpg_path",
     "jpeg_path", "wav_path", "audio_path", "audio",     "npy_path", "npz_path"};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -64,7 +57,7 @@ bool parse_number(std::string_view text, Number& value) {
 }
 
 bool is_path_column(std::string_view name) {
-  return std::find(kPathColumns.begin(), kPathColumns.end(), lower(name)) != kPathColumns.end();
+  return std::find(kPathColumns.begin(), kPathColumns.end(), to_lower(name)) != kPathColumns.end();
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -234,8 +227,9 @@ class CsvDataset final : public Dataset {
       facts_.columns.push_back(header_[c]);
     }
     if (!label_column_ && !facts_.columns.empty()) {
-      facts_.notes.push_back(fmt::format("no column is named `label`, so the samples have no labels; label= may name {}{}",
-                                         facts_.columns.size() == 1 ? "" : "one of ", listed(facts_.columns)));
+      facts_.notes.push_back(
+          fmt::format("no column is named `label`, so the samples have no labels; label= may name {}{}",
+                      facts_.columns.size() == 1 ? "" : "one of ", listed(facts_.columns)));
     }
   }
 
@@ -255,9 +249,9 @@ class CsvDataset final : public Dataset {
   void choose_path_column() {
     for (const std::string_view wanted : kPathColumns) {
       for (std::size_t c = 0; c < header_.size(); ++c) {
-        if (lower(header_[c]) == wanted) {
+        if (to_lower(header_[c]) == wanted) {
           path_column_ = c;
-          refuse_twins(c, lower);
+          refuse_twins(c, [](const std::string& name) { return to_lower(name); });
           return;
         }
       }
@@ -303,7 +297,9 @@ class CsvDataset final : public Dataset {
     const std::string& wanted = options_.label;
     const std::string sought = wanted.empty() ? "label" : wanted;
     const auto as_written = [](const std::string& name) { return name; };
-    if (choose_label_column(sought, as_written) || choose_label_column(lower(sought), lower) || wanted.empty()) return;
+    const auto in_any_case = [](const std::string& name) { return to_lower(name); };
+    if (choose_label_column(sought, as_written) || choose_label_column(to_lower(sought), in_any_case) || wanted.empty())
+      return;
     const std::vector<std::string_view> names(header_.begin(), header_.end());
     const std::string near = nearest(wanted, names.data(), names.size());
     throw Error(ErrorKind::not_found,
@@ -315,8 +311,8 @@ class CsvDataset final : public Dataset {
   // `seen` is a name as it is compared.
   template <typename Seen>
   bool choose_label_column(const std::string& wanted, Seen seen) {
-    const auto at = std::find_if(header_.begin(), header_.end(),
-                                 [&](const std::string& name) { return seen(name) == wanted; });
+    const auto at =
+        std::find_if(header_.begin(), header_.end(), [&](const std::string& name) { return seen(name) == wanted; });
     if (at == header_.end()) return false;
     label_column_ = static_cast<std::size_t>(at - header_.begin());
     refuse_twins(*label_column_, seen);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/kinds.h"
@@ -24,10 +25,7 @@ constexpr std::string_view kAccepted =
 // Whether the last component ends so, in any case; slashes behind it do not count.
 bool ends_with(std::string_view address, std::string_view extension) {
   while (address.size() > 1 && address.ends_with('/')) address.remove_suffix(1);
-  if (address.size() <= extension.size()) return false;
-  const std::string_view end = address.substr(address.size() - extension.size());
-  return std::equal(end.begin(), end.end(), extension.begin(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; });
+  return address.size() > extension.size() && ends_with_any_case(address, extension);
 }
 
 void refuse_what_is_not_read_yet(const std::string& address) {

@@ -11,6 +11,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
+#include "stoker/base/round.h"
 #include "stoker/base/version.h"
 
 namespace stoker::dataset {
@@ -68,7 +69,7 @@ std::string index_dictionary(std::uint64_t count, LabelKind label_kind) {
 // `dictionary`, spaces and a line feed, so that what follows begins at a multiple of `align`, or at `align` itself.
 std::string with_magic(std::string dictionary, std::size_t align) {
   const std::size_t plain = kNpyMagic.size() + 2 + dictionary.size() + 1;
-  const std::size_t whole = (plain + align - 1) / align * align;
+  const std::size_t whole = round_up(plain, align);
   dictionary.append(whole - plain, ' ');
   dictionary += '\n';
   std::string out(kNpyMagic);

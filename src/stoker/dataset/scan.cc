@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/os/fault.h"
@@ -360,11 +361,7 @@ void count_unknown(LeftOut& left_out, std::string_view name) {
   ++left_out.unknown;
   const std::size_t dot = name.rfind('.');
   std::string extension(dot == std::string_view::npos || name.size() - dot > 16 ? "no extension" : name.substr(dot));
-  if (extension.front() == '.') {
-    for (char& c : extension) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-  }
+  if (extension.front() == '.') extension = to_lower(extension);
   for (auto& [known, count] : left_out.extensions) {
     if (known == extension) {
       ++count;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/loader/pending.h"
 #include "stoker/os/arena.h"
@@ -28,10 +29,6 @@ constexpr std::uint64_t kLeastWorking = 256 * kKiB;
 constexpr std::uint64_t kRingSlack = 256 * kKiB;  // the piece at the end of a ring that is too short for a block
 constexpr std::uint64_t kLimitMost = std::uint64_t{1} << 50;
 
-std::uint64_t up(std::uint64_t value, std::uint64_t align) noexcept {
-  return (value + align - 1) / align * align;
-}
-
 // A row of several parts: what they take beside their bytes, and their places in a unit.
 constexpr std::uint64_t kPartSlack = 2 * kRingAlign, kDirectPartSlack = 3 * kPage;
 
@@ -45,10 +42,10 @@ std::uint64_t unit_bytes(const Demand& demand) noexcept {
 
 // What a sample takes on the ring: its bytes, one to see that it grew, and alignment; with O_DIRECT whole pages.
 std::uint64_t on_ring(std::uint64_t bytes) noexcept {
-  return up(bytes + 1, kRingAlign) + kRingAlign;
+  return round_up(bytes + 1, kRingAlign) + kRingAlign;
 }
 std::uint64_t on_ring_direct(std::uint64_t bytes) noexcept {
-  return up(bytes + 1, kPage) + 3 * kPage;
+  return round_up(bytes + 1, kPage) + 3 * kPage;
 }
 
 // Twice, because sweeps need one to fill while the other is used.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stoker/base/round.h"
+
 namespace stoker::loader {
 
 ByteRoom::ByteRoom(std::size_t bytes, std::size_t max_blocks, Reuse reuse, std::size_t align)
@@ -13,7 +15,7 @@ ByteRoom::ByteRoom(std::size_t bytes, std::size_t max_blocks, Reuse reuse, std::
 }
 
 ByteRoom::Block ByteRoom::take(std::size_t bytes) {
-  const std::size_t need = (std::max<std::size_t>(bytes, 1) + align_ - 1) / align_ * align_;
+  const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), align_);
   const std::scoped_lock lock(mutex_);
   if (blocks_ == max_blocks_ || need > free_bytes_ || need >= too_much_) return {};
   const std::uint32_t number = find(need);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/fd.h"
@@ -24,10 +25,6 @@ constexpr std::size_t kSlabAlign = 4096;
 constexpr std::uint64_t kMostRows = 100'000'000;
 constexpr std::uint64_t kMostElements = std::uint64_t{1}
                                         << 40;  // of a batch's rows: more cannot be, and would overflow
-
-std::size_t up(std::size_t value, std::size_t align) {
-  return (value + align - 1) / align * align;
-}
 
 LoaderOptions checked(LoaderOptions options) {
   if (options.batch_size == 0 || options.batch_size > kMostRows) {
@@ -71,7 +68,7 @@ SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t lengt
   SlabLayout layout;
   std::size_t at = 0;
   const auto place = [&](std::size_t bytes, std::size_t align) {
-    at = up(at, align);
+    at = round_up(at, align);
     return std::exchange(at, at + bytes);
   };
   for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {

@@ -6,16 +6,13 @@
 #include <cstring>
 #include <utility>
 
+#include "stoker/base/round.h"
 #include "stoker/loader/engine.h"
 
 namespace stoker::loader {
 namespace {
 
 constexpr auto kLongWait = std::chrono::milliseconds(200);
-
-std::size_t up(std::size_t value, std::size_t align) {
-  return (value + align - 1) / align * align;
-}
 
 }  // namespace
 
@@ -111,7 +108,7 @@ Loader::Engine::Need Loader::Engine::need_of(const Row& row, std::uint64_t epoch
   const bool in_memory =
       in_place_ || (where.source != nullptr && !where.source->view().empty()) || !resident(row.index, where).empty();
   const storage::Fetcher& fetcher = *io_threads_.front()->fetcher;
-  return {where.bytes, in_memory ? 0 : up(fetcher.buffer_bytes(where.bytes), fetch_alignment_)};
+  return {where.bytes, in_memory ? 0 : round_up(fetcher.buffer_bytes(where.bytes), fetch_alignment_)};
 }
 
 // The next rows of the plan as a unit without room yet. plan_mutex_ is held.
@@ -207,7 +204,7 @@ void Loader::Engine::submit(IoThread& self, Unit& unit) {
     if (unit.in_place) {
       fetch.into = {slot_of(*unit.pending, unit.first_row + i).outputs[0], where.bytes};
     } else if (at != nullptr && (where.source == nullptr || where.source->view().empty())) {
-      const std::size_t room = up(self.fetcher->buffer_bytes(where.bytes), fetch_alignment_);
+      const std::size_t room = round_up(self.fetcher->buffer_bytes(where.bytes), fetch_alignment_);
       fetch.into = {at, room};
       at += room;
     }

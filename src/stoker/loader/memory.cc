@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/loader/engine.h"
 
@@ -17,10 +18,6 @@ constexpr std::uint64_t kLeastScratch = 256 * kKiB;
 constexpr std::uint64_t kUnitBytes = 256 * kKiB;
 constexpr std::uint64_t kBlockBytes = 512 * kKiB, kMixedBytes = 64 * kMiB;
 constexpr std::uint64_t kLeastMixed = 16;  // blocks
-
-std::uint64_t up(std::uint64_t value, std::uint64_t align) {
-  return (value + align - 1) / align * align;
-}
 
 }  // namespace
 
@@ -98,7 +95,7 @@ void Loader::Engine::divide_memory(bool sweeps) {
   };
   // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
   const auto on_ring = [&](std::uint64_t bytes) {
-    return direct ? up(bytes + 1, 4096) + 8192 : up(bytes + 1, 64) + 64;
+    return direct ? round_up(bytes + 1, 4096) + 8192 : round_up(bytes + 1, 64) + 64;
   };
   const std::uint64_t mean = usual_bytes().mean;
   const std::uint64_t usual = on_ring(std::max<std::uint64_t>(1, mean));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stoker/base/error.h"
+#include "stoker/base/round.h"
 
 namespace stoker::loader {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::uint64_t kLeast = 256 * 1024;
 std::uint64_t piece_for(std::uint64_t bytes) noexcept {
   bytes = std::max(bytes, kLeast);
   const std::uint64_t step = std::bit_floor(bytes) / 4;
-  return os::Arena::rounded((bytes + step - 1) / step * step);
+  return os::Arena::rounded(round_up(bytes, step));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "stoker/measure/job.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/json.h"
 
 namespace stoker::measure {
@@ -156,8 +156,7 @@ void Steps::add(const Steps& other) noexcept {
 bool LoaderRun::is_evaluation() const noexcept {
   const std::uint64_t all = folded_steps + steps.size();
   if (all > 0 && 2 * without_grad > all) return true;
-  std::string name;
-  for (const char c : facts.name) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = to_lower(facts.name);
   if (name.find("train") != std::string::npos) return false;
   for (const char* word : {"val", "test", "eval"}) {
     if (name.find(word) != std::string::npos) return true;

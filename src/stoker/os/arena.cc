@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fault.h"
 
@@ -21,10 +22,6 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 std::size_t page_size() noexcept {
   static const std::size_t size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return size;
-}
-
-std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept {
-  return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace

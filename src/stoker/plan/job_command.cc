@@ -1,8 +1,9 @@
 #include "stoker/plan/job_command.h"
 
 #include <algorithm>
-#include <cctype>
 #include <initializer_list>
+
+#include "stoker/base/ascii.h"
 
 namespace stoker::plan {
 namespace {
@@ -33,7 +34,7 @@ bool is_flag_of(const Names& names, std::string_view word, bool is_assigned) {
   if (const std::size_t dot = word.rfind('.'); dot != std::string_view::npos) word.remove_prefix(dot + 1);
   while (word.starts_with('+')) word.remove_prefix(1);
   std::string plain;
-  for (const char c : word) plain += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : word) plain += c == '-' ? '_' : to_lower(c);
   return std::find(names.words.begin(), names.words.end(), plain) != names.words.end();
 }
 

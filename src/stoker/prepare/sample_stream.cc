@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/round.h"
 #include "stoker/base/scratch.h"
 #include "stoker/base/units.h"
 #include "stoker/codec/whole.h"
@@ -21,10 +22,6 @@ namespace {
 constexpr std::uint64_t kMostPerChunk = 512;
 constexpr std::size_t kDepth = 128;
 constexpr auto kWait = std::chrono::milliseconds(200);
-
-std::size_t up(std::size_t value, std::size_t align) {
-  return (value + align - 1) / align * align;
-}
 
 }  // namespace
 
@@ -41,7 +38,7 @@ class Reader {
     for (const StreamedSample& sample : samples) {
       const storage::Location where = dataset.location(sample.index);
       if (where.source == nullptr || where.source->view().empty())
-        total += up(fetcher_->buffer_bytes(where.bytes), align);
+        total += round_up(fetcher_->buffer_bytes(where.bytes), align);
     }
     if (chunk.capacity < total) {
       chunk.memory = std::make_unique_for_overwrite<std::byte[]>(total);
@@ -63,7 +60,7 @@ class Reader {
           continue;
         }
         if (where.source == nullptr || where.source->view().empty()) {
-          const std::size_t room = up(fetcher_->buffer_bytes(where.bytes), align);
+          const std::size_t room = round_up(fetcher_->buffer_bytes(where.bytes), align);
           fetch.into = {at, room};
           at += room;
         }

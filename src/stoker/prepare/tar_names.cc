@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 
@@ -31,11 +32,7 @@ std::string member_key(std::string_view name) {
 std::string member_name(std::string_view name, std::uint64_t id, bool clashes) {
   std::string out = member_key(name);
   if (clashes) out += fmt::format("-{:016x}", id);
-  std::string extension(name.substr(extension_of(name)));
-  for (char& c : extension) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out + extension;
+  return out + to_lower(name.substr(extension_of(name)));
 }
 
 std::size_t extension_of(std::string_view name) noexcept {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/thread.h"
@@ -33,7 +34,7 @@ void RamStore::add(const Source& source) {
   auto part = std::make_unique<Part>();
   part->source = &source;
   part->room = room;
-  memory_ += source.descriptor() >= 0 ? (room + kPage - 1) / kPage * kPage : os::Arena::rounded(room);
+  memory_ += source.descriptor() >= 0 ? round_up(room, kPage) : os::Arena::rounded(room);
   room_ += room;
   by_source_.emplace(&source, part.get());
   parts_.push_back(std::move(part));

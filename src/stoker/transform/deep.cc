@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "stoker/base/round.h"
 #include "stoker/transform/take.h"
 
 namespace stoker::transform {
@@ -227,7 +228,7 @@ void across(const float* from, std::size_t channels, const ElementTaps* elements
 
 constexpr std::size_t kLane = 8;  // floats that an output row is rounded up to
 std::size_t padded(std::size_t elements) noexcept {
-  return (elements + kLane - 1) / kLane * kLane;
+  return round_up(elements, kLane);
 }
 
 }  // namespace

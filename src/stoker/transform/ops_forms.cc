@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/transform/ops_check.h"
 
@@ -44,12 +45,6 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "one decode, many views: name=count[operations]"},
 }};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return result;
-}
-
 void refuse(std::string message, std::string hint) {
   throw Error(ErrorKind::usage, std::move(message), std::move(hint));
 }
@@ -59,7 +54,7 @@ void refuse_argument(const Form& form, std::string_view cause) {
 }
 
 std::size_t find_form(std::string_view name) {
-  const std::string word = lower(name);
+  const std::string word = to_lower(name);
   std::vector<std::string_view> known;
   for (std::size_t i = 0; i < kForms.size(); ++i) {
     const Form& form = kForms[i];

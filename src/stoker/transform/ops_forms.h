@@ -37,7 +37,6 @@ constexpr std::size_t index_of() {
 // The place of `name` in kForms. Throws Error(usage) that offers the nearest name.
 std::size_t find_form(std::string_view name);
 
-std::string lower(std::string_view text);
 Normalize imagenet();
 
 [[noreturn]] void refuse(std::string message, std::string hint = {});

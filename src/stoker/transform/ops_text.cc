@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/transform/ops_check.h"
 #include "stoker/transform/ops_forms.h"
 
@@ -165,7 +166,7 @@ Op read_op(std::size_t which, Arguments args) {
       const auto text = args.take("mean/std");
       args.finish();
       if (!text) refuse_argument(args.form(), "mean and std are missing");
-      if (lower(*text) == "imagenet") return {imagenet()};
+      if (to_lower(*text) == "imagenet") return {imagenet()};
       const std::size_t slash = text->find('/');
       if (slash == std::string_view::npos) {
         refuse_argument(args.form(), fmt::format("`{}` is neither `imagenet` nor MEAN/STD", *text));

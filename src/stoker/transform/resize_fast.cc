@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #endif
 
+#include "stoker/base/round.h"
 #include "stoker/transform/take.h"
 
 namespace stoker::transform {
@@ -123,7 +124,7 @@ Result FastResizer::prepare(const Part<std::uint8_t>& source, const Resizing& r,
   source_ = source;
   channels_ = source.channels;
   count_ = keep.width;
-  const std::size_t room = (count_ + kGroup - 1) / kGroup * kGroup;
+  const std::size_t room = round_up(count_, kGroup);
   const Pair leftmost = pair_at(r.across(), r.out_width, keep.x);
   const Pair rightmost = pair_at(r.across(), r.out_width, keep.x + keep.width - 1);
   left_ = leftmost.first;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
 #include "stoker/tune/classify.h"
@@ -65,19 +66,13 @@ std::string cell(const Row& row, const Column& column) {
   return field(row.*column.text);
 }
 
-std::string lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return lower;
-}
-
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 // What tables write where there is nothing.
 bool is_absent(std::string_view text) {
-  return text.empty() || is_one_of(lower(text), {"nan", "none", "null", "n/a", "na", "-"});
+  return text.empty() || is_one_of(to_lower(text), {"nan", "none", "null", "n/a", "na", "-"});
 }
 
 class Reader {
@@ -259,14 +254,14 @@ class Reader {
       one.differs = one.differs || at->second != fields_[one.at];
     }
     row.status = status_of(status, row);
-    if (const std::string word = lower(status); !word.empty() && word != name(row.status))
+    if (const std::string word = to_lower(status); !word.empty() && word != name(row.status))
       ++statuses_[{status, row.status}];
     if (row.status == Status::ok && !row.images_per_s) refuse("its status is ok, but images_per_s is empty");
     results_.rows.push_back(std::move(row));
   }
 
   Status status_of(const std::string& text, const Row& row) const {
-    const std::string word = lower(text);
+    const std::string word = to_lower(text);
     if (const std::optional<Status> ours = parse_status(word)) return *ours;
     if (!has_status_ || word.empty()) {
       if (!is_absent(row.error)) return classify_text(row.error).status;
