@@ -11,7 +11,6 @@
 #include "stoker/base/json.h"
 #include "stoker/measure/advice.h"
 #include "stoker/measure/answer.h"
-#include "stoker/meter/confidence.h"
 
 namespace stoker::measure {
 namespace {
@@ -574,13 +573,6 @@ TEST(Trace, HasATrackPerWorkerAndAnArrowPerBatch) {
   EXPECT_EQ(kinds["C"], 3);
   EXPECT_EQ(kinds["M"], 3);  // process, training, worker
   EXPECT_EQ(Json::parse_or_null(trace_json(Job()))["traceEvents"].size(), 0u);
-}
-
-TEST(Confidence, NeedsFourBlocksAndWidensWithSpread) {
-  EXPECT_FALSE(meter::half_width(std::vector<double>{1, 2, 3}));
-  EXPECT_NEAR(*meter::half_width(std::vector<double>{1, 2, 3, 4}), 3.182 * 1.29099 / 2, 1e-3);
-  EXPECT_EQ(meter::block_steps(1000, 64, 32), 64u);
-  EXPECT_EQ(meter::block_steps(3000, 8, 4), 100u);
 }
 
 }  // namespace

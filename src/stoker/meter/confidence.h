@@ -1,4 +1,4 @@
-// Means of blocks of correlated steps, and how sure they are. Pure functions.
+// How sure a mean is: of blocks of correlated steps, and of few runs. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,11 @@
 #include <span>
 
 namespace stoker::meter {
+
+// Quantiles of Student's t: 90, 95 and 97.5 % of it lie below. `degrees` of freedom, from 1.
+double t90(double degrees) noexcept;
+double t95(double degrees) noexcept;
+double t975(double degrees) noexcept;
 
 // Half the width of the 95 % interval of the mean of `values` (Student's t). None for fewer than 4.
 std::optional<double> half_width(std::span<const double> values) noexcept;

@@ -1,8 +1,9 @@
 #include "stoker/plan/measured.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "stoker/meter/confidence.h"
 
 namespace stoker::plan {
 namespace {
@@ -16,13 +17,6 @@ double between_runs(double block_variation) {
 }
 constexpr double kUnknownRun = 0.05;  // of a run that says nothing of its blocks
 constexpr double kPriorRuns = 4;      // that weight in runs has what is assumed
-
-// Student's t, one-sided 90 %.
-double t90(double freedom) {
-  constexpr std::array<double, 10> table = {3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372};
-  const auto whole = static_cast<std::size_t>(std::max(1.0, std::floor(freedom)));
-  return whole <= table.size() ? table[whole - 1] : 1.2816 + 0.9 / freedom;
-}
 
 double mean_of(std::span<const double> values) {
   double sum = 0;
@@ -72,7 +66,7 @@ Spread spread_of(std::span<const Rate> rates) {
   double between = kPriorRuns * assumed;
   for (const Rate& rate : rates) between += std::pow(std::log(rate.per_s) - logs / n, 2);
   between /= kPriorRuns + n - 1;
-  const double width = t90(kPriorRuns + n - 1) * std::sqrt(between * (1 + 1 / n) + within / n);
+  const double width = meter::t90(kPriorRuns + n - 1) * std::sqrt(between * (1 + 1 / n) + within / n);
   spread.p50 = std::exp(logs / n);
   spread.p10 = spread.p50 * std::exp(-width);
   spread.p90 = spread.p50 * std::exp(width);

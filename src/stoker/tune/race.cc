@@ -1,11 +1,11 @@
 #include "stoker/tune/race.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "stoker/meter/confidence.h"
 #include "stoker/tune/measured.h"
 
 namespace stoker::tune {
@@ -13,13 +13,6 @@ namespace {
 
 constexpr double kWorthIt = 0.25;     // of the tolerance: whoever may be ahead by more is raced
 constexpr std::size_t kMostRuns = 9;  // of one point
-
-// 95 % of Student's t lies below.
-double t95(double degrees) {
-  constexpr std::array<double, 10> kT = {6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};
-  const auto at = static_cast<std::size_t>(std::max(1.0, degrees));
-  return at <= kT.size() ? kT[at - 1] : 1.645 + 1.7 / static_cast<double>(at);
-}
 
 // The field as it was when only some of its runs were known: so the race is run again from its start each time, and
 // needs no memory but the rows.
@@ -52,7 +45,7 @@ class Replayed {
     std::optional<std::size_t> rival;
     for (std::size_t i = 0; i < expected_.size(); ++i) {
       if (i == first) continue;
-      const double error = t95(spread_.degrees) * std::hypot(expected_[first].error, expected_[i].error);
+      const double error = meter::t95(spread_.degrees) * std::hypot(expected_[first].error, expected_[i].error);
       const double ahead = expected_[i].log_rate - expected_[first].log_rate + error;
       if (ahead > worth) worth = ahead, rival = i;
     }
