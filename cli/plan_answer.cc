@@ -15,7 +15,7 @@
 namespace stoker::cli {
 namespace {
 
-using plan::Verdict;
+using plan::BudgetVerdict;
 
 double knob(const plan::Configuration& one, const char* name, double fallback) {
   const auto found = one.knobs.find(name);
@@ -329,7 +329,7 @@ void say_pivot(PlanAnswer& answer) {
                           best.picked()->rate->p50 / run.picked()->rate->p50,
                           run.input.vit->forward_flops() / best.input.vit->forward_flops());
     }
-    const bool both_fit = long_one.verdict && *long_one.verdict <= Verdict::likely;
+    const bool both_fit = long_one.verdict && *long_one.verdict <= BudgetVerdict::likely;
     answer.pivot = fmt::format(
         "{} would take {}, {} takes {}{}: {}", run.input.name, time_text(long_one.p50), best.input.name,
         time_text(short_one.p50), ratio,
@@ -381,14 +381,14 @@ void finish_plan(PlanAnswer& answer) {
   const PlannedRun& run = answer.runs[*answer.chosen_run];
   const PlannedConfiguration& picked = *run.picked();
   if (picked.duration && answer.job.budget_days) {
-    const Verdict verdict = *picked.duration->verdict;
+    const BudgetVerdict verdict = *picked.duration->verdict;
     const std::string budget = time_text(*answer.job.budget_days);
-    answer.is_no = verdict == Verdict::unlikely || verdict == Verdict::over;
+    answer.is_no = verdict == BudgetVerdict::unlikely || verdict == BudgetVerdict::over;
     answer.headline =
         answer.is_no ? fmt::format("{} does not fit {}: {} at {} images/s; {}", run.input.name, budget,
                                    range_of(*picked.duration), format_rate(picked.rate->p50), shortfall_of(answer, run))
                      : fmt::format("{} {} {}: {} at {} images/s", run.input.name,
-                                   verdict == Verdict::fits ? "fits" : "probably fits", budget,
+                                   verdict == BudgetVerdict::fits ? "fits" : "probably fits", budget,
                                    range_of(*picked.duration), format_rate(picked.rate->p50));
   } else if (picked.duration) {
     answer.headline = fmt::format("{} takes {} at {} images/s", run.input.name, range_of(*picked.duration),

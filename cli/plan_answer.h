@@ -15,7 +15,7 @@ namespace stoker::cli {
 
 struct PlannedConfiguration {
   plan::Configuration measured;
-  std::optional<plan::Spread> rate = {};        // none: it failed
+  std::optional<plan::RateSpread> rate = {};    // none: it failed
   std::optional<plan::Duration> duration = {};  // none: it failed, or no job is known
   bool is_best = false, is_chosen = false;
 };

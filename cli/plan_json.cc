@@ -19,7 +19,7 @@ Json known(double value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
-Json to_json(const plan::Spread& spread) {
+Json to_json(const plan::RateSpread& spread) {
   return {{"p10", spread.p10}, {"p50", spread.p50}, {"p90", spread.p90}};
 }
 

@@ -65,7 +65,8 @@ using Interrupted = std::function<bool()>;
 
 class Loader {
  public:
-  // Opens nothing but the first sample, whose kind decides the plan. Throws Error. Threads start with the first epoch.
+  // Opens the first sample, whose kind decides the plan. Storage::automatic may also read other parts of the data for a
+  // moment, to see how fast the disk is (storage/probe.h). Throws Error. Threads start with the first epoch.
   Loader(dataset::DatasetPtr dataset, LoaderOptions options);
   // Closes. Batches still held stay valid. Threads that do not end within `timeout` (storage that never answers) are
   // left behind with their memory.

@@ -31,15 +31,15 @@ Parts parts_of(const Job& job, double per_s) {
 
 }  // namespace
 
-std::string_view name(Verdict verdict) noexcept {
+std::string_view name(BudgetVerdict verdict) noexcept {
   switch (verdict) {
-    case Verdict::fits:
+    case BudgetVerdict::fits:
       return "fits";
-    case Verdict::likely:
+    case BudgetVerdict::likely:
       return "likely";
-    case Verdict::unlikely:
+    case BudgetVerdict::unlikely:
       return "unlikely";
-    case Verdict::over:
+    case BudgetVerdict::over:
       return "over";
   }
   return "over";
@@ -49,7 +49,7 @@ double days_of(const Job& job, double per_s) {
   return parts_of(job, per_s).total();
 }
 
-Duration duration_of(const Job& job, const Spread& rate) {
+Duration duration_of(const Job& job, const RateSpread& rate) {
   const Parts middle = parts_of(job, rate.p50);
   Duration duration{.p10 = days_of(job, rate.p90), .p50 = middle.total(), .p90 = days_of(job, rate.p10)};
   duration.images_per_day = {job.images / duration.p90, job.images / duration.p50, job.images / duration.p10, rate.runs,
@@ -61,10 +61,10 @@ Duration duration_of(const Job& job, const Spread& rate) {
   if (!job.budget_days) return duration;
   const double budget = *job.budget_days;
   duration.over_days = duration.p50 - budget;
-  duration.verdict = duration.p90 <= budget   ? Verdict::fits
-                     : duration.p50 <= budget ? Verdict::likely
-                     : duration.p10 <= budget ? Verdict::unlikely
-                                              : Verdict::over;
+  duration.verdict = duration.p90 <= budget   ? BudgetVerdict::fits
+                     : duration.p50 <= budget ? BudgetVerdict::likely
+                     : duration.p10 <= budget ? BudgetVerdict::unlikely
+                                              : BudgetVerdict::over;
   return duration;
 }
 

@@ -21,26 +21,26 @@ struct Job {
   double epochs() const noexcept { return epoch_images && *epoch_images > 0 ? images / *epoch_images : 1; }
 };
 
-enum class Verdict : std::uint8_t {
+enum class BudgetVerdict : std::uint8_t {
   fits,      // nine in ten
   likely,    // rather yes than no
   unlikely,  // rather no than yes
   over,      // not one in ten
 };
-std::string_view name(Verdict verdict) noexcept;
+std::string_view name(BudgetVerdict verdict) noexcept;
 
 struct Duration {
   double p10 = 0, p50 = 0, p90 = 0;  // days; one in ten runs is shorter than p10, one in ten longer than p90
-  Spread images_per_day = {};        // over the whole time, validation and checkpoints included
+  RateSpread images_per_day = {};    // over the whole time, validation and checkpoints included
   // At P50, in days:
   std::optional<double> epoch0 = {};  // where its rate is known apart
   double training = 0;                // without epoch 0 where that is apart
   double validation = 0, checkpoints = 0;
-  std::optional<Verdict> verdict = {};  // none: no budget
-  double over_days = 0;                 // P50 less the budget; negative: to spare
+  std::optional<BudgetVerdict> verdict = {};  // none: no budget
+  double over_days = 0;                       // P50 less the budget; negative: to spare
 };
 
-Duration duration_of(const Job& job, const Spread& rate);
+Duration duration_of(const Job& job, const RateSpread& rate);
 double days_of(const Job& job, double per_s);  // the same for one rate
 // The rate whose P50 just meets the budget; none: no rate does (validation, checkpoints and epoch 0 alone are too
 // long).

@@ -5,7 +5,7 @@
 namespace stoker::plan {
 namespace {
 
-Spread sure(double per_s) {
+RateSpread sure(double per_s) {
   return {per_s * 0.95, per_s, per_s * 1.05, 1, false};
 }
 
@@ -15,8 +15,8 @@ TEST(Duration, OfCaseBIs14DaysForLargeAnd61ForGiant) {
   EXPECT_NEAR(large.p50, 13.98, 0.01);
   EXPECT_NEAR(giant.p50, 60.9, 0.1);
   EXPECT_NEAR(large.images_per_day.p50, 2.03e6, 0.01e6);
-  EXPECT_EQ(*large.verdict, Verdict::fits);
-  EXPECT_EQ(*giant.verdict, Verdict::over);
+  EXPECT_EQ(*large.verdict, BudgetVerdict::fits);
+  EXPECT_EQ(*giant.verdict, BudgetVerdict::over);
   EXPECT_NEAR(*needed_per_s(job), 21.9, 0.05);
 }
 
@@ -66,15 +66,15 @@ TEST(NeededRate, IsNoneWhereValidationAloneIsTooLong) {
 }
 
 TEST(Verdict, HasAWordForEachSideOfTheBudget) {
-  const Spread rate{80, 100, 125, 1, false};
+  const RateSpread rate{80, 100, 125, 1, false};
   const double middle = days_of({.images = 1e6}, 100);
   const auto verdict = [&](double times) {
     return *duration_of({.images = 1e6, .budget_days = times * middle}, rate).verdict;
   };
-  EXPECT_EQ(verdict(1.3), Verdict::fits);
-  EXPECT_EQ(verdict(1.1), Verdict::likely);
-  EXPECT_EQ(verdict(0.9), Verdict::unlikely);
-  EXPECT_EQ(verdict(0.7), Verdict::over);
+  EXPECT_EQ(verdict(1.3), BudgetVerdict::fits);
+  EXPECT_EQ(verdict(1.1), BudgetVerdict::likely);
+  EXPECT_EQ(verdict(0.9), BudgetVerdict::unlikely);
+  EXPECT_EQ(verdict(0.7), BudgetVerdict::over);
 }
 
 }  // namespace

@@ -50,9 +50,9 @@ Rate rate_of_interval(double per_s, std::optional<double> low, std::optional<dou
   return rate;
 }
 
-Spread spread_of(std::span<const Rate> rates) {
+RateSpread spread_of(std::span<const Rate> rates) {
   const auto n = static_cast<double>(rates.size());
-  Spread spread{.runs = rates.size(), .assumed = true};
+  RateSpread spread{.runs = rates.size(), .assumed = true};
   double logs = 0, within = 0, assumed = 0;
   for (const Rate& rate : rates) {
     logs += std::log(rate.per_s);

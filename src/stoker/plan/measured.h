@@ -31,7 +31,7 @@ struct Configuration {
 };
 
 // What the rate of the long run will be: one in ten falls below p10, one in ten above p90.
-struct Spread {
+struct RateSpread {
   double p10 = 0, p50 = 0, p90 = 0;
   std::size_t runs = 0;
   bool assumed = false;  // no run says how much its blocks varied: the width is a guess
@@ -42,7 +42,7 @@ Rate rate_of_blocks(std::span<const double> rates);
 // From a mean and its 95 % interval, as results.csv has them.
 Rate rate_of_interval(double per_s, std::optional<double> low, std::optional<double> high);
 // The blocks' own noise, the spread between runs, and where there are few runs what runs usually differ by. Needs one.
-Spread spread_of(std::span<const Rate> rates);
+RateSpread spread_of(std::span<const Rate> rates);
 
 std::string text(const std::map<std::string, std::string>& knobs);  // "batch_size=64 num_workers=4"
 

@@ -19,7 +19,7 @@ TEST(Spread, IsNarrowForSteadyBlocksAndWideForRestlessOnes) {
   std::mt19937 chance(1);
   const Rate steady[] = {rate_of_blocks(blocks(chance, 100, 0.5, 10))};
   const Rate restless[] = {rate_of_blocks(blocks(chance, 100, 20, 10))};
-  const Spread a = spread_of(steady), b = spread_of(restless);
+  const RateSpread a = spread_of(steady), b = spread_of(restless);
   EXPECT_LT(a.p90 / a.p10, 1.15);
   EXPECT_GT(b.p90 / b.p10, 1.3);
   EXPECT_LT(a.p10, a.p50);
@@ -30,7 +30,7 @@ TEST(Spread, IsNarrowForSteadyBlocksAndWideForRestlessOnes) {
 TEST(Spread, GrowsWithTheDifferenceBetweenRuns) {
   const Rate alike[] = {{100, 0.5, 0.01}, {101, 0.5, 0.01}, {99, 0.5, 0.01}, {100, 0.5, 0.01}};
   const Rate apart[] = {{100, 0.5, 0.01}, {130, 0.5, 0.01}, {75, 0.5, 0.01}, {100, 0.5, 0.01}};
-  const Spread a = spread_of(alike), b = spread_of(apart);
+  const RateSpread a = spread_of(alike), b = spread_of(apart);
   EXPECT_LT(a.p90 / a.p10, 1.12);
   EXPECT_GT(b.p90 / b.p10, 1.3);
   EXPECT_NEAR(a.p50, 100, 1);
@@ -38,7 +38,7 @@ TEST(Spread, GrowsWithTheDifferenceBetweenRuns) {
 
 TEST(Spread, SaysThatItsWidthIsAssumedWhereNothingWasMeasured) {
   const Rate one[] = {{23.51}};
-  const Spread spread = spread_of(one);
+  const RateSpread spread = spread_of(one);
   EXPECT_TRUE(spread.assumed);
   EXPECT_NEAR(spread.p50, 23.51, 1e-9);
   EXPECT_GT(spread.p90 / spread.p10, 1.1);
@@ -58,7 +58,7 @@ TEST(Spread, OfOneRunHoldsForMostOthers) {
   int held = 0, all = 0;
   for (int trial = 0; trial < 400; ++trial) {
     const Rate run[] = {rate_of_blocks(blocks(chance, 100 * std::exp(between(chance)), 5, 10))};
-    const Spread spread = spread_of(run);
+    const RateSpread spread = spread_of(run);
     for (int other = 0; other < 5; ++other, ++all) {
       const double seen = rate_of_blocks(blocks(chance, 100 * std::exp(between(chance)), 5, 10)).per_s;
       held += seen >= spread.p10 && seen <= spread.p90;

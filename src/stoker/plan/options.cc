@@ -22,7 +22,7 @@ std::string size(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
 
-Spread around(double gain, double error) {
+RateSpread around(double gain, double error) {
   return {gain * (1 - error), gain, gain * (1 + error), 0, true};
 }
 
@@ -151,7 +151,7 @@ void add_prefetch(const Situation& situation, std::vector<Option>& all) {
   Option option{.name = "prefetch_factor=2", .change = "two batches ahead per worker"};
   option.knob = "prefetch_factor", option.value = "2";
   const bool limited = predict(*situation.stages).is_loader_bound();
-  option.gain = limited ? Spread{1, 1, 1.1, 0, true} : Spread{1, 1.05, 1.2, 0, true};
+  option.gain = limited ? RateSpread{1, 1, 1.1, 0, true} : RateSpread{1, 1.05, 1.2, 0, true};
   set_command(option, situation, {"--prefetch-factor", "2"});
   HostUse use = situation.host;
   use.prefetch_factor = 2;
@@ -202,7 +202,7 @@ void add_measured(const Situation& situation, std::vector<Option>& all) {
       batch = batch || key == "batch_size" || key == "accumulate_steps" || key == "img_size";
       ++changes;
     }
-    const Spread then = spread_of(one.rates);
+    const RateSpread then = spread_of(one.rates);
     const double width = std::hypot(std::log(then.p90 / then.p50), std::log(situation.rate.p90 / situation.rate.p50));
     const double gain = then.p50 / situation.rate.p50;
     Option option{.name = name, .change = "as measured"};

@@ -26,7 +26,7 @@ struct Option {
   Change kind = Change::knob;
   std::string knob = {}, value = {};                         // of Change::knob, where one knob changes
   std::string change = {};                                   // what that is
-  Spread gain = {};                                          // times the present rate
+  RateSpread gain = {};                                      // times the present rate
   std::optional<double> days = {};                           // of the job then, at P50
   std::optional<double> host_bytes = {}, device_bytes = {};  // peak
   Evidence evidence = Evidence::model;
@@ -47,7 +47,7 @@ struct Command {
 
 struct Situation {
   std::map<std::string, std::string> knobs = {};  // as it runs now
-  Spread rate = {};
+  RateSpread rate = {};
   Job job = {};
   std::optional<Stages> stages = {};  // none: no ledger, only what was measured counts
   Setting setting = {};

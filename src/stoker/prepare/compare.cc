@@ -12,8 +12,8 @@ std::vector<std::uint64_t> find_differing(const dataset::DatasetPtr& source,
                                           const std::function<bool(std::uint64_t, std::uint64_t)>& keep_going) {
   std::vector<std::uint64_t> differing;
   if (pairs.empty()) return differing;
-  std::vector<Plan::Loose> loose;
-  for (const auto& pair : pairs) loose.push_back({pair.first, Plan::kNone});
+  std::vector<PackPlan::Loose> loose;
+  for (const auto& pair : pairs) loose.push_back({pair.first, PackPlan::kNone});
   PackOptions reading = options;
   reading.on_error = loader::OnError::skip;  // a bad sample is one that differs
   reading.seek_index = false;

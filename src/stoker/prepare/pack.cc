@@ -117,7 +117,7 @@ class Packing {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> doubtful;
     for (std::uint64_t i = 0; i < in_base.size(); ++i) {
       const std::uint64_t sample = in_base[i];
-      if (sample == Plan::kNone) continue;
+      if (sample == PackPlan::kNone) continue;
       const dataset::PackRow row = base_->row(sample);
       if (row.source_bytes != state_.bytes[i] || row.source_mtime_ns != state_.mtime_ns[i]) continue;
       const std::int64_t known = times.empty() ? kUnknownTime : times[sample];
@@ -228,7 +228,7 @@ class Packing {
 
   std::uint64_t expected_bytes() const {
     std::uint64_t bytes = 0;
-    for (const Plan::Loose& loose : plan_.loose) {
+    for (const PackPlan::Loose& loose : plan_.loose) {
       bytes += content_.kind == PackKind::raw
                    ? content_.row_bytes()
                    : 3 * dataset::kTarBlock + dataset::tar_padded(state_.bytes[loose.position]) +
@@ -427,7 +427,7 @@ class Packing {
       const std::uint64_t total = plan_.loose.size();
       const std::uint64_t count = std::min<std::uint64_t>(wanted, total);
       if (count == 0) break;
-      std::vector<Plan::Loose> some;
+      std::vector<PackPlan::Loose> some;
       for (std::uint64_t i = 0; i < count; ++i) some.push_back(plan_.loose[i * total / count]);
       os::make_folders(scratch);
       ShardsOptions shards = shards_options();
@@ -469,7 +469,7 @@ class Packing {
   Content content_;
   std::string settings_;
   bool seeks_ = false;  // places in JPEG files are noted
-  Plan plan_;
+  PackPlan plan_;
   SourceState state_;
   std::int64_t looked_at_ns_ = 0;
   std::optional<TarNames> names_;  // encoded

@@ -209,11 +209,11 @@ StreamedSample* Payloads::Taps::next(const std::function<bool()>& keep_going) {
 }
 
 Payloads::Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Packed> base, const Content& content,
-                   const std::vector<Plan::Loose>& loose, std::uint64_t begin, const PackOptions& options)
+                   const std::vector<PackPlan::Loose>& loose, std::uint64_t begin, const PackOptions& options)
     : source_(std::move(source)), base_(std::move(base)), content_(content), loose_(loose), at_(begin) {
   std::vector<std::uint64_t> from_source, from_base;
   for (std::uint64_t i = begin; i < loose_.size(); ++i) {
-    if (loose_[i].base == Plan::kNone) {
+    if (loose_[i].base == PackPlan::kNone) {
       from_source.push_back(loose_[i].position);
     } else {
       from_base.push_back(loose_[i].base);
@@ -289,26 +289,26 @@ bool Payloads::next_raw(std::uint64_t number, Payload& payload, const std::funct
 bool Payloads::next(Payload& payload, const std::function<bool()>& keep_going) {
   payload = {};
   if (at_ == loose_.size()) return false;
-  const Plan::Loose& loose = loose_[at_];
+  const PackPlan::Loose& loose = loose_[at_];
   payload.position = loose.position;
-  if (loose.base == Plan::kNone && content_.kind == PackKind::raw) {
+  if (loose.base == PackPlan::kNone && content_.kind == PackKind::raw) {
     next_raw(taken_++, payload, keep_going);
   } else {
-    Taps& taps = loose.base == Plan::kNone ? from_source_ : from_base_;
+    Taps& taps = loose.base == PackPlan::kNone ? from_source_ : from_base_;
     StreamedSample* const sample = taps.next(keep_going);
     if (sample == nullptr) {
       interrupted_ = true;
       return false;
     }
     payload.fault = sample->fault;
-    if (payload.fault.empty() && loose.base == Plan::kNone) payload.fault = sample->problem;
+    if (payload.fault.empty() && loose.base == PackPlan::kNone) payload.fault = sample->problem;
     payload.bytes = sample->bytes;
     payload.xxh3 = sample->xxh3;
     payload.height = sample->height, payload.width = sample->width, payload.channels = sample->channels;
     payload.frames = sample->frames;
     payload.extension = codec::extension(sample->media);
     payload.seek = sample->seek;
-    if (loose.base != Plan::kNone) {
+    if (loose.base != PackPlan::kNone) {
       const dataset::PackRow row = base_->row(loose.base);
       payload.height = row.height, payload.width = row.width, payload.channels = row.channels,
       payload.frames = row.frames;

@@ -53,7 +53,7 @@ class Payloads {
  public:
   // `loose` must outlive it; begins at `loose[begin]`. `base` may be null.
   Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Packed> base, const Content& content,
-           const std::vector<Plan::Loose>& loose, std::uint64_t begin, const PackOptions& options);
+           const std::vector<PackPlan::Loose>& loose, std::uint64_t begin, const PackOptions& options);
   ~Payloads();
 
   // False at the end, or early if `keep_going` said so: then interrupted() tells.
@@ -73,7 +73,7 @@ class Payloads {
   dataset::DatasetPtr source_;
   std::shared_ptr<const dataset::Packed> base_;
   const Content& content_;
-  const std::vector<Plan::Loose>& loose_;
+  const std::vector<PackPlan::Loose>& loose_;
   std::uint64_t at_;
   bool interrupted_ = false;
   Taps from_source_, from_base_;

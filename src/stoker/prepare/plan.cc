@@ -97,17 +97,17 @@ std::vector<std::uint64_t> find_in(const dataset::Packed& base, const dataset::D
   std::unordered_map<std::uint64_t, std::uint64_t> by_id;
   by_id.reserve(base.size());
   for (std::uint64_t i = 0; i < base.size(); ++i) by_id.emplace(base.id(i), i);
-  std::vector<std::uint64_t> found(source.size(), Plan::kNone);
+  std::vector<std::uint64_t> found(source.size(), PackPlan::kNone);
   for (std::uint64_t i = 0; i < source.size(); ++i) {
     if (const auto at = by_id.find(source.id(i)); at != by_id.end()) found[i] = at->second;
   }
   return found;
 }
 
-Plan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
-               std::span<const std::uint64_t> in_base, dataset::PackKind kind, std::uint64_t shard_bytes,
-               std::uint64_t settings_key) {
-  Plan plan;
+PackPlan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
+                   std::span<const std::uint64_t> in_base, dataset::PackKind kind, std::uint64_t shard_bytes,
+                   std::uint64_t settings_key) {
+  PackPlan plan;
   plan.key = mix(settings_key, source.size());
   std::vector<bool> shard_stays;
   if (base != nullptr) {
@@ -116,7 +116,7 @@ Plan make_plan(const dataset::Dataset& source, const SourceState& state, const d
       plan.next_number = std::max(plan.next_number, dataset::shard_number(shard.name) + 1);
     plan.key = mix(plan.key, base->manifest().fingerprint);
   }
-  constexpr std::uint64_t kNone = Plan::kNone;
+  constexpr std::uint64_t kNone = PackPlan::kNone;
   std::vector<std::uint64_t> found(source.size(), kNone);  // sample of the base with the same payload
   std::vector<bool> taken(base != nullptr ? base->size() : 0);
   for (std::uint64_t i = 0; i < source.size(); ++i) {

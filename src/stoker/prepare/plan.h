@@ -24,7 +24,7 @@ struct SourceState {
 };
 SourceState look_at_source(const dataset::Dataset& source, const dataset::Progress& progress);
 
-struct Plan {
+struct PackPlan {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
   // Samples to be written into new shards, by position in the source (which is the position in the pack).
@@ -48,8 +48,8 @@ std::vector<std::uint64_t> find_in(const dataset::Packed& base, const dataset::D
 
 // `base` may be null; else `in_base` is what find_in() gives. `shard_bytes`: shards smaller than this are merged while
 // they are no larger than what is loose.
-Plan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
-               std::span<const std::uint64_t> in_base, dataset::PackKind kind, std::uint64_t shard_bytes,
-               std::uint64_t settings_key);
+PackPlan make_plan(const dataset::Dataset& source, const SourceState& state, const dataset::Packed* base,
+                   std::span<const std::uint64_t> in_base, dataset::PackKind kind, std::uint64_t shard_bytes,
+                   std::uint64_t settings_key);
 
 }  // namespace stoker::prepare

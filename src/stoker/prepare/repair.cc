@@ -151,7 +151,7 @@ class Repair {
         kept_shards_.insert(shard);
         continue;
       }
-      loose_.push_back({i, from_source_.contains(i) ? Plan::kNone : i});
+      loose_.push_back({i, from_source_.contains(i) ? PackPlan::kNone : i});
       key_ = mix(key_, mix(i, loose_.back().base));
     }
   }
@@ -259,7 +259,7 @@ class Repair {
   Content content_;
   std::set<std::uint64_t> from_source_;
   std::set<std::uint64_t> lost_;  // damaged, and not to be had
-  std::vector<Plan::Loose> loose_;
+  std::vector<PackPlan::Loose> loose_;
   std::vector<std::uint64_t> kept_;
   std::set<std::uint32_t> kept_shards_;
   std::uint64_t key_ = 0;

@@ -80,7 +80,7 @@ void add_line(const Sizes& sizes, double size, double variance_off_line, Mean& m
 
 }  // namespace
 
-Spread spread_of(std::span<const Sampled> points) {
+RunSpread spread_of(std::span<const Sampled> points) {
   double squares = kPriorNoise * kPriorNoise * kPriorDegrees, degrees = kPriorDegrees, own_squares = 0, own_count = 0;
   for (const Sampled& point : points) {
     const double typical = log_rate_of(point);

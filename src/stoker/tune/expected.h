@@ -16,13 +16,13 @@ struct Sampled {
   std::vector<const Row*> runs = {};
 };
 
-struct Spread {
+struct RunSpread {
   double of_runs = 0;  // one standard deviation of the logarithm of a rate, from run to run of one point
   double degrees = 0;  // of freedom
 };
 
 // Pooled over the repeats of all points, at least as large as the trials' own intervals; a prior where repeats are few.
-Spread spread_of(std::span<const Sampled> points);
+RunSpread spread_of(std::span<const Sampled> points);
 
 struct Expected {
   double log_rate = 0;

@@ -39,7 +39,7 @@ class Points {
     for (const Expected& one : expected(points_, kSpread)) errors.push_back(one.error);
     return errors;
   }
-  Spread spread() const { return spread_of(points_); }
+  RunSpread spread() const { return spread_of(points_); }
 
  private:
   static constexpr double kSpread = 0.03;

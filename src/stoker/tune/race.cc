@@ -38,7 +38,7 @@ class Replayed {
     return static_cast<std::size_t>(std::max_element(expected_.begin(), expected_.end(), by_rate) - expected_.begin());
   }
   double log_rate(std::size_t racer) const { return expected_[racer].log_rate; }
-  const Spread& spread() const { return spread_; }
+  const RunSpread& spread() const { return spread_; }
 
   // Whoever may be furthest ahead of the first by chance; none: nobody by more than this.
   std::optional<std::size_t> rival(std::size_t first, double worth) const {
@@ -56,7 +56,7 @@ class Replayed {
   std::span<const Racer> field_;
   std::vector<Sampled> sampled_;
   std::vector<Expected> expected_;
-  Spread spread_;
+  RunSpread spread_;
 };
 
 }  // namespace
@@ -108,7 +108,7 @@ std::optional<Leader> leader_of(std::span<const Racer> field) {
   return Leader{field[race.first()].point, race.log_rate(race.first())};
 }
 
-Spread spread_of(std::span<const Racer> field) {
+RunSpread spread_of(std::span<const Racer> field) {
   Replayed race(field, kMostRuns);
   race.expect();
   return race.spread();

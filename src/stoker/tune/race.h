@@ -31,6 +31,6 @@ struct Leader {
 };
 std::optional<Leader> leader_of(std::span<const Racer> field);
 
-Spread spread_of(std::span<const Racer> field);
+RunSpread spread_of(std::span<const Racer> field);
 
 }  // namespace stoker::tune
