@@ -60,12 +60,20 @@ std::vector<Taken> two_epochs(const std::string& address, LoaderOptions options,
   return all;
 }
 
+// ThreadSanitizer looks at how threads meet, not at what the policies make of it, and decodes about ten times slower.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kFewer = true;
+#else
+constexpr bool kFewer = false;
+#endif
+
 TEST(LoaderFits, TheSameSamplesWhateverTheWorkersTheStorageAndTheMoment) {
   Folder folder;
   write_pictures(folder);
   for (const OnError on_error : {OnError::skip, OnError::replace, OnError::zero}) {
     for (const std::uint64_t limit : {12 * kMiB, 15 * kMiB}) {
-      if (on_error != OnError::skip && limit != 12 * kMiB) continue;
+      if ((on_error != OnError::skip || kFewer) && limit != 12 * kMiB) continue;
+      if (on_error != OnError::skip && kFewer) continue;
       const LoaderOptions options = near_the_limit(limit, on_error);
       for (const char* const name : {"files", "all.tar"}) {
         const std::vector<Taken> expected = two_epochs(folder.path(name), options, Storage::buffered, 0);
@@ -77,7 +85,7 @@ TEST(LoaderFits, TheSameSamplesWhateverTheWorkersTheStorageAndTheMoment) {
         }
         for (const Storage storage :
              {Storage::buffered, Storage::direct, Storage::mmap, Storage::ram, Storage::automatic}) {
-          for (int workers = 0; workers <= 4; workers += on_error == OnError::skip ? 1 : 2) {
+          for (int workers = 0; workers <= 4; workers += on_error == OnError::skip && !kFewer ? 1 : 2) {
             ASSERT_EQ(two_epochs(folder.path(name), options, storage, workers), expected)
                 << name << ", " << storage::name(storage) << ", " << workers << " workers, " << limit;
           }
