@@ -110,17 +110,17 @@ std::string bench_text(const Benched& benched) {
 
 std::string output_text(const loader::Loader& loader) {
   const std::uint64_t batch = loader.options().batch_size;
-  const transform::Plan* plan = loader.plan();
-  if (!plan) return fmt::format("encoded bytes [{}, longest]", batch);
+  const loader::KindFacts& kind = loader.kind();
+  if (kind.is_encoded) return fmt::format("encoded bytes [{}, longest]", batch);
   std::string out;
-  for (const transform::Output& output : plan->outputs()) {
+  for (const transform::Output& output : kind.outputs) {
     std::string shape = std::to_string(batch);
     if (output.views > 1) shape += fmt::format(", {}", output.views);
     for (std::size_t i = 0; i < output.shape.size(); ++i) {
       const bool open_ended = output.varies && i + 1 == output.shape.size();
       shape += open_ended ? std::string(", longest") : fmt::format(", {}", output.shape[i]);
     }
-    out += fmt::format("{}{}{} [{}]", out.empty() ? "" : " + ", plan->outputs().size() > 1 ? output.name + " " : "",
+    out += fmt::format("{}{}{} [{}]", out.empty() ? "" : " + ", kind.outputs.size() > 1 ? output.name + " " : "",
                        name(output.dtype), shape);
   }
   return out;

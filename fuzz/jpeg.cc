@@ -1,6 +1,6 @@
-#include "picture.h"
+#include "image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  stoker::fuzz::decode_picture(stoker::codec::media_named("jpeg"), {reinterpret_cast<const std::byte*>(data), size});
+  stoker::fuzz::decode_image(stoker::codec::media_named("jpeg"), {reinterpret_cast<const std::byte*>(data), size});
   return 0;
 }

@@ -15,7 +15,7 @@ namespace {
 using namespace stoker;
 using namespace stoker::codec;
 
-constexpr std::uint64_t kMaxBytes = 1 << 20;  // of output: larger pictures only cost time
+constexpr std::uint64_t kMaxBytes = 1 << 20;  // of output: larger images only cost time
 
 void compare(Bytes bytes, const ImageInfo& info, const ImageOptions& options, const Rect& region, bool whole) {
   static Scratch scratch;

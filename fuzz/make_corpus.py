@@ -1,7 +1,7 @@
 """Makes the first inputs of the fuzz targets: python3 fuzz/make_corpus.py FOLDER. Needs nothing but Python.
 
 Sums that guard a format (the CRC of PNG chunks and zip members) are right here, so that the fuzzer starts behind them.
-The pictures and sounds of tests/formats are taken as well.
+The images and audio of tests/formats are taken as well.
 """
 
 import io

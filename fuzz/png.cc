@@ -7,7 +7,7 @@
 
 #include <libdeflate.h>
 
-#include "picture.h"
+#include "image.h"
 
 namespace {
 
@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     png = build(data, size);
     png.resize(png.size() + size % 97);  // bytes behind the end choose the options
   }
-  stoker::fuzz::decode_picture(stoker::codec::media_named("png"),
-                               {reinterpret_cast<const std::byte*>(png.data()), png.size()});
+  stoker::fuzz::decode_image(stoker::codec::media_named("png"),
+                             {reinterpret_cast<const std::byte*>(png.data()), png.size()});
   return 0;
 }

@@ -62,6 +62,15 @@ Array view(Self self, const loader::Tensor& tensor, DType type) {
                dlpack_type(type), nb::device::cpu::value);
 }
 
+// One label per row, or a row of them.
+template <class T>
+nb::ndarray<T, nb::numpy> label_values(Self self, std::span<T> values) {
+  const std::size_t count = batch_of(self)->label_count();
+  const std::size_t shape[2] = {values.size() / count, count};
+  void* const data = values.data() ? static_cast<void*>(values.data()) : no_rows;
+  return nb::ndarray<T, nb::numpy>(data, count == 1 ? 1 : 2, shape, self);
+}
+
 template <class T>
 nb::ndarray<T, nb::numpy, nb::ndim<1>> row_values(Self self, std::span<T> values) {
   const std::size_t shape[1] = {values.size()};
@@ -104,10 +113,17 @@ void bind_batch(nb::module_& module) {
            [](Self self) -> nb::object {
              const BatchHandle& batch = batch_of(self);
              if (batch->label_kind() == dataset::LabelKind::real) {
-               return nb::cast(row_values(self, batch->real_labels()));
+               return nb::cast(label_values(self, batch->real_labels()));
              }
-             return nb::cast(row_values(self, batch->labels()));
+             return nb::cast(label_values(self, batch->labels()));
            })
+      .def(
+          "coords",
+          [](Self self) -> nb::object {
+            const loader::Tensor* const coords = batch_of(self)->coords();
+            return coords != nullptr ? nb::cast(view<Numpy>(self, *coords, coords->dtype)) : nb::none();
+          },
+          "Where each row lies in its sample; None where rows are whole samples.")
       .def("ids", [](Self self) { return row_values(self, batch_of(self)->ids()); })
       .def("indices", [](Self self) { return row_values(self, batch_of(self)->indices()); })
       .def("lengths", [](Self self) { return row_values(self, batch_of(self)->lengths()); })

@@ -9,12 +9,13 @@
 namespace stoker::bindings {
 namespace {
 
-dataset::OpenOptions open_options(const std::string& label, const std::string& storage, const std::string& cache_dir,
-                                  bool use_cache, bool skip_losses, std::uint64_t class_subset,
-                                  std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed,
-                                  std::uint64_t inflate) {
+dataset::OpenOptions open_options(const std::vector<std::string>& label, const std::string& storage,
+                                  const std::string& cache_dir, bool use_cache, bool skip_losses,
+                                  std::uint64_t class_subset, std::uint64_t class_subset_seed, std::uint64_t subset,
+                                  std::uint64_t subset_seed, std::uint64_t inflate) {
   dataset::OpenOptions options;
-  options.label = label;
+  if (label.size() == 1) options.label = label.front();
+  if (label.size() > 1) options.label_columns = label;
   options.storage = storage::parse_storage(storage);
   options.cache_dir = cache_dir;
   options.use_cache = use_cache;
@@ -81,9 +82,9 @@ void bind_dataset(nb::module_& module) {
 
   module.def(
       "open_dataset",
-      [](const std::string& address, const std::string& label, const std::string& storage, const std::string& cache_dir,
-         bool use_cache, bool skip_losses, std::uint64_t class_subset, std::uint64_t class_subset_seed,
-         std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
+      [](const std::string& address, const std::vector<std::string>& label, const std::string& storage,
+         const std::string& cache_dir, bool use_cache, bool skip_losses, std::uint64_t class_subset,
+         std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
         auto options = open_options(label, storage, cache_dir, use_cache, skip_losses, class_subset, class_subset_seed,
                                     subset, subset_seed, inflate);
         return wait_for([&](const std::function<bool()>& interrupted) {
@@ -101,7 +102,7 @@ void bind_dataset(nb::module_& module) {
          const std::string& label_kind, const std::string& storage, bool skip_losses, std::uint64_t class_subset,
          std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
         const dataset::LabelKind kind = parse_label_kind(label_kind);
-        auto options = open_options("", storage, "", false, skip_losses, class_subset, class_subset_seed, subset,
+        auto options = open_options({}, storage, "", false, skip_losses, class_subset, class_subset_seed, subset,
                                     subset_seed, inflate);
         std::vector<std::pair<std::string, dataset::Label>> samples;
         samples.reserve(paths.size());

@@ -307,11 +307,7 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("epoch", [](const LoaderHandle& self) { return self.get().epoch(); })
       .def_prop_ro("is_forked", &LoaderHandle::is_forked)
       .def_prop_ro("notes", [](const LoaderHandle& self) { return self.get().notes(); })
-      .def_prop_ro("plan",
-                   [](const LoaderHandle& self) {
-                     const transform::Plan* plan = self.get().plan();
-                     return plan ? plan->describe() : std::string("encoded bytes, decoded in Python");
-                   })
+      .def_prop_ro("plan", [](const LoaderHandle& self) { return self.get().kind().description; })
       .def("options", [](const LoaderHandle& self) { return options_dict(self.get().options()); })
       .def(
           "start_epoch",

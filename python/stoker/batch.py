@@ -17,12 +17,13 @@ _ROW_VALUES = ("ids", "indices", "valid", "lengths")
 class Batch:
     """One batch: unpacks to ``(data, labels)``, and is indexed like that pair.
 
-    ``data`` is one array; with ``Views`` a dict of arrays by group name. Arrays lie in the loader's memory and keep it:
+    ``data`` is one array; with ``Views`` a dict of arrays by group name. ``outputs`` is the dict by name in either case, and
+    ``batch["name"]`` one of them. ``labels`` has one entry per row, or a row of them where ``label=`` names several columns. Arrays lie in the loader's memory and keep it:
     the slab is used again when the last of them (and this object) is gone. ``Loader(copy=True)`` gives arrays of their own.
 
     ``ids`` (stable sample ids), ``indices`` (into the data set), ``valid`` (False: padding or a zeroed bad sample),
     ``lengths`` (true frames of audio, else None) have one entry per row; ``names`` lists the files.
-    ``coords`` is None except for volumes. ``epoch`` and ``step`` say where the batch belongs.
+    ``coords`` says where each row lies in the sample it is cut from; None where rows are whole samples. ``epoch`` and ``step`` say where the batch belongs.
     """
 
     __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "__weakref__")
@@ -36,14 +37,20 @@ class Batch:
         self._data = (framework.tensor(slab, 0) if len(names) == 1 and names[0] == "data"
                       else {name: framework.tensor(slab, index) for index, name in enumerate(names)})
         self._labels = framework.from_numpy(slab.labels())
+        coords = slab.coords()
         self.epoch: int = slab.epoch
         self.step: int = slab.step
         self.size: int = slab.size
-        self.coords: Any = None
+        self.coords: Any = None if coords is None else framework.from_numpy(coords)
 
     @property
     def data(self) -> Any:
         return self._data
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """Every array of the batch by its name: ``{"data": ...}``, or those of ``Views``."""
+        return dict(self._data) if isinstance(self._data, dict) else {"data": self._data}
 
     @property
     def labels(self) -> Any:
@@ -89,7 +96,12 @@ class Batch:
     def __len__(self) -> int:
         return 2
 
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: int | slice | str) -> Any:
+        if isinstance(index, str):
+            outputs = self.outputs
+            if index not in outputs:
+                raise KeyError(f"a batch has no output {index!r}: it has {', '.join(outputs)}")
+            return outputs[index]
         return (self._data, self._labels)[index]
 
     def __dlpack__(self, **keywords: Any) -> Any:
@@ -135,6 +147,8 @@ class Batch:
         for word in _ROW_VALUES:
             values = self._row_values(word)
             self._rows[word] = values[keep].copy() if len(values) else values.copy()
+        if self.coords is not None:
+            self.coords = self._framework.copied(self.coords[keep])
         self.size = len(self._rows["ids"])
         self._data, self._labels = data, labels
         self._slab = None

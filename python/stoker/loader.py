@@ -59,7 +59,7 @@ class Loader(ReadByTrainers):
 
     Which samples:
       source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
-      label: the label column of an index.csv. subset, subset_seed: so many samples, drawn once.
+      label: the label column of an index.csv, or a list of number columns (labels are then [B, columns]). subset, subset_seed: so many samples, drawn once.
       class_subset, class_subset_seed: so many classes. inflate: the data set repeated so many times, without copying.
       cache_dir: where folder listings and seek indexes are kept (False: nowhere).
     Which order:
@@ -74,8 +74,8 @@ class Loader(ReadByTrainers):
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
       decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
-      exif_orientation: turn pictures as their Exif says before anything else (off, as in torchvision).
-      color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit pictures; int16: sounds), layout="NCHW|NHWC|channels_last".
+      exif_orientation: turn images as their Exif says before anything else (off, as in torchvision).
+      color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit images; int16: audio), layout="NCHW|NHWC|channels_last".
       output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
       copy: arrays of their own instead of views of the loader's memory, so that ``list(loader)`` works.
       device: "cuda" copies each batch there on a side stream; pin_memory: page-lock the slabs where a device runtime is
@@ -129,7 +129,7 @@ class Loader(ReadByTrainers):
         pin_memory: bool | None = None,
         device: Any = None,
         persistent_workers: bool | None = None,
-        label: str | None = None,
+        label: str | Sequence[str] | None = None,
         subset: int | None = None,
         subset_seed: int = 42,
         class_subset: int | None = None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from . import _engine
 from .errors import UsageError, shortened
 
 
-def open_source(source: Any, samples: Any, *, label: str | None, storage: str, cache_dir: Any, skip_losses: bool,
+def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None, storage: str, cache_dir: Any, skip_losses: bool,
                 narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
     if (source is None) == (samples is None):
         raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
@@ -23,9 +24,18 @@ def open_source(source: Any, samples: Any, *, label: str | None, storage: str, c
         raise UsageError(f"source is a path, not a {type(source).__name__}",
                          "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
     dataset = _engine.open_dataset(
-        _path(source, "source"), label=label or "", storage=storage, use_cache=cache_dir is not False, skip_losses=skip_losses,
+        _path(source, "source"), label=_label_columns(label), storage=storage, use_cache=cache_dir is not False, skip_losses=skip_losses,
         cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir"), **narrowing)
     return dataset, []
+
+
+def _label_columns(label: Any) -> list[str]:
+    """The columns that label= names; none: the engine looks for one named `label`."""
+    columns = [] if label is None else [label] if isinstance(label, str) else list(label) if isinstance(label, Sequence) else [label]
+    wrong = [column for column in columns if not isinstance(column, str)]
+    if wrong or (label is not None and label != "" and not columns):
+        raise UsageError(f"label= is a column of the index.csv, or a list of columns, not {shortened(label)}", "label=\"label\", or label=[\"left\", \"right\"]")
+    return [column for column in columns if column or len(columns) > 1]
 
 
 def _path(path: Any, word: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from stoker import numpy as numpy_framework
 
 
 def load(path, **options):
@@ -187,6 +188,71 @@ def test_an_index_csv_brings_labels_and_columns(photos, tmp_path):
         assert next(iter(loader)).labels.tolist() == [0.0, 0.5, 1.0, 1.5]
     with load(tmp_path / "index.csv", label="sick") as loader:
         assert next(iter(loader)).labels.tolist() == [0, 1, 0, 1] and loader.classes == ["no", "yes"]
+
+
+def index_of(photos, tmp_path, rows):
+    """An index.csv of the first photos with the columns a, b and text."""
+    files = sorted(photos.rglob("*.jpg"))
+    lines = [f"{file},{a},{b},{text}" for file, (a, b, text) in zip(files, rows)]
+    (tmp_path / "index.csv").write_text("path,a,b,text\n" + "\n".join(lines) + "\n")
+    return tmp_path / "index.csv"
+
+
+def test_several_label_columns_give_a_row_of_labels(photos, tmp_path):
+    index = index_of(photos, tmp_path, [(i, 10 * i, "x") for i in range(6)])
+    with load(index, label=["b", "a"], transform="resize:8x8") as loader:
+        batches = list(loader)
+    assert [batch.labels.shape for batch in batches] == [(4, 2), (2, 2)]
+    assert batches[0].labels.dtype == numpy.int64 and batches[0].labels.tolist() == [[0, 0], [10, 1], [20, 2], [30, 3]]
+    with load(index, label=["a"], transform="resize:8x8", copy=True) as loader:
+        assert next(iter(loader)).labels.tolist() == [0, 1, 2, 3]
+
+
+def test_label_columns_of_reals_are_float32_and_follow_skipped_rows(photos, tmp_path):
+    index = index_of(photos, tmp_path, [(i, i / 2, "x") for i in range(5)])
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"nothing that a codec reads")
+    index.write_text(index.read_text().replace(str(sorted(photos.rglob("*.jpg"))[1]), str(bad)))
+    with load(index, label=["a", "b"], transform="resize:8x8", on_error="skip", output="torch", copy=True) as loader:
+        labels = next(iter(loader)).labels
+    assert str(labels.dtype) == "torch.float32" and labels.tolist() == [[0, 0], [2, 1], [3, 1.5]]
+
+
+@pytest.mark.parametrize("label, message", [
+    (["a", "text"], "the label .`text`. is not a number"), (["a", "a"], "given twice"), (["a", "c"], "cannot find the label column `c`"),
+    ([], "label= is a column"), ([3], "label= is a column"), (3, "label= is a column")])
+def test_label_columns_that_cannot_be_are_refused(photos, tmp_path, label, message):
+    index = index_of(photos, tmp_path, [(1, 2, "x")])
+    with pytest.raises((stoker.Error, ValueError, FileNotFoundError), match=message):
+        load(index, label=label)
+
+
+def test_outputs_are_found_by_name(photos):
+    with load(photos, transform="resize:8x8") as loader:
+        batch = next(iter(loader))
+        assert list(batch.outputs) == ["data"] and batch["data"] is batch.data
+        with pytest.raises(KeyError, match="no output 'mask': it has data"):
+            batch["mask"]
+    with load(photos, transform="views(image=1[resize:8x8],mask=1[resize:4x4])") as loader:
+        batch = next(iter(loader))
+        assert list(batch.outputs) == ["image", "mask"]
+        assert batch["image"].shape == (4, 3, 8, 8) and batch["mask"].shape == (4, 3, 4, 4)
+
+
+def test_coords_of_a_slab_reach_the_batch_and_leave_it_with_the_rows():
+    """No kind of sample has coords yet, so the slab is a stand-in."""
+    class Slab:
+        tensor_names, epoch, step, size = ["image", "mask"], 0, 0, 3
+        numpy = staticmethod(lambda index: numpy.full((3, 2), index))
+        labels = ids = indices = staticmethod(lambda: numpy.arange(3))
+        lengths = staticmethod(lambda: numpy.empty(0, numpy.int64))
+        valid = staticmethod(lambda: numpy.ones(3, numpy.uint8))
+        coords = staticmethod(lambda: numpy.array([[0, 0, 4], [0, 8, 0], [16, 0, 0]]))
+
+    batch = stoker.Batch(Slab(), numpy_framework, lambda indices: [str(index) for index in indices])
+    assert batch.coords.tolist() == [[0, 0, 4], [0, 8, 0], [16, 0, 0]] and list(batch.outputs) == ["image", "mask"]
+    batch._leave_slab(batch.data, batch.labels[[0, 2]], keep=[0, 2])
+    assert batch.coords.tolist() == [[0, 0, 4], [16, 0, 0]] and batch.size == 2
 
 
 def test_subsets_and_inflation(photos):

@@ -100,7 +100,7 @@ def test_bombs_are_refused_and_named(tmp_path, decode):
     for name in ("sixty-thousand.jpg", "sixty-thousand.png"):
         assert causes[name] == "more than 2^30 pixels"
     for name in ("little-data.jpg", "little-data.png"):
-        assert causes[name] == "less data than the picture's size needs"
+        assert causes[name] == "less data than the image's size needs"
     assert "memory_limit" in causes["all-there.png"] or "no room" in causes["all-there.png"]
 
 

@@ -158,7 +158,7 @@ def test_a_dry_run_says_size_and_time_and_writes_nothing(stoker, sounds, tmp_pat
     (["data", "x.pack", "--kind", "encoded", "--samples", "3"], "an encoded pack", "raw pack"),
     (["data", "x.pack", "--kind", "raw"], "different lengths", "--samples"),
     (["data", "x.pack", "--samples", "9", "--dtype", "int61"], "there is no dtype `int61`", "int16"),
-    (["data", "x.pack", "--samples", "9", "--dtype", "uint8"], "cannot give sound as uint8", "int16"),
+    (["data", "x.pack", "--samples", "9", "--dtype", "uint8"], "cannot give audio as uint8", "int16"),
     (["data", "x.pack", "--samples", "9", "--transform", "rrc:8"], "the same in every epoch", "resample"),
     (["data", "nowhere/x.pack"], "nowhere", ""),
     (["nowhere", "x.pack"], "nowhere", ""),

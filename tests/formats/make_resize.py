@@ -180,7 +180,7 @@ deep_plan("resize:20x24:filter=bicubic,window:level=0:width=40000:offset=32768,n
 deep_plan("resize:20x24,tofloat", Image.fromarray(deep / np.float32(65535)).resize((24, 20), FILTERS["bilinear"]))
 print("};\n")
 
-print("constexpr GoldenSound kSounds[] = {  // seed, frames, from hz, to hz, frames out, {place, value} of five of them")
+print("constexpr GoldenAudio kAudio[] = {  // seed, frames, from hz, to hz, frames out, {place, value} of five of them")
 for s, frames, old, new in ((21, 500, 44100, 16000), (22, 300, 8000, 16000), (23, 400, 48000, 44100), (24, 5, 16000, 11025)):
     x = (numbers(s, frames) >> 8).astype(np.float64) / 2**23 - 1
     y = resampled(x, old, new)

@@ -1,4 +1,4 @@
-// A picture in memory, interleaved, and a rectangle in it. Plain views: they own nothing.
+// An image in memory, interleaved, and a rectangle in it. Plain views: they own nothing.
 #pragma once
 
 #include <cstddef>

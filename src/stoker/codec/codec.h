@@ -52,10 +52,10 @@ Result probe_image(Media media, Bytes bytes, ImageInfo& info) noexcept;
 // Channels that decode_image will give for this file and these options.
 std::uint8_t output_channels(const ImageInfo& info, const ImageOptions& options) noexcept;
 
-// Where `region` lies in the decoded picture: the same, but for a jpeg decoded at 1/scale (rounded outwards).
+// Where `region` lies in the decoded image: the same, but for a jpeg decoded at 1/scale (rounded outwards).
 Rect decoded_region(Media media, const ImageOptions& options, const Rect& region) noexcept;
 
-// Decodes the rectangle `region` of the picture (in source pixels; all of it must lie inside) into `into`, whose
+// Decodes the rectangle `region` of the image (in source pixels; all of it must lie inside) into `into`, whose
 // width and height must be those of decoded_region, and channels and dtype those of the options. Every pixel of `into`
 // is written on ok. 8-bit output of 16-bit files is as Pillow's: the high byte, but gray is clipped to 255 (ask for
 // `deep`). Rows below the region are not looked at where the format allows (jpeg), so damage there goes unseen.

@@ -106,51 +106,51 @@ void at_every_flipped_bit(Bytes file, const Use& use) {
   }
 }
 
-// The whole picture, or what went wrong. Memory is bounded, so that a damaged size cannot hurt the test.
-struct Picture {
+// The whole image, or what went wrong. Memory is bounded, so that a damaged size cannot hurt the test.
+struct Image {
   Result result;
   ImageInfo info;
   std::vector<std::uint8_t> bytes;   // unless deep
   std::vector<std::uint16_t> words;  // with deep
 };
 
-inline Picture decode_region(Bytes file, const ImageOptions& options, const Rect* region) {
+inline Image decode_region(Bytes file, const ImageOptions& options, const Rect* region) {
   static Budget budget(64 << 20);
   Scratch scratch(&budget);
-  Picture picture;
+  Image image;
   const Media media = sniff(file);
-  picture.result = probe_image(media, file, picture.info);
-  if (!picture.result.ok()) return picture;
-  const Rect all{0, 0, picture.info.width, picture.info.height};
+  image.result = probe_image(media, file, image.info);
+  if (!image.result.ok()) return image;
+  const Rect all{0, 0, image.info.width, image.info.height};
   const Rect wanted = region != nullptr ? *region : all;
   const Rect decoded = decoded_region(media, options, wanted);
   Pixels pixels{nullptr,
                 0,
                 decoded.width,
                 decoded.height,
-                output_channels(picture.info, options),
+                output_channels(image.info, options),
                 options.deep ? DType::u16 : DType::u8};
   const std::uint64_t size = std::uint64_t{decoded.width} * decoded.height * pixels.channels;
   if (size > (16 << 20)) {
-    picture.result = failed(Code::too_large, "too large for a test");
-    return picture;
+    image.result = failed(Code::too_large, "too large for a test");
+    return image;
   }
   if (options.deep) {
-    picture.words.assign(size, 0xABCD);
-    pixels.data = reinterpret_cast<std::byte*>(picture.words.data());
+    image.words.assign(size, 0xABCD);
+    pixels.data = reinterpret_cast<std::byte*>(image.words.data());
   } else {
-    picture.bytes.assign(size, 0xAB);
-    pixels.data = reinterpret_cast<std::byte*>(picture.bytes.data());
+    image.bytes.assign(size, 0xAB);
+    pixels.data = reinterpret_cast<std::byte*>(image.bytes.data());
   }
   pixels.stride_bytes = pixels.row_bytes();
-  picture.result = decode_image(media, file, options, wanted, pixels, scratch);
-  return picture;
+  image.result = decode_image(media, file, options, wanted, pixels, scratch);
+  return image;
 }
 
-inline Picture decode(Bytes file, const ImageOptions& options = {}) {
+inline Image decode(Bytes file, const ImageOptions& options = {}) {
   return decode_region(file, options, nullptr);
 }
-inline Picture decode(Bytes file, const ImageOptions& options, const Rect& region) {
+inline Image decode(Bytes file, const ImageOptions& options, const Rect& region) {
   return decode_region(file, options, &region);
 }
 

@@ -9,14 +9,14 @@
 namespace stoker::codec {
 namespace {
 
-struct GoldenPicture {
+struct GoldenImage {
   const char* name;
   std::uint32_t width, height;
   std::uint8_t channels;
   std::uint64_t rgb, gray, keep;
 };
 
-constexpr GoldenPicture kPictures[] = {
+constexpr GoldenImage kImages[] = {
     {"yuv420.jpg", 35, 21, 3, 0x9FE3F57ED0A75DB3, 0x4EC482FDE585C0CA, 0x9FE3F57ED0A75DB3},
     {"yuv422.jpg", 35, 21, 3, 0x1F8CD5946BBA8BA8, 0x4EC482FDE585C0CA, 0x1F8CD5946BBA8BA8},
     {"yuv444-restart.jpg", 35, 21, 3, 0x4D22BFCEA33A956A, 0x4EC482FDE585C0CA, 0x4D22BFCEA33A956A},
@@ -33,13 +33,13 @@ constexpr GoldenPicture kPictures[] = {
     {"gray16.png", 11, 9, 1, 0x52B85773DB2B7393, 0xB2FC54BCC7C3942C, 0xB2FC54BCC7C3942C},
 };
 
-struct GoldenSound {
+struct GoldenAudio {
   const char* name;
   std::uint32_t channels;
   std::uint64_t frames, samples;
 };
 
-constexpr GoldenSound kSounds[] = {
+constexpr GoldenAudio kAudio[] = {
     {"pcm-u8.wav", 2, 50, 0x858D3E8376B029E7},  {"pcm-s16.wav", 2, 50, 0x671353B46E913269},
     {"pcm-s24.wav", 2, 50, 0xAA085A50CF5C7625}, {"pcm-s32.wav", 2, 50, 0xCA3F31937E0D886F},
     {"float32.wav", 2, 50, 0x5657EEAB8D1BF70A}, {"float64.wav", 2, 50, 0x5657EEAB8D1BF70A},
@@ -50,10 +50,10 @@ std::uint64_t hash_of(const std::vector<T>& values) {
   return hash_bytes(std::as_bytes(std::span(values)));
 }
 
-TEST(Golden, PicturesHaveThePixelsOfPillow) {
-  for (const GoldenPicture& expected : kPictures) {
+TEST(Golden, ImagesHaveThePixelsOfPillow) {
+  for (const GoldenImage& expected : kImages) {
     const File file = golden(expected.name);
-    const Picture rgb = decode(file);
+    const Image rgb = decode(file);
     ASSERT_TRUE(rgb.result.ok()) << expected.name << ": " << rgb.result.cause;
     EXPECT_EQ(rgb.info.width, expected.width) << expected.name;
     EXPECT_EQ(rgb.info.height, expected.height) << expected.name;
@@ -64,11 +64,11 @@ TEST(Golden, PicturesHaveThePixelsOfPillow) {
   }
 }
 
-TEST(Golden, EightBitPicturesAreWidenedWithoutScaling) {
-  for (const GoldenPicture& expected : kPictures) {
+TEST(Golden, EightBitImagesAreWidenedWithoutScaling) {
+  for (const GoldenImage& expected : kImages) {
     const File file = golden(expected.name);
     for (const Color color : {Color::rgb, Color::gray, Color::keep}) {
-      const Picture narrow = decode(file, {.color = color}), wide = decode(file, {.color = color, .deep = true});
+      const Image narrow = decode(file, {.color = color}), wide = decode(file, {.color = color, .deep = true});
       ASSERT_TRUE(wide.result.ok()) << expected.name;
       if (narrow.info.bits == 16) continue;
       EXPECT_TRUE(std::ranges::equal(narrow.bytes, wide.words)) << expected.name;
@@ -77,15 +77,15 @@ TEST(Golden, EightBitPicturesAreWidenedWithoutScaling) {
 }
 
 TEST(Golden, EveryRegionIsACutOutOfTheWhole) {
-  for (const GoldenPicture& expected : kPictures) {
+  for (const GoldenImage& expected : kImages) {
     const File file = golden(expected.name);
     for (const Color color : {Color::rgb, Color::gray, Color::keep}) {
-      const Picture whole = decode(file, {.color = color});
+      const Image whole = decode(file, {.color = color});
       const std::size_t pixel = whole.bytes.size() / expected.width / expected.height;
       for (std::uint32_t y = 0; y < expected.height; y += 3) {
         for (std::uint32_t x = 0; x < expected.width; x += 5) {
           const Rect region{x, y, (x * 7 + y) % (expected.width - x) + 1, (y * 5 + x) % (expected.height - y) + 1};
-          const Picture part = decode(file, {.color = color}, region);
+          const Image part = decode(file, {.color = color}, region);
           ASSERT_TRUE(part.result.ok()) << expected.name << ": " << part.result.cause;
           for (std::uint32_t row = 0; row < region.height; ++row) {
             const std::size_t from = (std::size_t{y + row} * expected.width + x) * pixel;
@@ -98,8 +98,8 @@ TEST(Golden, EveryRegionIsACutOutOfTheWhole) {
   }
 }
 
-TEST(Golden, SoundsHaveTheSamplesOfSoundfile) {
-  for (const GoldenSound& expected : kSounds) {
+TEST(Golden, AudioHasTheSamplesOfSoundfile) {
+  for (const GoldenAudio& expected : kAudio) {
     const File file = golden(expected.name);
     AudioInfo info;
     ASSERT_TRUE(probe_wav(file, info).ok()) << expected.name;

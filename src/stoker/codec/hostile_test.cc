@@ -14,12 +14,12 @@ namespace {
 
 using Values = std::vector<std::uint8_t>;
 
-constexpr const char* kPictures[] = {"bilevel.png", "gray-alpha.png",    "gray16.png", "palette-alpha.png",
-                                     "palette.png", "rgb.png",           "rgba.png",   "cmyk.jpg",
-                                     "gray.jpg",    "progressive.jpg",   "rgb.jpg",    "yuv420.jpg",
-                                     "yuv422.jpg",  "yuv444-restart.jpg"};
-constexpr const char* kSounds[] = {"float32.wav", "float64.wav", "pcm-s16.wav",
-                                   "pcm-s24.wav", "pcm-s32.wav", "pcm-u8.wav"};
+constexpr const char* kImages[] = {"bilevel.png", "gray-alpha.png",    "gray16.png", "palette-alpha.png",
+                                   "palette.png", "rgb.png",           "rgba.png",   "cmyk.jpg",
+                                   "gray.jpg",    "progressive.jpg",   "rgb.jpg",    "yuv420.jpg",
+                                   "yuv422.jpg",  "yuv444-restart.jpg"};
+constexpr const char* kAudio[] = {"float32.wav", "float64.wav", "pcm-s16.wav",
+                                  "pcm-s24.wav", "pcm-s32.wav", "pcm-u8.wav"};
 
 // A scratch whose memory is full of `filler`.
 class Dirty {
@@ -59,7 +59,7 @@ void expect_a_reason(const Result& result, std::size_t size) {
   }
 }
 
-Outcome picture_of(Bytes file, const ImageOptions& options, Dirty& dirty) {
+Outcome image_of(Bytes file, const ImageOptions& options, Dirty& dirty) {
   Outcome outcome;
   ImageInfo info;
   const Media media = sniff(file);
@@ -91,12 +91,12 @@ Outcome picture_of(Bytes file, const ImageOptions& options, Dirty& dirty) {
 
 void expect_nothing_of_before(Bytes file, const ImageOptions& options) {
   static Dirty ones(0xFF), others(0x5A);
-  const Outcome a = picture_of(file, options, ones), b = picture_of(file, options, others);
+  const Outcome a = image_of(file, options, ones), b = image_of(file, options, others);
   expect_a_reason(a.result, file.size());
   ASSERT_TRUE(a == b) << "depends on what was in memory: " << a.result.cause;
 }
 
-// How a picture may be asked for; a damaged file is asked for in one of these ways, in turn.
+// How an image may be asked for; a damaged file is asked for in one of these ways, in turn.
 ImageOptions options_of(std::size_t turn) {
   ImageOptions options;
   options.color = static_cast<Color>(turn % 3);
@@ -106,8 +106,8 @@ ImageOptions options_of(std::size_t turn) {
   return options;
 }
 
-TEST(Hostile, PicturesCutAnywhereAreRefusedUntilOnlyTheirEndIsMissing) {
-  for (const char* name : kPictures) {
+TEST(Hostile, ImagesCutAnywhereAreRefusedUntilOnlyTheirEndIsMissing) {
+  for (const char* name : kImages) {
     const File file = golden(name);
     const std::size_t end = sniff(file) == media_named("jpeg") ? 2 : 12;  // the end marker, the IEND chunk
     std::size_t turn = 0;
@@ -122,8 +122,8 @@ TEST(Hostile, PicturesCutAnywhereAreRefusedUntilOnlyTheirEndIsMissing) {
   }
 }
 
-TEST(Hostile, PicturesWithAnyBitFlippedGiveNothingOfWhatWasInMemory) {
-  for (const char* name : kPictures) {
+TEST(Hostile, ImagesWithAnyBitFlippedGiveNothingOfWhatWasInMemory) {
+  for (const char* name : kImages) {
     std::size_t turn = 0;
     at_every_flipped_bit(golden(name), [&](Bytes damaged) {
       SCOPED_TRACE(std::string(name) + " bit " + std::to_string(turn));
@@ -165,7 +165,7 @@ TEST(Hostile, TwentyBytesThatClaimManyPixelsAreRefusedBeforeMemoryIsTouched) {
   EXPECT_EQ(scratch.capacity_bytes(), 0u);
 }
 
-// ---- sounds
+// ---- audio
 
 Outcome sound_of(Bytes file, std::uint8_t filler) {
   Outcome outcome;
@@ -181,7 +181,7 @@ Outcome sound_of(Bytes file, std::uint8_t filler) {
 }
 
 TEST(Hostile, SoundsCutOrFlippedGiveNoMoreThanThereIsAndNothingOfWhatWasInMemory) {
-  for (const char* name : kSounds) {
+  for (const char* name : kAudio) {
     const auto check = [&](Bytes damaged) {
       const Outcome a = sound_of(damaged, 0xFF), b = sound_of(damaged, 0x5A);
       expect_a_reason(a.result, damaged.size());
@@ -193,7 +193,7 @@ TEST(Hostile, SoundsCutOrFlippedGiveNoMoreThanThereIsAndNothingOfWhatWasInMemory
 }
 
 TEST(Hostile, SoundsThatLieAboutTheirLengthEndWhereTheFileEnds) {
-  for (const char* name : kSounds) {
+  for (const char* name : kAudio) {
     File file = golden(name);
     const Outcome honest = sound_of(file, 0);
     ASSERT_TRUE(honest.result.ok());

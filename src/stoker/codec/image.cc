@@ -101,7 +101,7 @@ Result check_request(const ImageInfo& info, const ImageOptions& options, const R
   if (std::uint64_t{info.width} * info.height > kMaxPixels) return failed(Code::too_large, "more than 2^30 pixels");
   if (region.width == 0 || region.height == 0 || std::uint64_t{region.x} + region.width > info.width ||
       std::uint64_t{region.y} + region.height > info.height) {
-    return failed(Code::mismatch, "the region asked for is not inside the picture");
+    return failed(Code::mismatch, "the region asked for is not inside the image");
   }
   if (options.fast && options.scale != 1 && options.scale != 2 && options.scale != 4 && options.scale != 8) {
     return failed(Code::unsupported, "the scale is not 1, 2, 4 or 8");
@@ -110,7 +110,7 @@ Result check_request(const ImageInfo& info, const ImageOptions& options, const R
     return failed(Code::mismatch, "the slot is not of the region's size");
   }
   if (into.channels != output_channels(info, options)) {
-    return failed(Code::mismatch, "the slot has another channel count than the picture");
+    return failed(Code::mismatch, "the slot has another channel count than the image");
   }
   if (into.dtype != (options.deep ? DType::u16 : DType::u8)) {
     return failed(Code::mismatch, "the slot has another element type than was asked for");

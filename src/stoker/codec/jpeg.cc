@@ -1,7 +1,7 @@
 // JPEG with the pixels that Pillow gives: by our own decoder where it is certain, else by libjpeg-turbo. That reports
 // by longjmp, so between setjmp and the calls that may jump there are only plain structs: nothing here has a
-// destructor. Its memory comes from the scratch (jpeg_memory.h). The decompressor is made anew for each picture, which
-// takes a microsecond or two: a reused one keeps the tables of the picture before, and a file that lacks its own would
+// destructor. Its memory comes from the scratch (jpeg_memory.h). The decompressor is made anew for each image, which
+// takes a microsecond or two: a reused one keeps the tables of the image before, and a file that lacks its own would
 // decode differently from one thread to the next.
 #include <algorithm>
 #include <csetjmp>
@@ -64,13 +64,13 @@ std::uint64_t place(const Job& job) noexcept {
 Result verdict_on(int message) noexcept {
   switch (message) {
     case JERR_OUT_OF_MEMORY:
-      return failed(Code::no_memory, "no room to decode the picture");
+      return failed(Code::no_memory, "no room to decode the image");
     case JERR_NO_SOI:
       return failed(Code::corrupt, "no JPEG header");
     case JERR_NO_IMAGE:
-      return failed(Code::corrupt, "tables but no picture");
+      return failed(Code::corrupt, "tables but no image");
     case JERR_EMPTY_IMAGE:
-      return failed(Code::corrupt, "a picture without pixels");
+      return failed(Code::corrupt, "an image without pixels");
     case JERR_IMAGE_TOO_BIG:
       return failed(Code::too_large, "a side longer than 65500 pixels");
     case JERR_BAD_PRECISION:
@@ -180,13 +180,13 @@ std::uint64_t working_bytes(jpeg_decompress_struct& jpeg) noexcept {
   return extents.width * extents.mcu_height * jpeg.num_components * 8 + coefficients + kTableBytes;
 }
 
-// Refuses what cannot be a whole picture.
+// Refuses what cannot be a whole image.
 void check_data(Job& job) noexcept {
   const jpeg_decompress_struct& jpeg = job.jpeg;
   // Huffman codes have at least one bit: one per block in a progressive DC scan, two in a sequential one.
   const std::uint64_t least_bits = Extents(jpeg).mcus * (jpeg.progressive_mode ? 1 : 2);
   if (!jpeg.arith_code && job.source.bytes_in_buffer < least_bits / 8) {
-    fail(job, failed(Code::truncated, "less data than the picture's size needs", place(job)));
+    fail(job, failed(Code::truncated, "less data than the image's size needs", place(job)));
   }
 }
 
@@ -345,7 +345,7 @@ namespace {
 Result decode_jpeg(Bytes bytes, const ImageOptions& options, const Rect& region, const Pixels& into, Scratch& scratch,
                    SeekIndex* index) noexcept {
   if (jpeg::decode_baseline(bytes, options, region, into, scratch, index)) return {};
-  if (scratch.wanted_bytes() != 0) return failed(Code::no_memory, "no room to decode the picture");
+  if (scratch.wanted_bytes() != 0) return failed(Code::no_memory, "no room to decode the image");
   if (index != nullptr) index->places = {}, index->known = 0;
   return decode_by_libjpeg(bytes, options, region, into, scratch);
 }

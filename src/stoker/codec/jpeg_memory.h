@@ -1,4 +1,4 @@
-// libjpeg's memory for decoding, taken from a Scratch instead of malloc: what a picture needs is admitted piece by
+// libjpeg's memory for decoding, taken from a Scratch instead of malloc: what an image needs is admitted piece by
 // piece, and is gone when the scratch is reset. Reading the headers still uses malloc, for some 20 KB. Private to this
 // folder; as thread-safe as the scratch.
 #pragma once

@@ -55,7 +55,7 @@ File encode(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE given, Valu
   return file;
 }
 
-// A picture of one colour, so that its pixels are known: only the DC coefficient is there.
+// An image of one colour, so that its pixels are known: only the DC coefficient is there.
 File flat(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE space, const Values& color,
           bool progressive = false) {
   Values pixels;
@@ -113,7 +113,7 @@ TEST(Jpeg, GivesTheSamePixelsInARegionAsInTheWhole) {
   constexpr std::uint32_t kWidth = 141, kHeight = 117;
   for (const Coding& coding : codings) {
     const File file = noise(kWidth, kHeight, coding);
-    const Picture whole = decode(file);
+    const Image whole = decode(file);
     ASSERT_TRUE(whole.result.ok()) << whole.result.cause;
     Random random(4, 5, 6);
     for (int i = 0; i < 150; ++i) {
@@ -121,7 +121,7 @@ TEST(Jpeg, GivesTheSamePixelsInARegionAsInTheWhole) {
       const std::uint32_t limit = i % 2 == 0 ? 20 : 1000;  // small ones, whose edges matter most, and any
       const Rect region{x, y, 1 + random.below(std::min(limit, kWidth - x)),
                         1 + random.below(std::min(limit, kHeight - y))};
-      const Picture part = decode(file, {}, region);
+      const Image part = decode(file, {}, region);
       ASSERT_TRUE(part.result.ok()) << part.result.cause;
       for (std::uint32_t row = 0; row < region.height; ++row) {
         ASSERT_EQ(0,
@@ -136,12 +136,12 @@ TEST(Jpeg, GivesTheSamePixelsInARegionAsInTheWhole) {
 TEST(Jpeg, DecodesFasterAtAFractionOfTheSize) {
   const File file = flat(33, 17, JCS_RGB, {40, 50, 60});
   for (const std::uint32_t scale : {1u, 2u, 4u, 8u}) {
-    const Picture whole = decode(file, {.fast = true, .scale = scale});
+    const Image whole = decode(file, {.fast = true, .scale = scale});
     ASSERT_TRUE(whole.result.ok()) << whole.result.cause;
     EXPECT_EQ(whole.bytes.size(), 3 * ((33 + scale - 1) / scale) * ((17 + scale - 1) / scale));
     const Rect region{9, 3, 17, 14};
     const Rect decoded = decoded_region(media_named("jpeg"), {.fast = true, .scale = scale}, region);
-    const Picture part = decode(file, {.fast = true, .scale = scale}, region);
+    const Image part = decode(file, {.fast = true, .scale = scale}, region);
     ASSERT_TRUE(part.result.ok()) << part.result.cause;
     EXPECT_EQ(part.bytes.size(), std::size_t{3} * decoded.width * decoded.height);
     for (std::size_t i = 0; i < part.bytes.size(); ++i) ASSERT_EQ(part.bytes[i], 40 + 10 * (i % 3));
@@ -230,9 +230,9 @@ TEST(Jpeg, RefusesBombsBySize) {
   };
   EXPECT_EQ(decode(resized(65000, 65000)).result.code, Code::too_large);
   EXPECT_EQ(decode(resized(65535, 16)).result.code, Code::too_large);
-  const Picture picture = decode(resized(2000, 2000));
-  EXPECT_EQ(picture.result.code, Code::truncated);
-  EXPECT_STREQ(picture.result.cause, "less data than the picture's size needs");
+  const Image image = decode(resized(2000, 2000));
+  EXPECT_EQ(image.result.code, Code::truncated);
+  EXPECT_STREQ(image.result.cause, "less data than the image's size needs");
 }
 
 TEST(Jpeg, AsksTheBudgetForTheCoefficientsOfProgressiveFiles) {

@@ -30,7 +30,7 @@ struct Header {
   std::uint32_t width = 0, height = 0;
   std::uint8_t depth = 0, color = 0;
   bool interlaced = false;
-  Bytes palette, alpha;       // PLTE, and tRNS of a palette picture
+  Bytes palette, alpha;       // PLTE, and tRNS of a palette image
   std::uint64_t data_at = 0;  // of the first IDAT chunk
 
   std::uint32_t samples() const noexcept {
@@ -54,7 +54,7 @@ struct Header {
   }
 };
 
-// One of Adam7's seven passes, or the whole of a picture that is not interlaced.
+// One of Adam7's seven passes, or the whole of an image that is not interlaced.
 struct Pass {
   std::uint32_t x, y, x_step, y_step;
 
@@ -108,7 +108,7 @@ Result read_ihdr(const Chunk& chunk, Header& header) noexcept {
   header.depth = byte_at(8);
   header.color = byte_at(9);
   header.interlaced = byte_at(12) == 1;
-  if (header.width == 0 || header.height == 0) return failed(Code::corrupt, "a picture without pixels", chunk.offset);
+  if (header.width == 0 || header.height == 0) return failed(Code::corrupt, "an image without pixels", chunk.offset);
   if (std::uint64_t{header.width} * header.height > kMaxPixels) {
     return failed(Code::too_large, "more than 2^30 pixels", chunk.offset);
   }
@@ -154,7 +154,7 @@ Result read_header(Bytes bytes, Header& header) noexcept {
     } else if (is_alpha) {
       header.alpha = chunk.data.first(std::min<std::size_t>(chunk.data.size(), 256));
     } else if (chunk.is_critical()) {
-      return chunk.name == tag("IEND") ? failed(Code::corrupt, "no picture data", at)
+      return chunk.name == tag("IEND") ? failed(Code::corrupt, "no image data", at)
                                        : failed(Code::unsupported, "an unknown critical chunk", at);
     }
     at = chunk.next();
@@ -167,7 +167,7 @@ Result gather_stream(Bytes bytes, const Header& header, std::uint64_t room, Scra
   std::uint64_t total = 0, count = 0;
   Chunk chunk;
   for (std::uint64_t at = header.data_at;; at = chunk.next()) {
-    // A file that lacks what comes after its picture is whole enough, as it is for Pillow.
+    // A file that lacks what comes after its image is whole enough, as it is for Pillow.
     if (count > 0 && bytes.size() - at < kChunkBytes) break;
     if (count > 0 && little32(&bytes[at + 4]) != tag("IDAT")) break;
     if (const Result result = read_chunk(bytes, at, chunk); !result.ok()) return result;
@@ -176,14 +176,14 @@ Result gather_stream(Bytes bytes, const Header& header, std::uint64_t room, Scra
     ++count;
   }
   if (room / kMaxExpansion > total) {
-    return failed(Code::truncated, "less data than the picture's size needs", header.data_at);
+    return failed(Code::truncated, "less data than the image's size needs", header.data_at);
   }
   if (count == 1) {
     stream = chunk.data;
     return {};
   }
   const std::span<std::byte> copy = scratch.take(total);
-  if (copy.data() == nullptr) return failed(Code::no_memory, "no room to join the picture's data");
+  if (copy.data() == nullptr) return failed(Code::no_memory, "no room to join the image's data");
   std::size_t filled = 0;
   for (std::uint64_t at = header.data_at; count > 0; at = chunk.next(), --count) {
     if (const Result result = read_chunk(bytes, at, chunk); !result.ok()) return result;
@@ -201,21 +201,21 @@ Result inflate_rows(Bytes stream, std::uint64_t offset, std::uint64_t wanted, Sc
   for (const std::uint64_t room : {wanted, 2 * wanted + 4096}) {
     scratch.rewind(mark);
     rows = scratch.take(room);
-    if (rows.data() == nullptr) return failed(Code::no_memory, "no room to inflate the picture");
+    if (rows.data() == nullptr) return failed(Code::no_memory, "no room to inflate the image");
     std::size_t written = 0;
     switch (inflate(Wrapper::zlib, stream, rows, written)) {
       case Inflated::ok:
-        if (written < wanted) return failed(Code::truncated, "the picture's rows end early", offset);
+        if (written < wanted) return failed(Code::truncated, "the image's rows end early", offset);
         return {};
       case Inflated::no_memory:
-        return failed(Code::no_memory, "no room to inflate the picture");
+        return failed(Code::no_memory, "no room to inflate the image");
       case Inflated::bad_data:
         return failed(Code::corrupt, "damaged zlib data", offset);
       case Inflated::more_output:
         break;
     }
   }
-  return failed(Code::corrupt, "the picture's data is far longer than its size", offset);
+  return failed(Code::corrupt, "the image's data is far longer than its size", offset);
 }
 
 // Rows as the filters leave them, to rows as store_row takes them.

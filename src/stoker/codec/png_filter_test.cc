@@ -35,7 +35,7 @@ Row undone(int filter, Row row, const Row& above, std::size_t step) {
   return row;
 }
 
-// Small differences, as pictures have, or any bytes at all.
+// Small differences, as images have, or any bytes at all.
 Row draw_row(Random& random, std::size_t count, bool calm) {
   Row row(count);
   for (std::uint8_t& byte : row) {

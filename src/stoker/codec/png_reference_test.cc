@@ -100,11 +100,11 @@ std::vector<png_byte> libpngs(const File& file) {
 }
 
 std::vector<png_byte> ours(const File& file, bool deep) {
-  const Picture picture = decode(file, {.color = Color::keep, .deep = deep});
-  EXPECT_TRUE(picture.result.ok()) << picture.result.cause;
-  if (!deep) return picture.bytes;
-  std::vector<png_byte> bytes(picture.words.size() * 2);
-  if (!bytes.empty()) std::memcpy(bytes.data(), picture.words.data(), bytes.size());
+  const Image image = decode(file, {.color = Color::keep, .deep = deep});
+  EXPECT_TRUE(image.result.ok()) << image.result.cause;
+  if (!deep) return image.bytes;
+  std::vector<png_byte> bytes(image.words.size() * 2);
+  if (!bytes.empty()) std::memcpy(bytes.data(), image.words.data(), bytes.size());
   return bytes;
 }
 

@@ -39,15 +39,15 @@ File png(const Kind& kind, const File& rows, const File& before = {}, std::size_
 }
 
 Values values(const File& file, Color color = Color::keep) {
-  const Picture picture = decode(file, {.color = color});
-  EXPECT_TRUE(picture.result.ok()) << picture.result.cause;
-  return picture.bytes;
+  const Image image = decode(file, {.color = color});
+  EXPECT_TRUE(image.result.ok()) << image.result.cause;
+  return image.bytes;
 }
 
 Words words(const File& file, Color color = Color::keep) {
-  const Picture picture = decode(file, {.color = color, .deep = true});
-  EXPECT_TRUE(picture.result.ok()) << picture.result.cause;
-  return picture.words;
+  const Image image = decode(file, {.color = color, .deep = true});
+  EXPECT_TRUE(image.result.ok()) << image.result.cause;
+  return image.words;
 }
 
 constexpr int kGray = 0, kRgb = 2, kPalette = 3, kGrayAlpha = 4, kRgba = 6;
@@ -133,7 +133,7 @@ TEST(Png, NarrowsSixteenBitsAsPillowDoes) {
 }
 
 TEST(Png, ReadsAdam7) {
-  // Pixel (x, y) of a 5 x 3 picture is 10 * y + x, pass by pass.
+  // Pixel (x, y) of a 5 x 3 image is 10 * y + x, pass by pass.
   const File rows = File()
                         .bytes({0, 0})           // pass 1: (0, 0)
                         .bytes({0, 4})           // pass 2: (4, 0)
@@ -213,7 +213,7 @@ TEST(Png, SurvivesEveryTruncationAndFlippedBit) {
   const File file =
       png({5, 3, 4, kPalette, true},
           File().bytes({1, 0x10, 2, 0x10, 3, 0x10, 4, 0x11, 0x10, 1, 0x01, 2, 0x10, 4, 1, 2, 0x30}), palette, 2);
-  const Picture whole = decode(file, {.color = Color::keep});
+  const Image whole = decode(file, {.color = Color::keep});
   ASSERT_TRUE(whole.result.ok()) << whole.result.cause;
   const std::size_t end = file.size() - 12;
   at_every_truncation(file, [&](Bytes part) {

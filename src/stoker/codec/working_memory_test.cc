@@ -1,4 +1,4 @@
-// How much scratch a picture takes: never more than its header lets one know, and where that is refused, the decoder
+// How much scratch an image takes: never more than its header lets one know, and where that is refused, the decoder
 // says how much would do.
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct Named {
   File file;
 };
 
-std::vector<Named> pictures() {
+std::vector<Named> images() {
   std::vector<Named> all;
   for (const char* name :
        {"yuv420.jpg", "yuv422.jpg", "yuv444-restart.jpg", "progressive.jpg", "rgb.jpg", "gray.jpg", "cmyk.jpg",
@@ -72,39 +72,39 @@ Attempt decode_in(std::size_t given, Bytes file, const ImageInfo& info, const Im
 
 constexpr std::size_t kHeader = 64;  // of the scratch itself
 
-TEST(WorkingMemory, OfAPictureIsAtMostWhatItsHeaderSays) {
-  for (const Named& picture : pictures()) {
+TEST(WorkingMemory, OfAImageIsAtMostWhatItsHeaderSays) {
+  for (const Named& image : images()) {
     ImageInfo info;
-    ASSERT_TRUE(probe_image(sniff(picture.file), picture.file, info).ok()) << picture.name;
+    ASSERT_TRUE(probe_image(sniff(image.file), image.file, info).ok()) << image.name;
     const Rect all{0, 0, info.width, info.height}, part{info.width / 3, info.height / 2, 1, (info.height + 1) / 2};
     for (const Rect& region : {all, part}) {
       for (const ImageOptions& options :
            {ImageOptions{}, ImageOptions{.color = Color::gray}, ImageOptions{.color = Color::keep, .deep = true},
             ImageOptions{.fast = true}, ImageOptions{.fast = true, .scale = 4}}) {
-        const Attempt attempt = decode_in(info.working_bytes + kHeader, picture.file, info, options, region);
-        EXPECT_TRUE(attempt.result.ok()) << picture.name << ": " << attempt.result.cause;
-        EXPECT_EQ(attempt.wanted, 0u) << picture.name;
+        const Attempt attempt = decode_in(info.working_bytes + kHeader, image.file, info, options, region);
+        EXPECT_TRUE(attempt.result.ok()) << image.name << ": " << attempt.result.cause;
+        EXPECT_EQ(attempt.wanted, 0u) << image.name;
       }
     }
   }
 }
 
 TEST(WorkingMemory, ThatWasRefusedIsNamedAndThenEnough) {
-  for (const Named& picture : pictures()) {
+  for (const Named& image : images()) {
     ImageInfo info;
-    ASSERT_TRUE(probe_image(sniff(picture.file), picture.file, info).ok()) << picture.name;
+    ASSERT_TRUE(probe_image(sniff(image.file), image.file, info).ok()) << image.name;
     const Rect all{0, 0, info.width, info.height};
-    const Attempt expected = decode_in(info.working_bytes + kHeader, picture.file, info, {}, all);
+    const Attempt expected = decode_in(info.working_bytes + kHeader, image.file, info, {}, all);
     std::size_t given = 0;
-    Attempt attempt = decode_in(given, picture.file, info, {}, all);
+    Attempt attempt = decode_in(given, image.file, info, {}, all);
     while (!attempt.result.ok()) {
-      ASSERT_EQ(attempt.result.code, Code::no_memory) << picture.name << ": " << attempt.result.cause;
-      ASSERT_GT(attempt.wanted, given) << picture.name;
+      ASSERT_EQ(attempt.result.code, Code::no_memory) << image.name << ": " << attempt.result.cause;
+      ASSERT_GT(attempt.wanted, given) << image.name;
       given = attempt.wanted;
-      attempt = decode_in(given, picture.file, info, {}, all);
+      attempt = decode_in(given, image.file, info, {}, all);
     }
-    EXPECT_LE(given, info.working_bytes + kHeader) << picture.name;
-    EXPECT_EQ(attempt.pixels, expected.pixels) << picture.name;
+    EXPECT_LE(given, info.working_bytes + kHeader) << image.name;
+    EXPECT_EQ(attempt.pixels, expected.pixels) << image.name;
   }
 }
 

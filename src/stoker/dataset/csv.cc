@@ -108,14 +108,16 @@ class CsvDataset final : public Dataset {
     const std::size_t length = text.empty() ? 0 : write_path(index, is_beside, text);
     return in_folder(base_.get(), text, length, sizes_[index] & kSizeMask);
   }
-  Label label(std::uint64_t index) const noexcept override {
+  Label label(std::uint64_t index) const noexcept override { return label_at(index, 0); }
+  Label label_at(std::uint64_t index, std::size_t column) const noexcept override {
+    const std::uint64_t at = index * label_columns_.size() + column;
     switch (facts_.label_kind) {
       case LabelKind::none:
         break;
       case LabelKind::integer:
-        return {facts_.classes.empty() ? integers_[index] : static_cast<std::int64_t>(classes_[index]), 0};
+        return {facts_.classes.empty() ? integers_[at] : static_cast<std::int64_t>(classes_[at]), 0};
       case LabelKind::real:
-        return {-1, reals_[index]};
+        return {-1, reals_[at]};
     }
     return {};
   }
@@ -220,13 +222,14 @@ class CsvDataset final : public Dataset {
 
     refuse_missing_header(fields);
     choose_path_column();
-    choose_label_column();
+    choose_label_columns();
     for (std::size_t c = 0; c < header_.size(); ++c) {
-      if (c == path_column_ || (label_column_ && c == *label_column_)) continue;
+      const bool is_label = std::find(label_columns_.begin(), label_columns_.end(), c) != label_columns_.end();
+      if (c == path_column_ || is_label) continue;
       further_.push_back(c);
       facts_.columns.push_back(header_[c]);
     }
-    if (!label_column_ && !facts_.columns.empty()) {
+    if (label_columns_.empty() && !facts_.columns.empty()) {
       facts_.notes.push_back(
           fmt::format("no column is named `label`, so the samples have no labels; label= may name {}{}",
                       facts_.columns.size() == 1 ? "" : "one of ", listed(facts_.columns)));
@@ -293,13 +296,32 @@ class CsvDataset final : public Dataset {
     }
   }
 
-  void choose_label_column() {
-    const std::string& wanted = options_.label;
+  void choose_label_columns() {
+    if (options_.label_columns.empty()) {
+      if (const auto column = find_label_column(options_.label)) label_columns_.push_back(*column);
+      return;
+    }
+    for (const std::string& name : options_.label_columns) {
+      if (name.empty())
+        throw Error(ErrorKind::usage, "a label column has no name", "name the columns of the index.csv");
+      const std::size_t column = find_label_column(name).value();
+      if (std::find(label_columns_.begin(), label_columns_.end(), column) != label_columns_.end()) {
+        throw Error(ErrorKind::usage, fmt::format("the label column `{}` is given twice", name),
+                    "name each column once");
+      }
+      label_columns_.push_back(column);
+    }
+    if (label_columns_.size() > 1) facts_.label_columns = options_.label_columns;
+  }
+
+  // None: there is no column `label`, and no other was asked for.
+  std::optional<std::size_t> find_label_column(const std::string& wanted) const {
     const std::string sought = wanted.empty() ? "label" : wanted;
     const auto as_written = [](const std::string& name) { return name; };
+    if (const auto column = find_column(sought, as_written)) return column;
     const auto in_any_case = [](const std::string& name) { return to_lower(name); };
-    if (choose_label_column(sought, as_written) || choose_label_column(to_lower(sought), in_any_case) || wanted.empty())
-      return;
+    if (const auto column = find_column(to_lower(sought), in_any_case)) return column;
+    if (wanted.empty()) return {};
     const std::vector<std::string_view> names(header_.begin(), header_.end());
     const std::string near = nearest(wanted, names.data(), names.size());
     throw Error(ErrorKind::not_found,
@@ -310,13 +332,13 @@ class CsvDataset final : public Dataset {
 
   // `seen` is a name as it is compared.
   template <typename Seen>
-  bool choose_label_column(const std::string& wanted, Seen seen) {
+  std::optional<std::size_t> find_column(const std::string& wanted, Seen seen) const {
     const auto at =
         std::find_if(header_.begin(), header_.end(), [&](const std::string& name) { return seen(name) == wanted; });
-    if (at == header_.end()) return false;
-    label_column_ = static_cast<std::size_t>(at - header_.begin());
-    refuse_twins(*label_column_, seen);
-    return true;
+    if (at == header_.end()) return {};
+    const auto column = static_cast<std::size_t>(at - header_.begin());
+    refuse_twins(column, seen);
+    return column;
   }
 
   void check(const CsvRow& row) const {
@@ -370,13 +392,14 @@ class CsvDataset final : public Dataset {
     return options_.progress(seen);
   }
 
-  CsvField label_field(std::uint64_t index) const {
-    return field_of_row(text_, rows_[index], *label_column_).value_or(CsvField{});
+  CsvField label_field(std::uint64_t index, std::size_t column = 0) const {
+    return field_of_row(text_, rows_[index], label_columns_[column]).value_or(CsvField{});
   }
 
   void read_labels() {
-    if (!label_column_) return;
-    const std::string& column = header_[*label_column_];
+    if (label_columns_.empty()) return;
+    if (label_columns_.size() > 1) return read_label_columns();
+    const std::string& column = header_[label_columns_[0]];
     bool all_integers = true, all_reals = true;
     std::uint64_t empty = 0;
     std::size_t first_empty = 0;
@@ -409,6 +432,35 @@ class CsvDataset final : public Dataset {
       for (std::uint64_t i = 0; i < rows_.size(); ++i) parse_number(label_field(i).raw, reals_[i]);
     } else {
       number_classes();
+    }
+  }
+
+  // Several labels per sample are one row of numbers: integers if all are, else reals.
+  void read_label_columns() {
+    const std::size_t columns = label_columns_.size();
+    bool all_integers = true;
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::string_view text = label_field(i, c).raw;
+        std::int64_t integer;
+        float real;
+        const bool is_integer = parse_number(text, integer);
+        all_integers = all_integers && is_integer;
+        if (is_integer || parse_number(text, real)) continue;
+        throw error_at(ErrorKind::corrupt, rows_[i],
+                       fmt::format("the label (`{}`) is {}", header_[label_columns_[c]],
+                                   trimmed(text).empty() ? "empty" : "not a number"),
+                       "several label columns hold numbers only; a column of texts is used alone: label=\"name\"");
+      }
+    }
+    facts_.label_kind = all_integers ? LabelKind::integer : LabelKind::real;
+    (all_integers ? integers_.resize(rows_.size() * columns) : reals_.resize(rows_.size() * columns));
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::string_view text = label_field(i, c).raw;
+        const std::uint64_t at = i * columns + c;
+        all_integers ? parse_number(text, integers_[at]) : parse_number(text, reals_[at]);
+      }
     }
   }
 
@@ -470,7 +522,9 @@ class CsvDataset final : public Dataset {
       const std::uint64_t bytes = sizes_[i] & kSizeMask;
       facts_.total_bytes += bytes;
       facts_.largest_bytes = std::max(facts_.largest_bytes, bytes);
-      fingerprint.add({buffer, write_path(i, false, buffer)}, bytes, label(i));
+      const std::size_t length = write_path(i, false, buffer);
+      fingerprint.add({buffer, length}, bytes, label(i));
+      for (std::size_t c = 1; c < label_columns_.size(); ++c) fingerprint.add({buffer, length}, bytes, label_at(i, c));
     }
     facts_.fingerprint = fingerprint.value();
   }
@@ -487,7 +541,7 @@ class CsvDataset final : public Dataset {
   std::vector<std::string> header_;
   std::size_t first_row_ = 0;
   std::size_t path_column_ = 0;
-  std::optional<std::size_t> label_column_;
+  std::vector<std::size_t> label_columns_;
   std::vector<std::size_t> further_;  // columns of the file, by our own numbers
   std::vector<std::uint64_t> rows_;   // offsets
   std::vector<std::uint64_t> sizes_;

@@ -43,6 +43,46 @@ TEST(Csv, RefusesTwoColumnsOfOneNameWhereOneIsNeeded) {
   EXPECT_EQ(Index("path,,\na.png,1,2\n").open()->facts().columns, (Names{"", ""})) << "nobody asks for them";
 }
 
+TEST(Csv, SeveralLabelColumnsAreOneRowOfNumbers) {
+  const Index index("path,left,who,right,score\na.png,1,x,2,0.5\nb.png,3,y,4,1\n");
+  const auto open = [&](Names columns) {
+    OpenOptions options;
+    options.label_columns = std::move(columns);
+    return dataset::open(index.tree.at("index.csv"), options);
+  };
+  const DatasetPtr both = open({"right", "left"});
+  EXPECT_EQ(both->facts().label_columns, (Names{"right", "left"}));
+  EXPECT_EQ(both->facts().columns, (Names{"who", "score"}));
+  EXPECT_EQ(both->facts().label_kind, LabelKind::integer);
+  EXPECT_EQ(both->label_at(0, 0).integer, 2);
+  EXPECT_EQ(both->label_at(0, 1).integer, 1);
+  EXPECT_EQ(take_indices(both, {1})->label_at(0, 0).integer, 4) << "also through a view";
+  EXPECT_NE(both->facts().fingerprint, open({"left", "right"})->facts().fingerprint);
+
+  const DatasetPtr mixed = open({"left", "score"});
+  EXPECT_EQ(mixed->facts().label_kind, LabelKind::real);
+  EXPECT_EQ(mixed->label_at(1, 0).real, 3.0F);
+  EXPECT_EQ(mixed->label_at(0, 1).real, 0.5F);
+
+  const DatasetPtr one = open({"left"});
+  EXPECT_TRUE(one->facts().label_columns.empty());
+  EXPECT_EQ(one->facts().fingerprint, index.open("left")->facts().fingerprint);
+}
+
+TEST(Csv, RefusesLabelColumnsThatAreNotNumbersOrThere) {
+  const Index index("path,left,who,right\na.png,1,x,2\nb.png,3,y,\n");
+  const auto error = [&](Names columns) {
+    OpenOptions options;
+    options.label_columns = std::move(columns);
+    return error_of([&] { dataset::open(index.tree.at("index.csv"), options); });
+  };
+  EXPECT_TRUE(mentions(error({"left", "who"}), "line 2: the label (`who`) is not a number"));
+  EXPECT_TRUE(mentions(error({"left", "right"}), "line 3: the label (`right`) is empty"));
+  EXPECT_TRUE(mentions(error({"left", "rihgt"}), "cannot find the label column `rihgt`"));
+  EXPECT_TRUE(mentions(error({"left", "left"}), "the label column `left` is given twice"));
+  EXPECT_TRUE(mentions(error({"left", ""}), "a label column has no name"));
+}
+
 TEST(Csv, NamesWhatIsNotAFileAndNeverOpensIt) {
   const Index index("path\npipe.png\n");
   ASSERT_EQ(::mkfifo(index.tree.at("pipe.png").c_str(), 0600), 0);

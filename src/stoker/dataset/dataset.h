@@ -52,14 +52,15 @@ struct Facts {
   std::uint64_t largest_bytes = 0;  // of all parts of a row together
   std::uint32_t most_parts = 1;     // of a row: see Dataset::parts
   LabelKind label_kind = LabelKind::none;
-  std::vector<std::string> classes;       // sorted names, where labels are class indices
-  std::vector<std::string> columns;       // further columns of an index.csv, by name
-  std::optional<codec::ArrayInfo> array;  // npy, raw pack: of all samples together; the first dimension counts them
-  std::string seek_path;                  // where places in its JPEG files may be kept; empty: nowhere
-  std::string pack_seek_path;             // where a pack brings them along; empty: it does not
-  bool sizes_may_be_stale = false;  // sizes come from a cached listing; a reader takes a file as it is now
-  std::vector<Loss> losses;         // only with OpenOptions::skip_losses
-  std::vector<std::string> notes;   // things worth saying once: skipped hidden files, ignored extensions, loops
+  std::vector<std::string> label_columns;  // of an index.csv, where samples have several labels
+  std::vector<std::string> classes;        // sorted names, where labels are class indices
+  std::vector<std::string> columns;        // further columns of an index.csv, by name
+  std::optional<codec::ArrayInfo> array;   // npy, raw pack: of all samples together; the first dimension counts them
+  std::string seek_path;                   // where places in its JPEG files may be kept; empty: nowhere
+  std::string pack_seek_path;              // where a pack brings them along; empty: it does not
+  bool sizes_may_be_stale = false;         // sizes come from a cached listing; a reader takes a file as it is now
+  std::vector<Loss> losses;                // only with OpenOptions::skip_losses
+  std::vector<std::string> notes;          // things worth saying once: skipped hidden files, ignored extensions, loops
 };
 
 class Dataset {
@@ -74,6 +75,10 @@ class Dataset {
   virtual storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept = 0;
   storage::Location location(std::uint64_t index) const noexcept { return locate(index, {}); }  // without the name
   virtual Label label(std::uint64_t index) const noexcept = 0;
+  // The label in one of Facts::label_columns, where there are several.
+  virtual Label label_at(std::uint64_t index, [[maybe_unused]] std::size_t column) const noexcept {
+    return label(index);
+  }
   virtual codec::Media media(std::uint64_t index) const noexcept = 0;  // by name; content decides at decode time
   virtual std::string name(std::uint64_t index) const = 0;             // for people: relative path, or "x.npy[17]"
   virtual double column(std::size_t column, std::uint64_t index) const noexcept = 0;  // NaN where not a number
@@ -107,7 +112,8 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 using Progress = std::function<bool(std::uint64_t seen)>;
 
 struct OpenOptions {
-  std::string label;  // index.csv: the label column; empty: `label` where there is one
+  std::string label;                       // index.csv: the label column; empty: `label` where there is one
+  std::vector<std::string> label_columns;  // index.csv: several of them instead, each of numbers
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;

@@ -62,9 +62,10 @@ std::string nearest_beside(const std::string& address) {
 }
 
 void refuse_label(const std::string& address, const OpenOptions& options) {
-  if (options.label.empty()) return;
+  const std::string& column = options.label_columns.empty() ? options.label : options.label_columns.front();
+  if (column.empty()) return;
   throw Error(ErrorKind::usage,
-              fmt::format("cannot take labels from the column `{}`: `{}` is not an index.csv", options.label, address),
+              fmt::format("cannot take labels from the column `{}`: `{}` is not an index.csv", column, address),
               "leave label out: the sub-folders of a folder are its classes");
 }
 

@@ -63,7 +63,7 @@ struct PackManifest {
   // raw
   DType dtype = DType::u8;
   std::vector<std::uint64_t> shape;  // of one sample
-  std::string content;               // "picture", "sound", "array"; encoded: the media found, "jpeg, png"
+  std::string content;               // "image", "audio", "array"; encoded: the media found, "jpeg, png"
   std::uint32_t rate_hz = 0;         // sounds
 
   LabelKind label_kind = LabelKind::none;

@@ -48,6 +48,9 @@ class View : public Dataset {
     return base_->locate_part(inner(index), key, part, text);
   }
   Label label(std::uint64_t index) const noexcept override { return base_->label(inner(index)); }
+  Label label_at(std::uint64_t index, std::size_t column) const noexcept override {
+    return base_->label_at(inner(index), column);
+  }
   codec::Media media(std::uint64_t index) const noexcept override { return base_->media(inner(index)); }
   std::string name(std::uint64_t index) const override { return base_->name(inner(index)); }
   double column(std::size_t column, std::uint64_t index) const noexcept override {

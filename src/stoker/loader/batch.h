@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stoker/base/dtype.h"
@@ -29,21 +30,33 @@ class Batch {
 
   virtual std::uint64_t size() const noexcept = 0;  // rows, after skipped ones were taken out
   virtual std::uint64_t epoch() const noexcept = 0;
-  virtual std::uint64_t step() const noexcept = 0;  // within the epoch, counted from where it was entered
-  virtual std::span<const Tensor> tensors() const noexcept = 0;
+  virtual std::uint64_t step() const noexcept = 0;               // within the epoch, counted from where it was entered
+  virtual std::span<const Tensor> tensors() const noexcept = 0;  // the outputs, each with its name
+  const Tensor* tensor(std::string_view name) const noexcept;    // one of them; null if none has this name
+  // Where each row lies in the sample that it is cut from: int64 [rows, dimensions]; null where rows are whole samples.
+  virtual const Tensor* coords() const noexcept = 0;
   // One entry per row, in the slab.
   virtual dataset::LabelKind label_kind() const noexcept = 0;
+  // Row after row, label_count() of each: one, or as many as Facts::label_columns.
+  virtual std::uint64_t label_count() const noexcept = 0;
   virtual std::span<std::int64_t> labels() const noexcept = 0;  // class or whole number; -1 without
   virtual std::span<float> real_labels() const noexcept = 0;    // LabelKind::real, else empty
   virtual std::span<std::int64_t> ids() const noexcept = 0;
   virtual std::span<std::int64_t> indices() const noexcept = 0;  // into the data set
   virtual std::span<std::int64_t> lengths()
-      const noexcept = 0;  // true frames (sound) or bytes (Decode::none); else empty
+      const noexcept = 0;  // true frames (audio) or bytes (Decode::none); else empty
   virtual std::span<std::uint8_t> valid() const noexcept = 0;  // 0: padding or a zeroed bad sample
   virtual std::string name_of(std::uint64_t row) const = 0;
   virtual std::uint64_t position_of(std::uint64_t row) const noexcept = 0;  // global, in the epoch
   virtual std::uint64_t slab_bytes() const noexcept = 0;
 };
+
+inline const Tensor* Batch::tensor(std::string_view name) const noexcept {
+  for (const Tensor& tensor : tensors()) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
 
 using BatchPtr = std::shared_ptr<Batch>;
 

@@ -42,8 +42,16 @@ class HandedBatch final : public Batch {
         step_(pending.step),
         first_position_(pending.range.first),
         layout_(lay_out(recipe, batch_size, pending.length)),
-        has_lengths_(recipe.has_lengths()) {
-    for (std::size_t o = 0; o < recipe.outputs().size(); ++o) tensors_.push_back(tensor(recipe, o, pending.length));
+        label_count_(recipe.label_count()),
+        has_lengths_(recipe.facts().has_lengths) {
+    for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {
+      Tensor made = make_tensor(recipe, o, pending.length);
+      if (recipe.outputs()[o].is_coords) {
+        coords_ = std::move(made);
+      } else {
+        tensors_.push_back(std::move(made));
+      }
+    }
     for (const Row& row : pending.rows) {
       if (row.skipped) skipped_positions_.push_back(row.position);
     }
@@ -59,10 +67,12 @@ class HandedBatch final : public Batch {
   std::uint64_t step() const noexcept override { return step_; }
   std::span<const Tensor> tensors() const noexcept override { return tensors_; }
   dataset::LabelKind label_kind() const noexcept override { return dataset_->facts().label_kind; }
-  std::span<std::int64_t> labels() const noexcept override { return at<std::int64_t>(layout_.labels); }
+  const Tensor* coords() const noexcept override { return coords_ ? &*coords_ : nullptr; }
+  std::uint64_t label_count() const noexcept override { return label_count_; }
+  std::span<std::int64_t> labels() const noexcept override { return at<std::int64_t>(layout_.labels, label_count_); }
   std::span<float> real_labels() const noexcept override {
     if (label_kind() != dataset::LabelKind::real) return {};
-    return at<float>(layout_.real_labels);
+    return at<float>(layout_.real_labels, label_count_);
   }
   std::span<std::int64_t> ids() const noexcept override { return at<std::int64_t>(layout_.ids); }
   std::span<std::int64_t> indices() const noexcept override { return at<std::int64_t>(layout_.indices); }
@@ -83,12 +93,12 @@ class HandedBatch final : public Batch {
 
  private:
   template <typename T>
-  std::span<T> at(std::size_t offset) const noexcept {
+  std::span<T> at(std::size_t offset, std::uint64_t per_row = 1) const noexcept {
     if (slab_ == nullptr) return {};
-    return {reinterpret_cast<T*>(slab_->arena.data() + offset), size_};
+    return {reinterpret_cast<T*>(slab_->arena.data() + offset), size_ * per_row};
   }
 
-  Tensor tensor(const Recipe& recipe, std::size_t o, std::uint64_t length) const {
+  Tensor make_tensor(const Recipe& recipe, std::size_t o, std::uint64_t length) const {
     const transform::Output& output = recipe.outputs()[o];
     Tensor tensor;
     tensor.name = output.name;
@@ -119,8 +129,10 @@ class HandedBatch final : public Batch {
   std::uint64_t size_, epoch_, step_, first_position_;
   std::vector<std::uint64_t> skipped_positions_;  // ascending
   SlabLayout layout_;
+  std::uint64_t label_count_;
   bool has_lengths_;
   std::vector<Tensor> tensors_;
+  std::optional<Tensor> coords_;
 };
 
 }  // namespace

@@ -52,16 +52,6 @@ LoaderOptions checked(LoaderOptions options) {
   return options;
 }
 
-// A Window without an offset of its own uses each sample's hu_offset.
-bool needs_hu_offset(const transform::Ops& ops) {
-  return std::any_of(ops.begin(), ops.end(), [](const transform::Op& op) {
-    if (const auto* const window = std::get_if<transform::Window>(&op.what)) return !window->offset.has_value();
-    const auto* const views = std::get_if<transform::Views>(&op.what);
-    return views != nullptr && std::any_of(views->groups.begin(), views->groups.end(),
-                                           [](const auto& group) { return needs_hu_offset(group.ops); });
-  });
-}
-
 }  // namespace
 
 SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t length) noexcept {
@@ -75,8 +65,8 @@ SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t lengt
     layout.row_bytes[o] = recipe.row_bytes(o, length);
     layout.outputs[o] = place(rows * layout.row_bytes[o], kSlabAlign);
   }
-  layout.labels = place(rows * 8, 64);
-  layout.real_labels = place(rows * 4, 64);
+  layout.labels = place(rows * 8 * recipe.label_count(), 64);
+  layout.real_labels = place(rows * 4 * recipe.label_count(), 64);
   layout.ids = place(rows * 8, 64);
   layout.indices = place(rows * 8, 64);
   layout.lengths = place(rows * 8, 64);
@@ -92,20 +82,14 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
       notes_(dataset_->facts().notes),
       fork_generation_(os::fork_generation()),
       constructed_ns_(meter::now_ns()) {
-  const auto& columns = dataset_->facts().columns;
-  const auto column = std::find(columns.begin(), columns.end(), "hu_offset");
-  if (std::count(column, columns.end(), "hu_offset") > 1)
-    throw Error(ErrorKind::corrupt,
-                fmt::format("cannot read `{}`: two columns are named `hu_offset`", dataset_->facts().address),
-                "give each column a name of its own");
-  if (column != columns.end()) hu_offset_column_ = static_cast<std::size_t>(column - columns.begin());
   count_losses();
-  if (needs_hu_offset(options_.transform) &&
-      std::find(columns.begin(), columns.end(), "hu_offset") == columns.end()) {
+  const auto has = [](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), "hu_offset") != names.end();
+  };
+  if (has(recipe_.facts().columns) && !has(dataset_->facts().columns)) {
     notes_.emplace_back(
         "Window assumes an offset of 0: it was given none, and the data set has no column hu_offset; where stored "
-        "values "
-        "are shifted, give it, such as Window(offset=32768)");
+        "values are shifted, give it, such as Window(offset=32768)");
   }
   if (options_.pin_memory) {
     std::string why;
@@ -126,15 +110,16 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   }
   const storage::Location first = dataset_->size() > 0 ? dataset_->location(0) : storage::Location{};
   many_parts_ = dataset_->facts().most_parts > 1;
-  in_place_ = recipe_.is_copy() && first.source != nullptr && !first.source->is_direct();
+  in_place_ = recipe_.facts().is_copy && first.source != nullptr && !first.source->is_direct();
   // A batch whose length is known only when all of it was read might not fit into any sweep.
   const storage::ReadAdvice advice = storage::advice_on(first);
   const bool sweeps = first.source != nullptr && advice.join && !recipe_.varies() && !many_parts_;
   if (options_.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
-    options_.io_threads =
-        sweeps || advice.one_thread ? 1 : std::clamp(recipe_.is_heavy() ? cores.whole() / 2 : cores.whole(), 1, 4);
+    options_.io_threads = sweeps || advice.one_thread
+                              ? 1
+                              : std::clamp(recipe_.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
   }
   if (options_.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
   if (options_.io_depth == 0) options_.io_depth = 256;

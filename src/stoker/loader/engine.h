@@ -190,22 +190,22 @@ class Loader::Engine {
   void fail_for_good(Error error) noexcept;
   void measure_rows(Unit& unit, Worker& self);
   void make_rows(Unit& unit, Worker& self);
-  Verdict make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
-                   std::uint64_t& length, Worker& self);
+  RowResult make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
+                     std::uint64_t& length, Worker& self);
   void row_failed(Pending& pending, std::uint64_t row, BadRow bad, Worker& self);
   BadRow describe(std::uint64_t index, const ReadFault& fault) const;
-  BadRow describe(const Verdict& verdict, const Worker& self) const;
+  BadRow describe(const RowResult& verdict, const Worker& self) const;
   void explain_need(BadRow& bad, std::string_view what, std::uint64_t bytes, std::uint64_t Allowance::*share,
                     std::uint64_t batch_bytes = 0) const;
   template <typename Take>
-  Verdict with_bytes(Unit& unit, std::uint32_t i, Worker& self, const Take& take);
+  RowResult with_bytes(Unit& unit, std::uint32_t i, Worker& self, const Take& take);
   bool is_stale(const Unit& unit, std::uint32_t i) const noexcept;
   bool fits_batch(std::uint64_t length) const noexcept;
-  using TakeSample = std::function<Verdict(std::uint64_t index, codec::Bytes bytes)>;
+  using TakeSample = std::function<RowResult(std::uint64_t index, codec::Bytes bytes)>;
   bool try_replacements(std::uint64_t epoch, std::uint64_t position, Worker& self, const TakeSample& take);
   bool replace_row(Pending& pending, std::uint64_t row, Worker& self);
   template <typename Make>
-  Verdict make_with_room(Worker& self, const Make& make);
+  RowResult make_with_room(Worker& self, const Make& make);
   Slot slot_of(const Pending& pending, std::uint64_t row) const noexcept;
   void rows_finished(Pending& pending, std::uint64_t count);
   void close_batch(Pending& pending);
@@ -237,7 +237,6 @@ class Loader::Engine {
   std::vector<std::string> notes_;
   const std::uint64_t fork_generation_;
   const std::int64_t constructed_ns_;
-  std::size_t hu_offset_column_ = ~std::size_t{0};
 
   // Sizes, fixed at construction.
   Allowance allowance_;

@@ -1,4 +1,4 @@
-// A data set of sounds in memory whose reads, or whose decoding, wait until a test lets them go.
+// A data set in memory whose reads, or whose decoding with a Window, wait until a test lets them go.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -67,7 +69,7 @@ class HeldData final : public dataset::Dataset, public storage::Source {
     }
     facts_.kind = "held";
     facts_.total_bytes = bytes_.size();
-    facts_.columns = {"hu_offset"};  // a worker asks for it, and waits there
+    facts_.columns = {"hu_offset"};  // a worker that windows asks for it, and waits there
   }
 
   Gate reads, decodes;
@@ -115,6 +117,12 @@ class HeldData final : public dataset::Dataset, public storage::Source {
   std::vector<storage::Range> ranges_;
   dataset::Facts facts_;
 };
+
+// A small 16-bit image, for Window.
+inline std::string image_with_16_bits() {
+  std::ifstream file(STOKER_FORMATS_FOLDER "/gray16.png", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 // Sounds of 100 frames; every frame of sample i is i.
 inline std::shared_ptr<HeldData> held_sounds(std::uint64_t size) {

@@ -37,8 +37,8 @@ const LoaderOptions& Loader::options() const noexcept {
 const dataset::Dataset& Loader::dataset() const noexcept {
   return engine_->dataset();
 }
-const transform::Plan* Loader::plan() const noexcept {
-  return engine_->recipe().plan();
+const KindFacts& Loader::kind() const noexcept {
+  return engine_->recipe().facts();
 }
 std::vector<std::string> Loader::notes() const {
   return engine_->notes();

@@ -10,6 +10,7 @@
 
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/batch.h"
+#include "stoker/loader/kind_facts.h"
 #include "stoker/loader/options.h"
 #include "stoker/meter/counters.h"
 #include "stoker/meter/ledger.h"
@@ -65,8 +66,8 @@ using Interrupted = std::function<bool()>;
 
 class Loader {
  public:
-  // Opens the first sample, whose kind decides the plan. Storage::automatic may also read other parts of the data for a
-  // moment, to see how fast the disk is (storage/probe.h). Throws Error. Threads start with the first epoch.
+  // Opens the first sample, whose kind decides how rows are made. Storage::automatic may also read other parts of the
+  // data for a moment, to see how fast the disk is (storage/probe.h). Throws Error. Threads start with the first epoch.
   Loader(dataset::DatasetPtr dataset, LoaderOptions options);
   // Closes. Batches still held stay valid. Threads that do not end within `timeout` (storage that never answers) are
   // left behind with their memory.
@@ -76,8 +77,8 @@ class Loader {
 
   const LoaderOptions& options() const noexcept;  // with every "auto" resolved
   const dataset::Dataset& dataset() const noexcept;
-  const transform::Plan* plan() const noexcept;  // null with Decode::none
-  std::vector<std::string> notes() const;        // things worth saying once: fallbacks, defaults that were chosen
+  const KindFacts& kind() const noexcept;  // of the samples, and the tensors that are made of them
+  std::vector<std::string> notes() const;  // things worth saying once: fallbacks, defaults that were chosen
 
   // Goes to the first batch of an epoch, or into the middle of one. Work already prefetched for it is kept; otherwise
   // waits for the reads that are in flight.

@@ -60,7 +60,7 @@ Demand Loader::Engine::demand() const noexcept {
   demand.largest_bytes = facts.largest_bytes;
   demand.most_parts = facts.most_parts;
   demand.in_place = in_place_;
-  demand.decodes = !in_place_ && !recipe_.is_copy() && recipe_.plan() != nullptr;
+  demand.decodes = !in_place_ && !recipe_.facts().is_copy && !recipe_.facts().is_encoded;
   demand.varies = recipe_.varies();
   return demand;
 }
@@ -104,7 +104,8 @@ void Loader::Engine::divide_memory(bool sweeps) {
   // Working memory for every worker, some reading ahead, the batches that prefetch_factor asks for, and more reading
   // ahead.
   const std::uint64_t all_working =
-      demand.decodes ? os::Arena::rounded(workers * std::max(recipe_.scratch_estimate(), kLeastScratch) * 5 / 4) : 0;
+      demand.decodes ? os::Arena::rounded(workers * std::max(recipe_.facts().scratch_estimate, kLeastScratch) * 5 / 4)
+                     : 0;
   working_limit_ = allowance_.working_bytes;
   if (all_working > working_limit_) working_limit_ += grant(std::min(all_working - working_limit_, left / 2));
   const std::uint64_t ring_least =
@@ -114,7 +115,7 @@ void Loader::Engine::divide_memory(bool sweeps) {
                                   : (options_.prefetch_factor + 2) * batch * usual + 2 * largest + kUnitBytes;
   const std::uint64_t by_bytes = std::max<std::uint64_t>(1, (in_place_ ? 2 * kUnitBytes : kUnitBytes) / usual);
   const std::uint64_t by_batch = std::max<std::uint64_t>(1, options_.batch_size / (2 * workers));
-  unit_rows_ = recipe_.is_heavy() || many_parts_
+  unit_rows_ = recipe_.facts().is_heavy || many_parts_
                    ? 1
                    : static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}}));
   unit_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_rows_, options_.io_depth));
@@ -197,10 +198,10 @@ std::uint64_t Loader::Engine::choose_seek_step(std::uint64_t room) {
     if (!why.empty())
       notes_.push_back(fmt::format("`{}` is not used: {}; `stoker check --repair` makes a new one", path, why));
   }
-  if (recipe_.seekable_mcus() == 0) return 0;
+  if (recipe_.facts().seekable_mcus == 0) return 0;
   const auto need = [&](std::uint32_t step) {
     // With half as much again for pictures larger than the first.
-    return dataset_->stored_count() * (256 + recipe_.seekable_mcus() / step * sizeof(codec::Checkpoint) * 3 / 2) +
+    return dataset_->stored_count() * (256 + recipe_.facts().seekable_mcus / step * sizeof(codec::Checkpoint) * 3 / 2) +
            2 * kMiB;
   };
   std::uint32_t step = kFinest;

@@ -11,7 +11,8 @@
 #include "stoker/codec/codec.h"
 #include "stoker/dataset/order.h"
 #include "stoker/storage/source.h"
-#include "stoker/transform/plan.h"
+#include "stoker/transform/ops.h"
+#include "stoker/transform/output.h"
 
 namespace stoker::loader {
 
@@ -47,7 +48,7 @@ struct LoaderOptions {
   transform::Ops transform;
   codec::Color color = codec::Color::rgb;
   Decode decode = Decode::exact;
-  bool exif_orientation = false;  // turn pictures as their Exif says, before all else; as Pillow's exif_transpose
+  bool exif_orientation = false;  // turn images as their Exif says, before all else; as Pillow's exif_transpose
   transform::OutputOptions output;
   UseSeekIndex seek_index = UseSeekIndex::automatic;
 

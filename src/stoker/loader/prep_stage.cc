@@ -17,15 +17,15 @@ namespace {
 
 constexpr std::uint32_t kReplacements = 16;    // tries for a stand-in before the row becomes zeros
 constexpr std::size_t kLargeBatch = 8 * kMiB;  // with those that lie ready, more than caches hold
-constexpr Verdict kNoRoomToRead{failed(Code::no_memory, "no working memory to read it"), "read"};
-constexpr Verdict kUnreadable{failed(Code::io, "it cannot be read"), "read"};
-constexpr Verdict kTooLong{failed(Code::too_large, "its row is longer than a batch may be"), "transform"};
+constexpr RowResult kNoRoomToRead{failed(Code::no_memory, "no working memory to read it"), "read"};
+constexpr RowResult kUnreadable{failed(Code::io, "it cannot be read"), "read"};
+constexpr RowResult kTooLong{failed(Code::too_large, "its row is longer than a batch may be"), "transform"};
 
-Verdict not_read(const storage::WholeRead& read) {
+RowResult not_read(const storage::WholeRead& read) {
   return read.state == storage::WholeRead::State::no_room ? kNoRoomToRead : kUnreadable;
 }
 
-ErrorKind kind_of(const Verdict& verdict) {
+ErrorKind kind_of(const RowResult& verdict) {
   switch (verdict.result.code) {
     case Code::unsupported:
     case Code::mismatch:
@@ -116,10 +116,10 @@ void Loader::Engine::measure_rows(Unit& unit, Worker& self) {
     ReadFault& fault = unit.faults[i];
     std::uint64_t length = 0;
     const auto measure = [&](codec::Bytes bytes) {
-      const Verdict verdict = recipe_.measure(bytes, length);
+      const RowResult verdict = recipe_.measure(bytes, length);
       return verdict.result.ok() && !fits_batch(length) ? kTooLong : verdict;
     };
-    const Verdict verdict = with_bytes(unit, i, self, measure);
+    const RowResult verdict = with_bytes(unit, i, self, measure);
     if (!verdict.result.ok()) {  // it fails again, with its name, when it is made
       if (verdict.result.code == Code::too_large) {
         fault.too_long = length;
@@ -160,24 +160,21 @@ Slot Loader::Engine::slot_of(const Pending& pending, std::uint64_t row) const no
   return slot;
 }
 
-Verdict Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
-                                 std::uint64_t& length, Worker& self) {
+RowResult Loader::Engine::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
+                                   std::uint64_t& length, Worker& self) {
   const Row& place = pending.rows[row];
-  SampleKey key{options_.seed, pending.epoch, place.index == index ? place.id : dataset_->id(index), 0};
-  if (hu_offset_column_ != ~std::size_t{0}) {
-    const double offset = dataset_->column(hu_offset_column_, index);
-    if (!std::isnan(offset)) key.hu_offset = offset;
-  }
+  SampleKey key{options_.seed, pending.epoch, place.index == index ? place.id : dataset_->id(index), {}};
+  recipe_.read_values(*dataset_, index, key);
   return recipe_.make(bytes, key, slot_of(pending, row), length, self.space.scratch, seek_.get());
 }
 
 // Runs make() in as much working memory as it turns out to want, if one sample may have so much. Waiting for it does
 // not depend on the sample, and giving up does not depend on the others: see working_memory.h.
 template <typename Make>
-Verdict Loader::Engine::make_with_room(Worker& self, const Make& make) {
+RowResult Loader::Engine::make_with_room(Worker& self, const Make& make) {
   working_->give_way(self.space);
   self.space.scratch.reset();
-  Verdict verdict = make();
+  RowResult verdict = make();
   while (verdict.result.code == Code::no_memory) {
     const std::uint64_t wanted = self.space.scratch.wanted_bytes();
     if (wanted == 0 || wanted > working_->most_bytes()) break;
@@ -196,7 +193,7 @@ bool Loader::Engine::is_stale(const Unit& unit, std::uint32_t i) const noexcept 
 
 // take(bytes) of a unit's row, with room. Code::io: the bytes could not be read, and the row's fault says why.
 template <typename Take>
-Verdict Loader::Engine::with_bytes(Unit& unit, std::uint32_t i, Worker& self, const Take& take) {
+RowResult Loader::Engine::with_bytes(Unit& unit, std::uint32_t i, Worker& self, const Take& take) {
   const bool stale = is_stale(unit, i);
   if (unit.faults[i].is_any() && !stale) return kUnreadable;
   return make_with_room(self, [&] {
@@ -221,8 +218,8 @@ void Loader::Engine::make_rows(Unit& unit, Worker& self) {
   for (std::uint32_t i = 0; i < unit.rows; ++i) {
     const std::uint64_t row = unit.first_row + i;
     Row& place = pending.rows[row];
-    const Verdict verdict = with_bytes(unit, i, self, [&](codec::Bytes bytes) {
-      if (unit.in_place) return Verdict{};  // already there
+    const RowResult verdict = with_bytes(unit, i, self, [&](codec::Bytes bytes) {
+      if (unit.in_place) return RowResult{};  // already there
       return make_row(pending, row, place.index, bytes, place.length, self);
     });
     if (verdict.result.code == Code::io) {
@@ -285,7 +282,7 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
   return bad;
 }
 
-BadRow Loader::Engine::describe(const Verdict& verdict, const Worker& self) const {
+BadRow Loader::Engine::describe(const RowResult& verdict, const Worker& self) const {
   BadRow bad;
   SampleError& error = bad.error;
   error.stage = verdict.stage;
@@ -350,7 +347,7 @@ bool Loader::Engine::try_replacements(std::uint64_t epoch, std::uint64_t positio
   const dataset::Order order = make_order(epoch, 0);
   for (std::uint32_t attempt = 0; attempt < kReplacements; ++attempt) {
     const std::uint64_t index = order.replacement(position, attempt);
-    const Verdict verdict = make_with_room(self, [&] {
+    const RowResult verdict = make_with_room(self, [&] {
       Scratch& scratch = self.space.scratch;
       const storage::WholeRead sample =
           dataset::read_row(*dataset_, index, {options_.seed, epoch, dataset_->id(index)}, scratch);
@@ -370,7 +367,7 @@ bool Loader::Engine::replace_row(Pending& pending, std::uint64_t row, Worker& se
   Row& place = pending.rows[row];
   return try_replacements(pending.epoch, place.position, self, [&](std::uint64_t index, codec::Bytes bytes) {
     std::uint64_t length = 0;
-    Verdict verdict = recipe_.varies() ? recipe_.measure(bytes, length) : Verdict{};
+    RowResult verdict = recipe_.varies() ? recipe_.measure(bytes, length) : RowResult{};
     if (verdict.result.ok() && length > pending.length)
       verdict.result = failed(Code::too_large, "longer than its batch");
     if (verdict.result.ok()) verdict = make_row(pending, row, index, bytes, place.length, self);
@@ -423,6 +420,7 @@ void Loader::Engine::close_batch(Pending& pending) {
   auto* const indices = reinterpret_cast<std::int64_t*>(base + layout.indices);
   auto* const lengths = reinterpret_cast<std::int64_t*>(base + layout.lengths);
   auto* const valid = reinterpret_cast<std::uint8_t*>(base + layout.valid);
+  const std::size_t label_count = recipe_.label_count();
   std::uint64_t to = 0;
   for (std::uint64_t from = 0; from < pending.rows.size(); ++from) {
     const Row& row = pending.rows[from];
@@ -433,8 +431,11 @@ void Loader::Engine::close_batch(Pending& pending) {
         std::memcpy(rows + to * layout.row_bytes[o], rows + from * layout.row_bytes[o], layout.row_bytes[o]);
       }
     }
-    labels[to] = row.label.integer;
-    real_labels[to] = row.label.real;
+    for (std::size_t c = 0; c < label_count; ++c) {
+      const dataset::Label label = label_count == 1 ? row.label : dataset_->label_at(row.index, c);
+      labels[to * label_count + c] = label.integer;
+      real_labels[to * label_count + c] = label.real;
+    }
     ids[to] = static_cast<std::int64_t>(row.id);
     indices[to] = static_cast<std::int64_t>(row.index);
     lengths[to] = static_cast<std::int64_t>(row.length);

@@ -145,18 +145,20 @@ TEST_P(LoaderWaits, TheWatchdogNamesTheReadThatTheNextEpochAndTheEndWaitFor) {
 
 TEST_P(LoaderWaits, TheWatchdogNamesTheSampleThatIsStillDecoded) {
   if (GetParam() == 0) return;  // the calling thread decodes, and cannot wait for itself
+  const auto data = std::make_shared<HeldData>(std::vector(20, image_with_16_bits()));
   options_.timeout = std::chrono::milliseconds(80);
-  Loader loader(data_, options_);
-  data_->decodes.hold();
+  options_.transform = parse_ops("window");  // a worker asks for hu_offset, and waits there
+  Loader loader(data, options_);
+  data->decodes.hold();
   loader.start_epoch(0);
-  data_->decodes.wait_until_somebody_waits();
+  data->decodes.wait_until_somebody_waits();
   for (const auto& call :
        {std::function<void()>([&] { loader.next(); }), std::function<void()>([&] { loader.start_epoch(1); }),
         std::function<void()>([&] { loader.close(); })}) {
     const std::string message = message_of(call);
     EXPECT_NE(message.find("waits for `held[0]` (sample 0) in stage prep"), std::string::npos) << message;
   }
-  data_->decodes.let();
+  data->decodes.let();
   loader.close();
 }
 

@@ -13,6 +13,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
+#include "stoker/base/sample_kind.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/files.h"
@@ -184,7 +185,9 @@ class Remake {
       pack_.shards[s].count = row_bytes == 0 ? 0 : (pack_.shards[s].bytes - dataset::kPackDataOffset) / row_bytes;
     }
     const PackRow first = row(0);
-    pack_.content = first.frames > 0 ? "sound" : first.height > 0 ? "picture" : "array";
+    pack_.content = name(first.frames > 0   ? SampleKind::audio
+                         : first.height > 0 ? SampleKind::image
+                                            : SampleKind::array);
   }
 
   // Labels are the places of the sorted class folders, where the samples came from such folders.
@@ -235,8 +238,8 @@ class Remake {
       pack_.content = content->get<std::string>();
     if (const auto rate = left("rate_hz"); rate && rate->is_natural() && rate->get<std::uint64_t>() <= UINT32_MAX) {
       pack_.rate_hz = rate->get<std::uint32_t>();
-    } else if (pack_.kind == PackKind::raw && pack_.content == "sound") {
-      notes_.emplace_back("the sample rate of the sounds is lost");
+    } else if (pack_.kind == PackKind::raw && (pack_.content == name(SampleKind::audio) || pack_.content == "sound")) {
+      notes_.emplace_back("the sample rate of the audio is lost");  // "sound": as earlier versions wrote it
     }
     const std::optional<Json> skipped = left("skipped");
     if (!skipped || !skipped->is_array()) return;

@@ -32,8 +32,8 @@
 #include "stoker/prepare/compare.h"
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
+#include "stoker/prepare/pack_plan.h"
 #include "stoker/prepare/payloads.h"
-#include "stoker/prepare/plan.h"
 #include "stoker/prepare/seek_record.h"
 #include "stoker/prepare/shards_writer.h"
 #include "stoker/prepare/source_times.h"
@@ -354,7 +354,7 @@ class Packing {
     pack.kind = content_.kind;
     pack.dtype = content_.dtype;
     pack.shape = content_.shape;
-    pack.content = content_.kind == PackKind::raw ? content_.word : "";
+    pack.content = content_.kind == PackKind::raw ? name(content_.samples) : "";
     pack.rate_hz = content_.rate_hz;
     pack.source = absolute(options_.source);
     pack.settings = settings_;

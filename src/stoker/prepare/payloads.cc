@@ -80,6 +80,31 @@ void add_size(const std::string& size, transform::Ops& ops) {
   }
 }
 
+// How a raw pack keeps images: with the bits that they have.
+void choose_image_form(const codec::ImageInfo& first, const PackOptions& options, Content& content) {
+  loader::LoaderOptions& loading = content.loader;
+  const bool deep = first.bits == 16 && options.dtype.value_or(DType::u16) == DType::u16;
+  if (options.dtype == DType::u16 && !deep) {
+    throw Error(ErrorKind::usage, "cannot pack these images as uint16: the first one has 8 bits per channel",
+                "leave dtype out, or choose uint8");
+  }
+  if (deep) {
+    content.floats_to_u16 = true;
+    loading.output.dtype = DType::f32;
+    loading.transform.push_back({transform::ToFloat{}});
+    if (options.color == codec::Color::rgb && first.channels == 1) loading.color = codec::Color::keep;
+  } else if (!options.dtype) {
+    loading.output.dtype = DType::u8;
+  }
+}
+
+// How a raw pack keeps audio: as int16 where that loses nothing.
+void choose_audio_form(const codec::AudioInfo& first, const PackOptions& options, Content& content) {
+  if (options.dtype) return;
+  const bool fits = first.format == codec::SampleFormat::s16 || first.format == codec::SampleFormat::u8;
+  content.loader.output.dtype = fits ? DType::i16 : DType::f32;
+}
+
 void only_raw(bool given, std::string_view what) {
   if (given) {
     throw Error(ErrorKind::usage,
@@ -104,7 +129,7 @@ std::string Content::settings(const PackOptions& options) const {
     if (options.samples != 0) json["samples"] = options.samples;
     if (!options.size.empty()) json["size"] = options.size;
     if (!options.transform.empty()) json["transform"] = transform::to_text(options.transform);
-    if (word == "picture") {
+    if (samples == SampleKind::image) {
       json["color"] = loader.color == codec::Color::rgb ? "rgb" : loader.color == codec::Color::gray ? "gray" : "keep";
     }
   }
@@ -134,7 +159,7 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
   const FirstLook first = rows ? FirstLook{} : look(*source);
   content.first = first.index;
   if (!first.is(SampleKind::audio) && options.samples != 0)
-    throw Error(ErrorKind::usage, "`samples` pads and trims sounds, and these are none", "leave it out");
+    throw Error(ErrorKind::usage, "`samples` pads and trims audio, and these samples are none", "leave it out");
   loader::LoaderOptions& loading = content.loader;
   loading.transform = options.transform;
   loading.color = options.color;
@@ -144,55 +169,22 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
   loading.output.layout = transform::Layout::nhwc;
   if (options.samples != 0) loading.transform.push_back({transform::PadOrTrim{options.samples}});
   if (!options.size.empty()) add_size(options.size, loading.transform);
-  if (first.is(SampleKind::image)) {
-    const bool deep = first.head.image.bits == 16 && options.dtype.value_or(DType::u16) == DType::u16;
-    if (options.dtype == DType::u16 && !deep) {
-      throw Error(ErrorKind::usage, "cannot pack these pictures as uint16: the first one has 8 bits per channel",
-                  "leave dtype out, or choose uint8");
-    }
-    if (deep) {
-      content.floats_to_u16 = true;
-      loading.output.dtype = DType::f32;
-      loading.transform.push_back({transform::ToFloat{}});
-      if (options.color == codec::Color::rgb && first.head.image.channels == 1) loading.color = codec::Color::keep;
-    } else if (!options.dtype) {
-      loading.output.dtype = DType::u8;
-    }
-  } else if (first.is(SampleKind::audio) && !options.dtype) {
-    const codec::SampleFormat format = first.head.audio.format;
-    const bool fits = format == codec::SampleFormat::s16 || format == codec::SampleFormat::u8;
-    loading.output.dtype = fits ? DType::i16 : DType::f32;
-  }
+  if (first.is(SampleKind::image)) choose_image_form(first.head.image, options, content);
+  if (first.is(SampleKind::audio)) choose_audio_form(first.head.audio, options, content);
 
   const loader::Loader probe(dataset::take_indices(source, {content.first}), loading);  // starts no threads
-  const transform::Plan& plan = *probe.plan();
-  const transform::Output& output = plan.outputs().front();
+  const loader::KindFacts& kind = probe.kind();
+  const transform::Output& output = kind.outputs.front();
   if (output.varies) {
-    throw Error(ErrorKind::usage, "cannot make a raw pack of sounds of different lengths",
+    throw Error(ErrorKind::usage, "cannot make a raw pack of audio of different lengths",
                 "say how many samples each shall have: --samples 16000 pads and trims");
   }
   content.dtype = content.floats_to_u16 ? DType::u16 : output.dtype;
   content.shape = output.shape;
-  switch (plan.input().kind) {
-    case SampleKind::image:
-      content.word = "picture";
-      content.height = static_cast<std::uint32_t>(output.shape[0]);
-      content.width = static_cast<std::uint32_t>(output.shape[1]);
-      content.channels = static_cast<std::uint32_t>(output.shape[2]);
-      if (content.channels == 1) content.shape.pop_back();
-      break;
-    case SampleKind::audio:
-      content.word = "sound";
-      content.rate_hz = plan.input().rate_hz;
-      content.channels = plan.output_channels();
-      for (const transform::Op& op : options.transform) {
-        if (const auto* const to = std::get_if<transform::Resample>(&op.what)) content.rate_hz = to->hz;
-      }
-      break;
-    case SampleKind::array:
-      content.word = "array";
-      break;
-  }
+  content.samples = kind.kind;
+  content.height = kind.height, content.width = kind.width;
+  content.channels = kind.channels, content.rate_hz = kind.rate_hz;
+  if (kind.kind == SampleKind::image && kind.channels == 1) content.shape.pop_back();
   if (content.row_bytes() == 0)
     throw Error(ErrorKind::unsupported, "cannot make a raw pack of samples without any elements");
   return content;

@@ -12,7 +12,7 @@
 #include "stoker/dataset/packed.h"
 #include "stoker/loader/loader.h"
 #include "stoker/prepare/pack.h"
-#include "stoker/prepare/plan.h"
+#include "stoker/prepare/pack_plan.h"
 #include "stoker/prepare/sample_stream.h"
 
 namespace stoker::prepare {
@@ -23,9 +23,9 @@ struct Content {
   // raw
   DType dtype = DType::u8;
   std::vector<std::uint64_t> shape;
-  std::string word;  // "picture", "sound", "array"
+  SampleKind samples = SampleKind::array;
   std::uint32_t rate_hz = 0;
-  std::uint32_t height = 0, width = 0, channels = 0;  // pictures; channels of sounds
+  std::uint32_t height = 0, width = 0, channels = 0;  // of images; channels of audio
   loader::LoaderOptions loader;                       // without batch_size and on_error
   std::uint64_t first = 0;                            // sample of the source that tells what they are
   bool floats_to_u16 = false;                         // the loader gives [0, 1], the pack keeps uint16

@@ -1,4 +1,4 @@
-// 16-bit pictures: from stored words to resized float32 rows. Each output row is the weighted sum of the source rows it
+// 16-bit images: from stored words to resized float32 rows. Each output row is the weighted sum of the source rows it
 // depends on, levelled as they are read, and then resized along its columns; nothing else is kept. Weights are
 // Pillow's, sums are float32 in a fixed order: the same bits with and without vectors, within a few ulp of Pillow's
 // mode F (whose sums are double). Memory comes from the Scratch and stays taken. One thread per DeepResizer.
@@ -20,7 +20,7 @@ struct Levels {
   float shift = 0, scale = 1;  // of the window: (v - shift) * scale
 };
 
-// A 16-bit picture of which only a rectangle is in memory: `data` is the pixel (x, y), at any alignment.
+// A 16-bit image of which only a rectangle is in memory: `data` is the pixel (x, y), at any alignment.
 struct DeepPart {
   const std::byte* data = nullptr;
   std::size_t stride_bytes = 0;

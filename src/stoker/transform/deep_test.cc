@@ -65,7 +65,7 @@ std::vector<float> rows_of(R& resizer, const Case& c) {
   return out;
 }
 
-// The measure, which other tests hold against Pillow: all of the picture as float32, then Resizer<float>.
+// The measure, which other tests hold against Pillow: all of the image as float32, then Resizer<float>.
 std::vector<float> resized_floats(const Case& c) {
   std::vector<float> floats(c.words.size());
   std::transform(c.words.begin(), c.words.end(), floats.begin(), [&](auto word) { return level(word, c.levels); });
@@ -123,7 +123,7 @@ void expect_row(const Run& run, std::size_t gap, const std::vector<float>& expec
   EXPECT_TRUE(same_bits(row(), expected)) << count << " elements, gap " << gap << ", portable";
 }
 
-TEST(Deep, IsTheResizeOfTheFloatPictureToSomeUlpAndTheSameBitsWithAndWithoutVectors) {
+TEST(Deep, IsTheResizeOfTheFloatImageToSomeUlpAndTheSameBitsWithAndWithoutVectors) {
   for (std::uint32_t number = 0; number < 600; ++number) {
     const Case c = draw_case(number);
     const Resizing& r = c.resizing;
@@ -226,7 +226,7 @@ TEST(Deep, RowsOfEveryLengthAndAlignmentAreWindowedAndNormalizedAlike) {
   }
 }
 
-TEST(Deep, PicturesOfEveryWidthAtEveryAlignmentAreResizedAlike) {
+TEST(Deep, ImagesOfEveryWidthAtEveryAlignmentAreResizedAlike) {
   for (std::uint32_t width = 1; width <= 48; ++width) {
     for (std::size_t place = 0; place < 16; ++place) {
       Case c;

@@ -33,7 +33,7 @@ struct GoldenDeep {
     float value;
   } values[13];
 };
-struct GoldenSound {
+struct GoldenAudio {
   std::uint32_t seed, frames, from_hz, to_hz, frames_out;
   struct {
     std::uint32_t place;
@@ -59,7 +59,7 @@ inline std::vector<std::uint16_t> make_words(std::uint32_t seed, std::size_t cou
 inline std::vector<float> make_floats(std::uint32_t seed, std::size_t count) {
   return make_numbers<float>(seed, count, [](std::uint32_t s) { return static_cast<float>(s >> 8) * 0x1p-24F; });
 }
-inline std::vector<float> make_sound(std::uint32_t seed, std::size_t frames) {
+inline std::vector<float> make_waveform(std::uint32_t seed, std::size_t frames) {
   return make_numbers<float>(seed, frames, [](std::uint32_t s) { return static_cast<float>(s >> 8) * 0x1p-23F - 1; });
 }
 

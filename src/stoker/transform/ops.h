@@ -32,8 +32,8 @@ struct HorizontalFlip {
 struct Normalize {  // (x / 255 - mean) / std; x as it is after Window
   std::vector<float> mean, std;
 };
-struct ToFloat {};  // uint8 to [0, 1] float32, uint16 to [0, 1] by 65535, int16 (packed sound) to [-1, 1) by 32768;
-                    // decoded sound is that already
+struct ToFloat {};  // uint8 to [0, 1] float32, uint16 to [0, 1] by 65535, int16 (packed audio) to [-1, 1) by 32768;
+                    // decoded audio is that already
 struct Window {  // 16-bit slices: v - offset is the value in Hounsfield units; maps [level - width/2, level + width/2]
                  // to [0, 1]
   double level_min = -700, level_max = 100;  // equal: fixed; otherwise drawn per sample (and per view)

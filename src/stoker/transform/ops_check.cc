@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "stoker/base/error.h"
 #include "stoker/transform/ops_forms.h"
 
 namespace stoker::transform {
@@ -110,6 +112,14 @@ struct Check {
 
 void check_op(const Op& op) {
   std::visit(Check{}, op.what);
+}
+
+void refuse(const Op& op, std::string_view cause, std::string hint) {
+  throw Error(ErrorKind::usage, fmt::format("cannot use transform `{}`: {}", name(op), cause), std::move(hint));
+}
+
+bool is_float(DType type) noexcept {
+  return type == DType::f16 || type == DType::bf16 || type == DType::f32;
 }
 
 }  // namespace stoker::transform

@@ -1,6 +1,6 @@
 // Pillow's resize, row by row, of only the rows and columns that are kept: uint8 (modes L, LA, RGB, RGBA) and float32
 // (mode F, per channel), bit for bit as Pillow 13 does. A pass along rows and one along columns; one that changes
-// nothing is left out; filters widen where the picture shrinks. Two channels are grey and alpha, four are colour and
+// nothing is left out; filters widen where the image shrinks. Two channels are grey and alpha, four are colour and
 // alpha: colour is weighted by alpha, as Pillow does. Memory comes from the Scratch and stays taken. One thread per
 // Resizer.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace stoker::transform {
 
-// A picture of which only a rectangle is in memory: `data` is the pixel (x, y) of the picture.
+// An image of which only a rectangle is in memory: `data` is the pixel (x, y) of the image.
 template <typename T>
 struct Part {
   const T* data = nullptr;
@@ -36,9 +36,9 @@ struct Box {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
-// What becomes what: all of an in_width x in_height picture becomes out_width x out_height, of which `keep` is wanted.
-// `mirrored`: as if the picture were flipped left to right before and after. `box`, where it has a size: not all of the
-// picture is resized but this, as Pillow's resize(box=); not mirrored, and not by the nearest pixel.
+// What becomes what: all of an in_width x in_height image becomes out_width x out_height, of which `keep` is wanted.
+// `mirrored`: as if the image were flipped left to right before and after. `box`, where it has a size: not all of the
+// image is resized but this, as Pillow's resize(box=); not mirrored, and not by the nearest pixel.
 struct Resizing {
   std::uint32_t in_width = 0, in_height = 0, out_width = 0, out_height = 0;
   Filter filter = Filter::bilinear;
@@ -50,7 +50,7 @@ struct Resizing {
   Extent down() const noexcept { return box.height > 0 ? Extent(in_height, box.y, box.height) : Extent(in_height); }
 };
 
-// Rounding lies between the passes, so their order shows in the pixels. Since Pillow 13 a picture that loses more than
+// Rounding lies between the passes, so their order shows in the pixels. Since Pillow 13 an image that loses more than
 // twice as many rows as columns has the pass along columns first; earlier ones did so only above an aspect of 100.
 bool columns_first(const Resizing& resizing) noexcept;
 

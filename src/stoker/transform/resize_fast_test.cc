@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<std::uint8_t>;
 
 struct Case {
-  Values picture;
+  Values image;
   std::uint32_t channels;
   Resizing resizing;
 };
@@ -39,7 +39,7 @@ Case draw_case(std::uint32_t number, bool boxed) {
     r.box.width = r.in_width - r.box.x - below(random, std::min(0.99, (r.in_width - r.box.x) / 2));
     r.box.height = r.in_height - r.box.y - below(random, std::min(0.99, (r.in_height - r.box.y) / 2));
   }
-  c.picture = make_bytes(number, std::size_t{r.in_width} * r.in_height * c.channels);
+  c.image = make_bytes(number, std::size_t{r.in_width} * r.in_height * c.channels);
   return c;
 }
 
@@ -52,7 +52,7 @@ Values run(const Case& c) {
   Values held;
   for (std::uint32_t y = 0; y < need.height; ++y) {
     const auto from =
-        c.picture.begin() + static_cast<std::ptrdiff_t>((std::size_t{need.y + y} * r.in_width + need.x) * c.channels);
+        c.image.begin() + static_cast<std::ptrdiff_t>((std::size_t{need.y + y} * r.in_width + need.x) * c.channels);
     held.insert(held.end(), from, from + static_cast<std::ptrdiff_t>(row));
   }
   held.shrink_to_fit();
@@ -77,7 +77,7 @@ double expected_at(const Case& c, std::uint32_t x, std::uint32_t y, std::uint32_
   const double px = place(r.across(), r.out_width, r.keep.x + x), py = place(r.down(), r.out_height, r.keep.y + y);
   const auto pixel = [&](std::size_t i, std::size_t j) {
     i = std::min<std::size_t>(i, r.in_width - 1), j = std::min<std::size_t>(j, r.in_height - 1);
-    return double{static_cast<double>(c.picture[(j * r.in_width + i) * c.channels + channel])};
+    return double{static_cast<double>(c.image[(j * r.in_width + i) * c.channels + channel])};
   };
   const auto i = static_cast<std::size_t>(px), j = static_cast<std::size_t>(py);
   const double fx = px - static_cast<double>(i), fy = py - static_cast<double>(j);
@@ -117,9 +117,9 @@ TEST(FastResize, CopiesWhatKeepsItsSize) {
   Resizing& r = c.resizing;
   r.out_width = r.in_width, r.out_height = r.in_height;
   r.keep = {0, 0, r.in_width, r.in_height};
-  EXPECT_EQ(run<FastResizer>(c), c.picture);
+  EXPECT_EQ(run<FastResizer>(c), c.image);
   r.keep = {r.in_width - 1, r.in_height - 1, 1, 1};
-  EXPECT_EQ(run<FastResizer>(c), Values(c.picture.end() - c.channels, c.picture.end()));
+  EXPECT_EQ(run<FastResizer>(c), Values(c.image.end() - c.channels, c.image.end()));
 }
 
 TEST(FastResize, EqualsPillowsWhereItEnlargesButForRounding) {
@@ -149,16 +149,16 @@ TEST(FastResize, SuitsBilinearOfOneOrThreeChannelsThatShrinksLessThanThreefold) 
 TEST(FastResize, SaysSoWhenMemoryIsRefused) {
   Budget budget(1);
   Scratch scratch(&budget);
-  const Values picture = make_bytes(1, 300);
+  const Values image = make_bytes(1, 300);
   FastResizer resizer;
-  const Result result = resizer.prepare({picture.data(), 30, 0, 0, 10, 10, 3},
+  const Result result = resizer.prepare({image.data(), 30, 0, 0, 10, 10, 3},
                                         {10, 10, 5, 5, Filter::bilinear, false, {0, 0, 5, 5}}, scratch);
   EXPECT_EQ(result.code, Code::no_memory);
 }
 
 // ---- a box, with Pillow's filters
 
-TEST(Resize, OfABoxThatIsThePictureEqualsThatOfThePicture) {
+TEST(Resize, OfABoxThatIsTheImageEqualsThatOfTheImage) {
   for (std::uint32_t i = 0; i < 50; ++i) {
     Case c = draw_case(3000 + i, false);
     const Values whole = run<Resizer<std::uint8_t>>(c);
@@ -170,10 +170,10 @@ TEST(Resize, OfABoxThatIsThePictureEqualsThatOfThePicture) {
 
 // On a slope, a pixel's value says where it came from.
 TEST(Resize, OfABoxTakesPixelsFromWhereTheyLie) {
-  Case c{.picture = {}, .channels = 3, .resizing = {64, 48, 20, 16, Filter::bilinear, false, {3, 2, 14, 12}}};
+  Case c{.image = {}, .channels = 3, .resizing = {64, 48, 20, 16, Filter::bilinear, false, {3, 2, 14, 12}}};
   for (std::uint32_t y = 0; y < 48; ++y) {
     for (std::uint32_t x = 0; x < 64; ++x) {
-      c.picture.insert(c.picture.end(), {static_cast<std::uint8_t>(3 * x), static_cast<std::uint8_t>(4 * y), 7});
+      c.image.insert(c.image.end(), {static_cast<std::uint8_t>(3 * x), static_cast<std::uint8_t>(4 * y), 7});
     }
   }
   Resizing& r = c.resizing;

@@ -13,14 +13,14 @@ namespace {
 
 // Hands over exactly the pixels that are needed, in a buffer without a byte to spare.
 template <typename T>
-std::vector<T> resize(const std::vector<T>& picture, std::uint32_t width, std::uint32_t channels, const Rect& crop,
+std::vector<T> resize(const std::vector<T>& image, std::uint32_t width, std::uint32_t channels, const Rect& crop,
                       const Resizing& resizing) {
   const Rect need = needed(resizing);
   const std::size_t row = std::size_t{need.width} * channels;
   std::vector<T> held(row * need.height);
   for (std::uint32_t y = 0; y < need.height; ++y) {
     const std::size_t from = (std::size_t{crop.y + need.y + y} * width + crop.x + need.x) * channels;
-    std::copy_n(picture.begin() + static_cast<std::ptrdiff_t>(from), row,
+    std::copy_n(image.begin() + static_cast<std::ptrdiff_t>(from), row,
                 held.begin() + static_cast<std::ptrdiff_t>(y * row));
   }
   Scratch scratch;
@@ -41,8 +41,8 @@ Resizing whole(const GoldenResize& g) {
 
 void expect_pillow(const GoldenResize& g) {
   const std::size_t count = std::size_t{g.width} * g.height * g.channels;
-  const auto crc_of = [&](const auto& picture) {
-    const auto out = resize(picture, g.width, g.channels, g.crop, whole(g));
+  const auto crc_of = [&](const auto& image) {
+    const auto out = resize(image, g.width, g.channels, g.crop, whole(g));
     return crc32(std::as_bytes(std::span(out)));
   };
   const std::uint32_t crc = g.is_float ? crc_of(make_floats(g.seed, count)) : crc_of(make_bytes(g.seed, count));
@@ -52,7 +52,7 @@ void expect_pillow(const GoldenResize& g) {
 }
 
 struct Case {
-  std::vector<std::uint8_t> picture;
+  std::vector<std::uint8_t> image;
   std::uint32_t width, height, channels;
   Resizing resizing;
 };
@@ -61,7 +61,7 @@ Case draw_case(std::uint32_t number) {
   Random random(77, 0, number);
   Case c;
   c.width = 1 + random.below(200), c.height = 1 + random.below(150), c.channels = 1 + random.below(4);
-  c.picture = make_bytes(number, std::size_t{c.width} * c.height * c.channels);
+  c.image = make_bytes(number, std::size_t{c.width} * c.height * c.channels);
   Resizing& r = c.resizing;
   r = {c.width,
        c.height,
@@ -76,7 +76,7 @@ Case draw_case(std::uint32_t number) {
 }
 
 std::vector<std::uint8_t> run(const Case& c, const Resizing& resizing) {
-  return resize(c.picture, c.width, c.channels, {0, 0, c.width, c.height}, resizing);
+  return resize(c.image, c.width, c.channels, {0, 0, c.width, c.height}, resizing);
 }
 
 TEST(Resize, GivesThePixelsOfPillow) {
@@ -103,18 +103,18 @@ TEST(Resize, OfAPartEqualsThatPartOfTheWhole) {
     const Rect keep = c.resizing.keep;
     Resizing all = c.resizing;
     all.keep = {0, 0, all.out_width, all.out_height};
-    const std::vector<std::uint8_t> picture = run(c, all), part = run(c, c.resizing);
+    const std::vector<std::uint8_t> image = run(c, all), part = run(c, c.resizing);
     for (std::uint32_t y = 0; y < keep.height; ++y) {
       const std::size_t row = std::size_t{keep.width} * c.channels;
-      const auto from = picture.begin() +
-                        static_cast<std::ptrdiff_t>((std::size_t{keep.y + y} * all.out_width + keep.x) * c.channels);
+      const auto from =
+          image.begin() + static_cast<std::ptrdiff_t>((std::size_t{keep.y + y} * all.out_width + keep.x) * c.channels);
       const auto to = part.begin() + static_cast<std::ptrdiff_t>(y * row);
       ASSERT_TRUE(std::equal(to, to + static_cast<std::ptrdiff_t>(row), from)) << "case " << i << ", row " << y;
     }
   }
 }
 
-TEST(Resize, NeedsNoMoreOfThePictureThanItsFiltersReach) {
+TEST(Resize, NeedsNoMoreOfTheImageThanItsFiltersReach) {
   const Resizing r{1000, 1000, 100, 100, Filter::bilinear, false, {50, 0, 10, 10}};
   const Rect need = needed(r);
   EXPECT_EQ(need.x, 495u);
@@ -126,9 +126,9 @@ TEST(Resize, NeedsNoMoreOfThePictureThanItsFiltersReach) {
 TEST(Resize, SaysSoWhenMemoryIsRefused) {
   Budget budget(1);
   Scratch scratch(&budget);
-  const std::vector<std::uint8_t> picture = make_bytes(1, 300);
+  const std::vector<std::uint8_t> image = make_bytes(1, 300);
   Resizer<std::uint8_t> resizer;
-  const Result result = resizer.prepare({picture.data(), 30, 0, 0, 10, 10, 3},
+  const Result result = resizer.prepare({image.data(), 30, 0, 0, 10, 10, 3},
                                         {10, 10, 5, 5, Filter::bilinear, false, {0, 0, 5, 5}}, scratch);
   EXPECT_EQ(result.code, Code::no_memory);
 }

@@ -28,7 +28,7 @@ SincTable make_sinc(const SincSize& size, std::int32_t* first, float* weights) n
 
 std::uint64_t resampled_frames(std::uint64_t frames, std::uint32_t from_hz, std::uint32_t to_hz) noexcept;
 
-// Output frames [0, count) of a sound of `frames` frames.
+// Output frames [0, count) of audio of `frames` frames.
 void resample(const SincTable& table, const float* source, std::uint64_t frames, float* into,
               std::uint64_t count) noexcept;
 

@@ -1,4 +1,4 @@
-// The last step of a picture: one row at a time, mirrored or not, through a table (uint8) or converted (float32), into
+// The last step of an image: one row at a time, mirrored or not, through a table (uint8) or converted (float32), into
 // the slot in its layout. Pure; from any thread.
 #pragma once
 

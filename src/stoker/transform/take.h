@@ -3,9 +3,12 @@
 
 #include <cstddef>
 
+#include "stoker/base/result.h"
 #include "stoker/base/scratch.h"
 
 namespace stoker::transform {
+
+inline constexpr Result kNoRoom = failed(Code::no_memory, "no room to transform the sample: raise memory_limit");
 
 // Uninitialised, 64-byte aligned; null when the budget refuses.
 template <typename T>

@@ -1,7 +1,7 @@
 // MCU row by MCU row: entropy-decode all of it, transform the MCUs that the region needs into planes that hold two MCU
 // rows, and give out the pixel rows that are complete. With vertical subsampling the last pixel row of an MCU row has
 // to wait for the next one, whose first chroma row it is blended with. With `fast` nothing is blended; and where the
-// picture is also made smaller, a block becomes fewer samples, as libjpeg has it: as few as the scale says, but twice
+// image is also made smaller, a block becomes fewer samples, as libjpeg has it: as few as the scale says, but twice
 // as many each way of Cb and Cr where they have half of both.
 #include "stoker/codec/jpeg/baseline.h"
 
@@ -26,9 +26,9 @@ std::uint32_t divided_up(std::uint32_t value, std::uint32_t by) noexcept {
 // How many samples there are of what.
 struct Sampling {
   bool blended;                       // chroma is interpolated, else repeated
-  std::array<std::uint32_t, 3> side;  // of a component's block, in samples: 8 unless the picture is made smaller
+  std::array<std::uint32_t, 3> side;  // of a component's block, in samples: 8 unless the image is made smaller
   std::uint32_t h, v;                 // luma samples for one chroma sample, each way
-  std::uint32_t width, height;        // of the decoded picture
+  std::uint32_t width, height;        // of the decoded image
 
   Sampling(const Frame& frame, bool fast, std::uint32_t scale) noexcept
       : blended(!fast),
@@ -70,7 +70,7 @@ struct Plane {
 
 class Decoder {
  public:
-  // `region` is of the decoded picture.
+  // `region` is of the decoded image.
   Decoder(const Frame& frame, const Sampling& sampling, Color color, const Rect& region, const Pixels& into,
           SeekIndex* index, const Kernels& kernels) noexcept
       : frame_(frame),
@@ -271,7 +271,7 @@ void Decoder::transform_strip(std::uint32_t mcu_row, std::uint32_t first_mcu, st
   }
 }
 
-// What interpolation takes for the neighbours of the picture's first and last column.
+// What interpolation takes for the neighbours of the image's first and last column.
 void Decoder::repeat_edges(std::uint32_t mcu_row) noexcept {
   if (frame_.components == 1 || frame_.h() == 1) return;
   const std::uint32_t width = divided_up(frame_.width, 2), left = columns_.first * 8;
@@ -335,7 +335,7 @@ std::uint32_t mcus_of(const Frame& frame) noexcept {
   return divided_up(frame.width, 8 * frame.h()) * divided_up(frame.height, 8 * frame.v());
 }
 
-// libjpeg's path refuses a picture with less than two bits per MCU, wherever the region ends.
+// libjpeg's path refuses an image with less than two bits per MCU, wherever the region ends.
 bool has_enough_data(const Frame& frame, std::size_t bytes) noexcept {
   return bytes >= std::uint64_t{mcus_of(frame)} * 2 / 8;
 }

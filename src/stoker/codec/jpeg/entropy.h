@@ -1,4 +1,4 @@
-// Entropy-coded data to quantized coefficients, a few MCUs at a time. One decoder per picture and thread; it borrows
+// Entropy-coded data to quantized coefficients, a few MCUs at a time. One decoder per image and thread; it borrows
 // the data, the tables and its window until the last call. Every call says false as soon as anything in the data is not
 // certain to mean the same to libjpeg; the decoder is of no use then.
 #pragma once

@@ -57,7 +57,7 @@ std::optional<Values> libjpegs(Bytes file, const ImageInfo& info, const ImageOpt
   });
 }
 
-// The part of the whole picture that decoding `region` should give.
+// The part of the whole image that decoding `region` should give.
 Values part_of(const Values& whole, const ImageInfo& info, const ImageOptions& options, const Rect& region) {
   const Rect all = decoded_region(media_named("jpeg"), options, {0, 0, info.width, info.height});
   const Rect part = decoded_region(media_named("jpeg"), options, region);
@@ -177,7 +177,7 @@ TEST_F(FastJpeg, GivesTheSamePixelsInARegionAsInTheWholeWhoeverDecodes) {
 }
 
 // The mean over the pixels that one stands for.
-TEST_F(FastJpeg, IsThePictureMadeSmaller) {
+TEST_F(FastJpeg, IsTheImageMadeSmaller) {
   const File file = encode(96, 64, Scene::smooth, {.h_sampling = 2, .v_sampling = 2, .quality = 95});
   const Values exact = decode(file).bytes;
   for (const std::uint32_t scale : {2u, 4u, 8u}) {

@@ -24,7 +24,7 @@ struct Kernels {
   Transform* transform_to_2;
 
   // Rows of `count` samples to 2 * count. There must be a sample on either side of the row: its neighbour, or a copy at
-  // the picture's edge. `far` is the row above for the upper of two output rows, and the one below for the lower.
+  // the image's edge. `far` is the row above for the upper of two output rows, and the one below for the lower.
   void (*double_row)(const std::uint8_t* row, std::size_t count, std::uint8_t* into) noexcept;
   void (*double_between)(const std::uint8_t* near, const std::uint8_t* far, std::size_t count,
                          std::uint8_t* into) noexcept;

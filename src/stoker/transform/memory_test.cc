@@ -6,12 +6,14 @@
 
 #include <gtest/gtest.h>
 
-#include "stoker/transform/plan.h"
+#include "stoker/transform/audio_plan.h"
+#include "stoker/transform/image_plan.h"
 
 namespace stoker::transform {
 namespace {
 
 constexpr std::size_t kHeader = 64;  // of the scratch itself
+constexpr std::array<double, 1> kOffset{};
 
 // Memory to work in, of exactly as many bytes.
 class Given {
@@ -31,7 +33,7 @@ struct Size {
   std::uint32_t width, height;
 };
 
-TEST(PlanMemory, OfAPictureIsEnoughForApplyAndApplyFast) {
+TEST(PlanMemory, OfAnImageIsEnoughForApplyAndApplyFast) {
   constexpr const char* kOps[] = {"rrc:64",
                                   "resize:96,centercrop:64",
                                   "resize:40x300",
@@ -44,12 +46,12 @@ TEST(PlanMemory, OfAPictureIsEnoughForApplyAndApplyFast) {
       for (const int channels : {1, 3, 4}) {
         if (channels != 3 && std::string_view(text).find("normalize") != std::string_view::npos) continue;
         for (const int bits : {8, 16}) {
-          Input input;
+          ImageInput input;
           input.width = size.width, input.height = size.height;
           input.channels = static_cast<std::uint8_t>(channels), input.bits = static_cast<std::uint8_t>(bits);
           Ops ops = parse_ops(text);
           if (bits == 16) ops = parse_ops(std::string("window:40:400,") + text);
-          const Plan plan = Plan::compile(ops, input);
+          const ImagePlan plan = ImagePlan::compile(ops, input);
           Random random(1, 2, 3, 0);
           Draw draw;
           ASSERT_TRUE(plan.draw(0, size.width, size.height, random, draw).ok());
@@ -69,7 +71,7 @@ TEST(PlanMemory, OfAPictureIsEnoughForApplyAndApplyFast) {
           const std::uint64_t most = plan.working_bytes(0, draw);
           Given given(most + kHeader);
           const Pixels source = source_of(draw.crop, bytes);
-          EXPECT_TRUE(plan.apply(0, draw, source, draw.crop, 0, slot.data(), given.scratch()).ok()) << what;
+          EXPECT_TRUE(plan.apply(0, draw, source, draw.crop, kOffset, slot.data(), given.scratch()).ok()) << what;
           const std::size_t used = given.scratch().mark().used;
           EXPECT_LE(most, 2 * used + (64 << 10)) << what << ": far more than it takes";
           if (plan.deep()) continue;
@@ -90,24 +92,20 @@ TEST(PlanMemory, OfAPictureIsEnoughForApplyAndApplyFast) {
   }
 }
 
-TEST(PlanMemory, OfASoundIsEnough) {
+TEST(PlanMemory, OfAudioIsEnough) {
   for (const char* const text : {"mono", "resample:16000", "mono,resample:16000", "mono,resample:11025,pad:9000"}) {
     for (const DType dtype : {DType::f32, DType::f16}) {
-      Input input;
-      input.kind = SampleKind::audio;
-      input.audio_channels = 2, input.rate_hz = 8000;
-      const Plan plan = Plan::compile(parse_ops(text), input, {dtype, Layout::nchw});
+      const AudioPlan plan = AudioPlan::compile(parse_ops(text), {2, 8000}, {dtype});
       for (const std::uint32_t rate_hz : {8000u, 44100u}) {
-        if (!plan.check_audio(2, rate_hz).ok()) continue;
+        if (!plan.check(2, rate_hz).ok()) continue;
         constexpr std::uint64_t kFrames = 20000;
         const std::vector<float> planar(2 * kFrames, 0.5F);
         const std::uint64_t frames = plan.output_frames(kFrames, rate_hz);
         std::vector<std::byte> slot(plan.output_channels() * frames * size_of(dtype));
-        Given given(plan.audio_working_bytes(kFrames, rate_hz, 2) + kHeader);
+        Given given(plan.working_bytes(kFrames, rate_hz, 2) + kHeader);
         std::uint64_t written = 0;
         EXPECT_TRUE(
-            plan.apply_audio(planar.data(), kFrames, kFrames, rate_hz, slot.data(), frames, written, given.scratch(), 2)
-                .ok())
+            plan.apply(planar.data(), kFrames, kFrames, rate_hz, slot.data(), frames, written, given.scratch(), 2).ok())
             << text << " from " << rate_hz;
       }
     }

@@ -1,4 +1,4 @@
-// Draws what chance decides for a view of a picture, and makes the view.
+// Draws what chance decides for a view of an image, and makes the view.
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <tuple>
 #include <type_traits>
 
-#include "stoker/transform/compiled.h"
 #include "stoker/transform/deep.h"
+#include "stoker/transform/image_program.h"
 #include "stoker/transform/resize.h"
 #include "stoker/transform/resize_fast.h"
 #include "stoker/transform/take.h"
@@ -15,7 +15,7 @@
 namespace stoker::transform {
 namespace {
 
-// As plan_image.cc numbers the streams: the place in the variant times 256.
+// As image_program.cc numbers the streams: the place in the variant times 256.
 constexpr std::uint32_t kFlipStream = 3 * 256, kWindowStream = 6 * 256;
 static_assert(std::is_same_v<std::variant_alternative_t<3, decltype(Op::what)>, HorizontalFlip>);
 static_assert(std::is_same_v<std::variant_alternative_t<6, decltype(Op::what)>, Window>);
@@ -83,7 +83,7 @@ struct CropAxis {
   }
 };
 
-// Keeps the rows of a resize as the picture that the next one takes.
+// Keeps the rows of a resize as the image that the next one takes.
 template <typename T, typename Resized>
 bool keep_rows(Resized& resizer, const Rect& keep, std::uint32_t channels, Scratch& scratch, Part<T>& part) noexcept {
   const std::size_t elements = std::size_t{keep.width} * channels;
@@ -98,7 +98,7 @@ bool keep_rows(Resized& resizer, const Rect& keep, std::uint32_t channels, Scrat
 
 // Runs the resizes from the `first` on and hands each row of the view to `store(y, row)`.
 template <typename T, typename Store>
-Result run_resizes(const ImagePlan& plan, const Draw& draw, const Needs& needs, std::uint32_t first, Part<T> source,
+Result run_resizes(const ImageProgram& plan, const Draw& draw, const Needs& needs, std::uint32_t first, Part<T> source,
                    Scratch& scratch, Store store) noexcept {
   for (std::uint32_t i = first; i < plan.resizes; ++i) {
     const Resizing& r = needs.resizings[i];
@@ -120,7 +120,7 @@ Result run_resizes(const ImagePlan& plan, const Draw& draw, const Needs& needs, 
 
 // The same for a 16-bit source. `line` has room for a row of the view.
 template <typename Store>
-Result run_deep(const ImagePlan& plan, const Draw& draw, const Needs& needs, DeepPart source, const Levels& levels,
+Result run_deep(const ImageProgram& plan, const Draw& draw, const Needs& needs, DeepPart source, const Levels& levels,
                 float* line, Scratch& scratch, Store store) noexcept {
   if (plan.resizes == 0) {
     const Rect& keep = draw.steps[0];
@@ -147,7 +147,7 @@ Result run_deep(const ImagePlan& plan, const Draw& draw, const Needs& needs, Dee
 
 // The first resize with approximations, if it is the only one handed to `store`, else kept for the next.
 template <typename FirstResizer, typename Store>
-Result run_first(FirstResizer&& resizer, const ImagePlan& plan, const Draw& draw, const Needs& needs,
+Result run_first(FirstResizer&& resizer, const ImageProgram& plan, const Draw& draw, const Needs& needs,
                  const Resizing& first, const Part<std::uint8_t>& source, Scratch& scratch, Store store) noexcept {
   const Result prepared = resizer.prepare(source, first, scratch);
   if (!prepared.ok()) return prepared;
@@ -203,7 +203,7 @@ Shown shown(std::uint32_t begin, std::uint32_t size, std::int64_t origin, std::u
 
 }  // namespace
 
-Needs needs_of(const ImagePlan& plan, const Draw& draw) noexcept {
+Needs needs_of(const ImageProgram& plan, const Draw& draw) noexcept {
   Needs needs;
   Rect keep = draw.steps[plan.resizes];
   for (std::uint32_t i = plan.resizes; i-- > 0;) {
@@ -232,12 +232,12 @@ std::pair<std::uint32_t, std::uint32_t> shorter_side(std::uint32_t width, std::u
   return upright ? std::pair{side, longer} : std::pair{longer, side};
 }
 
-Result Plan::draw(std::uint32_t view, std::uint32_t width, std::uint32_t height, Random& random,
-                  Draw& draw) const noexcept {
+Result ImagePlan::draw(std::uint32_t view, std::uint32_t width, std::uint32_t height, Random& random,
+                       Draw& draw) const noexcept {
   assert(view < view_count_ && "draw: no such view");
-  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+  const ImageProgram& plan = program_of(view);
   draw = {};
-  if (width == 0 || height == 0) return failed(Code::corrupt, "picture has no pixels");
+  if (width == 0 || height == 0) return failed(Code::corrupt, "image has no pixels");
   const std::uint64_t low = random.next();
   const std::uint64_t key = low | std::uint64_t{random.next()} << 32;
   draw.flip = plan.has_flip && stream(key, kFlipStream).uniform() < plan.flip_p;
@@ -273,7 +273,7 @@ Result Plan::draw(std::uint32_t view, std::uint32_t width, std::uint32_t height,
       case Step::What::shorter_side:
         std::tie(to_width, to_height) = shorter_side(x.length, y.length, step.height);
         if (std::max(to_width, to_height) > 1u << 20)
-          return failed(Code::too_large, "picture is too long and thin to resize its shorter side");
+          return failed(Code::too_large, "image is too long and thin to resize its shorter side");
         break;
       case Step::What::center_crop:
         if (step.width > x.size || step.height > y.size) {
@@ -300,9 +300,8 @@ Result Plan::draw(std::uint32_t view, std::uint32_t width, std::uint32_t height,
     return failed(Code::mismatch, "image is smaller than the CenterCrops before and after Window: leave one out");
   }
   if (x.size != plan.store.width || y.size != plan.store.height) {
-    return failed(
-        Code::mismatch,
-        "picture has another size than the first one: add Resize((height, width)) or RandomResizedCrop(size)");
+    return failed(Code::mismatch,
+                  "image has another size than the first one: add Resize((height, width)) or RandomResizedCrop(size)");
   }
   draw.inside = {x.left, y.left, x.length, x.is_blank || y.is_blank ? 0 : y.length};
   draw.steps[resizes] = {x.at, y.at, x.length, y.length};
@@ -310,19 +309,19 @@ Result Plan::draw(std::uint32_t view, std::uint32_t width, std::uint32_t height,
   return {};
 }
 
-Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, const Rect& region, double offset,
-                   std::byte* slot, Scratch& scratch) const noexcept {
+Result ImagePlan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, const Rect& region,
+                        std::span<const double> values, std::byte* slot, Scratch& scratch) const noexcept {
   assert(view < view_count_ && "apply: no such view");
   assert(contains(region, draw.crop) && "apply: the source lacks pixels that draw asked for");
   assert(source.width == region.width && source.height == region.height && "apply: the source is not the region");
-  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+  const ImageProgram& plan = program_of(view);
   const StoreShape& shape = plan.store;
   if (source.channels != shape.channels) {
     return failed(Code::mismatch,
-                  "picture has another channel count than the first one: choose color=\"rgb\" or \"gray\"");
+                  "image has another channel count than the first one: choose color=\"rgb\" or \"gray\"");
   }
   if (source.dtype != (plan.deep ? DType::u16 : DType::u8)) {
-    return failed(Code::mismatch, "picture has another bit depth than the plan was made for");
+    return failed(Code::mismatch, "image has another bit depth than the plan was made for");
   }
   const Needs needs = needs_of(plan, draw);
 
@@ -348,8 +347,10 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
   const DeepPart part{source.data, source.stride_bytes, region.x, region.y, source.channels};
   Levels levels{plan.values == Values::raw ? Levels::What::as_stored : Levels::What::share, 0, 1};
   if (plan.has_window) {
+    assert((plan.window.offset || plan.offset_value < values.size()) && "apply: a column's value is missing");
+    const double offset = plan.window.offset ? *plan.window.offset : values[plan.offset_value];
     levels = {plan.window_last ? Levels::What::as_stored : Levels::What::window,
-              static_cast<float>(draw.window_low + plan.window.offset.value_or(offset)), draw.window_scale};
+              static_cast<float>(draw.window_low + offset), draw.window_scale};
   }
   const auto store = [&](std::uint32_t y, const float* row) {
     if (plan.window_last) {
@@ -371,8 +372,8 @@ Result Plan::apply(std::uint32_t view, const Draw& draw, const Pixels& source, c
                     [&](const auto& rows) { return run_deep(plan, draw, needs, part, levels, line, scratch, rows); });
 }
 
-std::uint32_t Plan::most_scale(std::uint32_t view, const Draw& draw) const noexcept {
-  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+std::uint32_t ImagePlan::most_scale(std::uint32_t view, const Draw& draw) const noexcept {
+  const ImageProgram& plan = program_of(view);
   if (plan.deep || plan.resizes == 0 || plan.filters[0] == Filter::nearest) return 1;
   std::uint32_t scale = 8;
   while (scale > 1 &&
@@ -382,8 +383,8 @@ std::uint32_t Plan::most_scale(std::uint32_t view, const Draw& draw) const noexc
   return scale;
 }
 
-Rect Plan::crop_at(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept {
-  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+Rect ImagePlan::crop_at(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept {
+  const ImageProgram& plan = program_of(view);
   if (scale == 1 || plan.resizes == 0) return draw.crop;
   const auto wider = [scale](std::uint32_t& at, std::uint32_t& size, std::uint32_t least, std::uint32_t extent) {
     const std::uint32_t first = std::max(least, at - std::min(at, scale));
@@ -396,21 +397,21 @@ Rect Plan::crop_at(std::uint32_t view, const Draw& draw, std::uint32_t scale) co
   return crop;
 }
 
-Result Plan::apply_fast(std::uint32_t view, const Draw& draw, const Pixels& source, const Placement& placement,
-                        std::byte* slot, Scratch& scratch) const noexcept {
+Result ImagePlan::apply_fast(std::uint32_t view, const Draw& draw, const Pixels& source, const Placement& placement,
+                             std::byte* slot, Scratch& scratch) const noexcept {
   assert(view < view_count_ && "apply_fast: no such view");
-  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+  const ImageProgram& plan = program_of(view);
   const std::uint32_t scale = placement.scale;
   if (plan.deep || plan.resizes == 0 || plan.filters[0] == Filter::nearest) {
     assert(scale == 1 && placement.x >= 0 && placement.y >= 0 && "apply_fast: a view that cannot be scaled");
     const Rect region{static_cast<std::uint32_t>(placement.x), static_cast<std::uint32_t>(placement.y), source.width,
                       source.height};
-    return apply(view, draw, source, region, 0, slot, scratch);
+    return apply(view, draw, source, region, {}, slot, scratch);
   }
   const StoreShape& shape = plan.store;
   if (source.channels != shape.channels || source.dtype != DType::u8) {
     return failed(Code::mismatch,
-                  "picture has another channel count than the first one: choose color=\"rgb\" or \"gray\"");
+                  "image has another channel count than the first one: choose color=\"rgb\" or \"gray\"");
   }
   const Needs needs = needs_of(plan, draw);
   const Rect& crop = draw.steps[0];
@@ -431,7 +432,7 @@ Result Plan::apply_fast(std::uint32_t view, const Draw& draw, const Pixels& sour
                                        need.x + need.width > part.x + part.width ||
                                        need.y + need.height > part.y + part.height) {
     assert(false && "apply_fast: the source lacks pixels that crop_at asked for");
-    return failed(Code::mismatch, "the decoded part of the picture is too small");
+    return failed(Code::mismatch, "the decoded part of the image is too small");
   }
   const void* const table = plan.table.empty() ? nullptr : plan.table.data();
   const auto store = [&](std::uint32_t row, const std::uint8_t* pixels) {

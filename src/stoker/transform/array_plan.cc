@@ -1,3 +1,5 @@
+#include "stoker/transform/array_plan.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -5,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
-#include "stoker/transform/compiled.h"
 #include "stoker/transform/half.h"
 #include "stoker/transform/ops_check.h"
+#include "stoker/transform/store.h"
 
 namespace stoker::transform {
 namespace {
@@ -54,8 +56,8 @@ void read_floats(DType type, const std::byte* from, std::size_t count, float* in
   }
 }
 
-// Rows of a pack of sounds are as PadOrTrim and Mono left them: the list that made them serves both.
-bool changes_nothing(const Op& op, const Input& input) {
+// Rows of a pack of audio are as PadOrTrim and Mono left them: the list that made them serves both.
+bool changes_nothing(const Op& op, const ArrayInput& input) {
   if (std::holds_alternative<Mono>(op.what)) return input.shape.size() == 1;
   const auto* const pad = std::get_if<PadOrTrim>(&op.what);
   return pad != nullptr && !input.shape.empty() && input.shape.size() <= 2 && input.shape.back() == pad->frames;
@@ -63,10 +65,11 @@ bool changes_nothing(const Op& op, const Input& input) {
 
 }  // namespace
 
-ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions& options) {
+ArrayPlan ArrayPlan::compile(const Ops& ops, const ArrayInput& input, const OutputOptions& options) {
   ArrayPlan plan;
-  plan.from = input.dtype;
-  for (const std::uint64_t extent : input.shape) plan.count *= extent;
+  plan.input_ = input;
+  plan.from_ = input.dtype;
+  for (const std::uint64_t extent : input.shape) plan.count_ *= extent;
   bool to_float = false;
   for (const Op& op : ops) {
     check_op(op);
@@ -75,7 +78,7 @@ ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions&
       refuse(op,
              fmt::format("these samples are {} arrays [{}], which take ToFloat or dtype= alone", name(input.dtype),
                          fmt::join(input.shape, ", ")),
-             "arrays count as pictures when a sample is uint8 [H, W], [H, W, 1] or [H, W, 3], or uint16 [H, W]");
+             "arrays count as images when a sample is uint8 [H, W], [H, W, 1] or [H, W, 3], or uint16 [H, W]");
     }
     if (to_float) refuse(op, "it is given twice");
     to_float = true;
@@ -85,37 +88,43 @@ ArrayPlan compile_array(const Ops& ops, const Input& input, const OutputOptions&
       refuse(op, fmt::format("it takes uint8, uint16, int16 and float arrays, and these are {}", name(input.dtype)),
              "choose dtype=\"float32\", which converts without scaling");
     }
-    plan.divisor = input.dtype == DType::u8    ? 255.0F
-                   : input.dtype == DType::u16 ? 65535.0F
-                   : input.dtype == DType::i16 ? 32768.0F
-                                               : 1.0F;
+    plan.divisor_ = input.dtype == DType::u8    ? 255.0F
+                    : input.dtype == DType::u16 ? 65535.0F
+                    : input.dtype == DType::i16 ? 32768.0F
+                                                : 1.0F;
   }
-  plan.to = options.dtype.value_or(to_float ? DType::f32 : input.dtype);
-  if (plan.to != plan.from && !is_float(plan.to)) {
-    throw Error(ErrorKind::usage, fmt::format("cannot give {} arrays as {}", name(plan.from), name(plan.to)),
-                fmt::format("choose dtype float32, float16 or bfloat16, or leave it {}", name(plan.from)));
+  plan.to_ = options.dtype.value_or(to_float ? DType::f32 : input.dtype);
+  if (plan.to_ != plan.from_ && !is_float(plan.to_)) {
+    throw Error(ErrorKind::usage, fmt::format("cannot give {} arrays as {}", name(plan.from_), name(plan.to_)),
+                fmt::format("choose dtype float32, float16 or bfloat16, or leave it {}", name(plan.from_)));
   }
-  if (to_float && !is_float(plan.to)) {
-    throw Error(ErrorKind::usage, fmt::format("cannot give arrays as {}: ToFloat makes them float", name(plan.to)),
+  if (to_float && !is_float(plan.to_)) {
+    throw Error(ErrorKind::usage, fmt::format("cannot give arrays as {}: ToFloat makes them float", name(plan.to_)),
                 "leave ToFloat out, or choose dtype float32, float16 or bfloat16");
   }
+  plan.is_copy_ = plan.from_ == plan.to_ && plan.divisor_ == 1.0F;
+  plan.output_ = {.name = "data", .dtype = plan.to_, .shape = input.shape};
+  plan.output_.view_bytes = static_cast<std::size_t>(plan.count_) * size_of(plan.to_);
   return plan;
 }
 
-Result Plan::apply_array(const std::byte* source, std::byte* slot) const noexcept {
-  const ArrayPlan& plan = compiled_->array;
-  if (array_is_copy_) {
-    std::memcpy(slot, source, plan.count * size_of(plan.to));
+std::string ArrayPlan::describe() const {
+  return transform::describe(divisor_ != 1.0F ? "to [0, 1]" : "", output_);
+}
+
+Result ArrayPlan::apply(const std::byte* source, std::byte* slot) const noexcept {
+  if (is_copy_) {
+    std::memcpy(slot, source, count_ * size_of(to_));
     return {};
   }
   std::array<float, 1024> chunk;
-  for (std::uint64_t at = 0; at < plan.count; at += chunk.size()) {
-    const std::size_t count = std::min<std::uint64_t>(chunk.size(), plan.count - at);
-    read_floats(plan.from, source + at * size_of(plan.from), count, chunk.data());
-    if (plan.divisor != 1.0F) {
-      for (std::size_t i = 0; i < count; ++i) chunk[i] /= plan.divisor;
+  for (std::uint64_t at = 0; at < count_; at += chunk.size()) {
+    const std::size_t count = std::min<std::uint64_t>(chunk.size(), count_ - at);
+    read_floats(from_, source + at * size_of(from_), count, chunk.data());
+    if (divisor_ != 1.0F) {
+      for (std::size_t i = 0; i < count; ++i) chunk[i] /= divisor_;
     }
-    convert(chunk.data(), count, plan.to, slot + at * size_of(plan.to));
+    convert(chunk.data(), count, to_, slot + at * size_of(to_));
   }
   return {};
 }

@@ -1,4 +1,4 @@
-#include "stoker/prepare/plan.h"
+#include "stoker/prepare/pack_plan.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,17 +1,24 @@
-// Reads a list of operations on pictures.
+// Reads a list of operations on images.
+#include "stoker/transform/image_program.h"
+
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
-#include "stoker/transform/compiled.h"
 #include "stoker/transform/ops_check.h"
 
 namespace stoker::transform {
+
+static_assert(std::is_trivially_copyable_v<Draw>);
+
 namespace {
+
+constexpr std::string_view kOffsetColumn = "hu_offset";  // of a Window without an offset
 
 // Every operation draws from a stream of its own, so that none shifts the numbers of another. A stream is named by the
 // kind of operation and by which of its kind it is.
@@ -19,17 +26,30 @@ std::uint32_t stream_of(const Op& op, std::uint32_t occurrence) {
   return static_cast<std::uint32_t>(op.what.index()) * 256 + occurrence;
 }
 
+// The word for how images lie in memory.
+std::string_view layout_word(Layout layout) noexcept {
+  switch (layout) {
+    case Layout::nchw:
+      return " NCHW";
+    case Layout::nhwc:
+      return " NHWC";
+    case Layout::channels_last:
+      return " NCHW in channels_last order";
+  }
+  return "";
+}
+
 std::string size_text(std::uint32_t height, std::uint32_t width) {
   return fmt::format("{}x{}", height, width);
 }
 
-// Reads one list of picture operations, in order, and refuses what cannot be.
+// Reads one list of image operations, in order, and refuses what cannot be.
 class ImageCompiler {
  public:
-  ImageCompiler(const Input& input, const OutputOptions& options)
+  ImageCompiler(const ImageInput& input, const OutputOptions& options)
       : input_(input), options_(options), width_(input.width), height_(input.height) {}
 
-  ImagePlan compile(const Ops& ops) {
+  ImageProgram compile(const Ops& ops) {
     for (const Op& op : ops) {
       check_op(op);
       std::visit([&](const auto& what) { add(op, what); }, op.what);
@@ -87,7 +107,7 @@ class ImageCompiler {
     if (!plan_.mean.empty()) refuse(op, "it is given twice");
     if (what.mean.size() != 1 && what.mean.size() != input_.channels) {
       refuse(op,
-             fmt::format("it has {} means, but the pictures have {} channel{}", what.mean.size(), input_.channels,
+             fmt::format("it has {} means, but the images have {} channel{}", what.mean.size(), input_.channels,
                          input_.channels == 1 ? "" : "s"),
              "give one mean and std per channel, or choose color=\"rgb\" or \"gray\"");
     }
@@ -108,7 +128,7 @@ class ImageCompiler {
 
   void add(const Op& op, const Window& what) {
     if (plan_.has_window) refuse(op, "it is given twice");
-    if (input_.bits != 16) refuse(op, "it needs 16-bit pictures, and these have 8 bits", "leave Window out");
+    if (input_.bits != 16) refuse(op, "it needs 16-bit images, and these have 8 bits", "leave Window out");
     refuse_after_float(op);
     plan_.has_window = true;
     plan_.window = what;
@@ -117,9 +137,9 @@ class ImageCompiler {
     plan_.values = Values::unit;
   }
 
-  void add(const Op& op, const PadOrTrim&) { refuse_sound(op); }
-  void add(const Op& op, const Resample&) { refuse_sound(op); }
-  void add(const Op& op, const Mono&) { refuse_sound(op); }
+  void add(const Op& op, const PadOrTrim&) { refuse_audio(op); }
+  void add(const Op& op, const Resample&) { refuse_audio(op); }
+  void add(const Op& op, const Mono&) { refuse_audio(op); }
   void add(const Op& op, const Views&) {
     refuse(op, "it stands alone", "put the other operations into the lists of its groups");
   }
@@ -128,7 +148,7 @@ class ImageCompiler {
     if (pads_) {
       refuse(op, "it cannot resize what CenterCrop has padded", fmt::format("put CenterCrop after {}", name(op)));
     }
-    if (plan_.resizes == kMostResizes) refuse(op, fmt::format("pictures are resized more than {} times", kMostResizes));
+    if (plan_.resizes == kMostResizes) refuse(op, fmt::format("images are resized more than {} times", kMostResizes));
     plan_.filters[plan_.resizes] = step.filter;
     plan_.step_of[plan_.resizes] = static_cast<std::uint32_t>(plan_.steps.size());
     ++plan_.resizes;
@@ -143,13 +163,13 @@ class ImageCompiler {
     }
   }
 
-  [[noreturn]] static void refuse_sound(const Op& op) {
-    refuse(op, "it is for sound, and these are pictures", "leave it out, or choose the sounds of the data set");
+  [[noreturn]] static void refuse_audio(const Op& op) {
+    refuse(op, "it is for audio, and these are images", "leave it out, or choose the audio of the data set");
   }
 
   void finish() {
     if (width_ == 0 || height_ == 0) {
-      throw Error(ErrorKind::usage, "cannot compile the transform: the size of the pictures is not known",
+      throw Error(ErrorKind::usage, "cannot compile the transform: the size of the images is not known",
                   "add Resize((height, width)) or RandomResizedCrop(size)");
     }
     const bool floats = plan_.values == Values::unit;
@@ -158,20 +178,20 @@ class ImageCompiler {
     plan_.deep = plan_.has_window || (to_float_ && input_.bits == 16) || keeps_bits;
     const DType dtype = options_.dtype.value_or(floats ? DType::f32 : keeps_bits ? DType::u16 : DType::u8);
     if (dtype != DType::u8 && dtype != DType::u16 && !is_float(dtype)) {
-      throw Error(ErrorKind::usage, fmt::format("cannot give pictures as {}", name(dtype)),
+      throw Error(ErrorKind::usage, fmt::format("cannot give images as {}", name(dtype)),
                   "choose dtype uint8, uint16, float16, bfloat16 or float32");
     }
     if (floats && !is_float(dtype)) {
       const std::string_view by = !plan_.mean.empty() ? "Normalize" : plan_.has_window ? "Window" : "ToFloat";
-      throw Error(ErrorKind::usage, fmt::format("cannot give pictures as {}: {} makes them float", name(dtype), by),
+      throw Error(ErrorKind::usage, fmt::format("cannot give images as {}: {} makes them float", name(dtype), by),
                   fmt::format("leave {} out, or choose dtype float32, float16 or bfloat16", by));
     }
     if (wants_words && input_.bits != 16) {
-      throw Error(ErrorKind::usage, "cannot give pictures as uint16: they have 8 bits per channel",
+      throw Error(ErrorKind::usage, "cannot give images as uint16: they have 8 bits per channel",
                   "leave dtype out, or choose uint8");
     }
     if (keeps_bits && !floats && dtype == DType::f16) {
-      throw Error(ErrorKind::usage, "cannot give 16-bit pictures as float16: values above 65504 do not fit",
+      throw Error(ErrorKind::usage, "cannot give 16-bit images as float16: values above 65504 do not fit",
                   "add ToFloat, which gives [0, 1], or choose dtype uint16, bfloat16 or float32");
     }
     plan_.store = {width_, height_, input_.channels, options_.layout == Layout::nchw, dtype};
@@ -204,23 +224,23 @@ class ImageCompiler {
     }
   }
 
-  const Input& input_;
+  const ImageInput& input_;
   const OutputOptions& options_;
-  ImagePlan plan_;
-  std::uint32_t width_, height_;  // so far, of the first picture
-  bool fixed_ = false;            // for every picture
-  std::uint32_t shorter_ = 0;     // for every picture; 0: not known
+  ImageProgram plan_;
+  std::uint32_t width_, height_;  // so far, of the first image
+  bool fixed_ = false;            // for every image
+  std::uint32_t shorter_ = 0;     // for every image; 0: not known
   bool to_float_ = false;
   bool pads_ = false;  // a CenterCrop is larger than every image that reaches it
 };
 
 }  // namespace
 
-ImagePlan compile_image(const Ops& ops, const Input& input, const OutputOptions& options) {
+ImageProgram compile_image(const Ops& ops, const ImageInput& input, const OutputOptions& options) {
   return ImageCompiler(input, options).compile(ops);
 }
 
-std::string describe_image(const ImagePlan& plan) {
+std::string describe_image(const ImageProgram& plan) {
   std::vector<std::string> words;
   const auto add_flip = [&](std::size_t at) {
     if (plan.has_flip && plan.flip_at == at) words.push_back(fmt::format("flip p={}", plan.flip_p));
@@ -260,6 +280,73 @@ std::string describe_image(const ImagePlan& plan) {
     words.push_back("to [0, 1]");
   }
   return fmt::format("{}", fmt::join(words, " -> "));
+}
+
+ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const OutputOptions& options) {
+  if (input.channels < 1 || input.channels > 4 || (input.bits != 8 && input.bits != 16)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot transform images of {} channels of {} bits", input.channels, input.bits),
+                "1 to 4 channels of 8 or 16 bits are possible");
+  }
+  ImagePlan plan;
+  auto compiled = std::make_shared<Compiled>();
+  plan.input_ = input;
+  const auto add = [&](std::string_view name, std::uint32_t views, const Ops& list) {
+    ImageProgram program = compile_image(list, input, options);
+    const StoreShape& s = program.store;
+    Output output;
+    output.name = name;
+    output.dtype = s.dtype;
+    output.layout = options.layout;
+    output.views = views;
+    output.first_view = static_cast<std::uint32_t>(compiled->program_of_view.size());
+    if (options.layout == Layout::nhwc) {
+      output.shape = {s.height, s.width, s.channels};
+    } else {
+      output.shape = {s.channels, s.height, s.width};
+    }
+    output.view_bytes = std::size_t{s.width} * s.height * s.channels * size_of(s.dtype);
+    const std::string line = transform::describe(describe_image(program), output, layout_word(options.layout));
+    compiled->words +=
+        name == "data" ? line : fmt::format("{}{}: {} x ({})", compiled->words.empty() ? "" : "; ", name, views, line);
+    compiled->program_of_view.insert(compiled->program_of_view.end(), views,
+                                     static_cast<std::uint32_t>(compiled->programs.size()));
+    if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(kOffsetColumn);
+    compiled->programs.push_back(std::move(program));
+    plan.outputs_.push_back(std::move(output));
+  };
+  const auto views =
+      std::find_if(ops.begin(), ops.end(), [](const Op& op) { return std::holds_alternative<Views>(op.what); });
+  if (views == ops.end()) {
+    add("data", 1, ops);
+  } else {
+    check_op(*views);
+    if (ops.size() != 1) refuse(*views, "it stands alone", "put the other operations into the lists of its groups");
+    for (const Views::Group& group : std::get<Views>(views->what).groups) add(group.name, group.count, group.ops);
+  }
+  for (const ImageProgram& program : compiled->programs) plan.deep_ = plan.deep_ || program.deep;
+  for (std::size_t i = 0; i < compiled->programs.size(); ++i) {
+    if (compiled->programs[i].deep != plan.deep_) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot use transform `Views`: group `{}` takes 8 bits while another takes 16",
+                              plan.outputs_[i].name),
+                  "give every group Window or ToFloat, or none");
+    }
+  }
+  plan.view_count_ = static_cast<std::uint32_t>(compiled->program_of_view.size());
+  plan.compiled_ = std::move(compiled);
+  return plan;
+}
+
+std::uint32_t ImagePlan::value_of(std::string_view column) {
+  const auto found = std::find(columns_.begin(), columns_.end(), column);
+  const auto number = static_cast<std::uint32_t>(found - columns_.begin());
+  if (number == columns_.size()) columns_.emplace_back(column);
+  return number;
+}
+
+std::string ImagePlan::describe() const {
+  return compiled_->words;
 }
 
 }  // namespace stoker::transform

@@ -1,8 +1,8 @@
-// How much scratch a sample's transforms take, known before anything is decoded. plan_memory_test.cc compares it with
-// what they take.
+// How much scratch an image's transforms take, known before anything is decoded. memory_test.cc compares it with what
+// they take.
 #include <algorithm>
 
-#include "stoker/transform/compiled.h"
+#include "stoker/transform/image_program.h"
 #include "stoker/transform/weights.h"
 
 namespace stoker::transform {
@@ -22,7 +22,7 @@ std::uint64_t resize_bytes(const Resizing& r, std::uint64_t channels, std::uint6
   }
   const std::uint64_t across = axis_bytes(r.across(), r.out_width, r.filter, r.keep.width, weight);
   const std::uint64_t down = axis_bytes(r.down(), r.out_height, r.filter, r.keep.height, weight);
-  // 16-bit pictures: a few rows of float, where to find the taps of each element, and the source rows of one output.
+  // 16-bit images: a few rows of float, where to find the taps of each element, and the source rows of one output.
   if (deep) return across + down + 2 * lines + axis_bytes(r.down(), r.out_height, r.filter, 1, 8);
   std::uint64_t bytes = lines + 2 * across + down;  // 8 bits: the weights along rows once more, in halves
   if (element == 1 && (channels == 2 || channels == 4)) bytes += in_row * need.height;  // weighted by alpha
@@ -34,8 +34,8 @@ std::uint64_t resize_bytes(const Resizing& r, std::uint64_t channels, std::uint6
 
 }  // namespace
 
-std::uint64_t Plan::working_bytes(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept {
-  const ImagePlan& plan = compiled_->images[compiled_->image_of_view[view]];
+std::uint64_t ImagePlan::working_bytes(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept {
+  const ImageProgram& plan = program_of(view);
   const std::uint64_t channels = plan.store.channels;
   const Needs needs = needs_of(plan, draw);
   std::uint64_t bytes = plan.deep ? Scratch::rounded(plan.store.width * channels * sizeof(float)) : 0;
@@ -52,22 +52,6 @@ std::uint64_t Plan::working_bytes(std::uint32_t view, const Draw& draw, std::uin
     bytes += resize_bytes(r, channels, element, deep ? 4 : plan.deep ? 8 : 4, deep);
     if (i + 1 < plan.resizes) bytes += Scratch::rounded(r.keep.width * channels * r.keep.height * element);
   }
-  return bytes;
-}
-
-std::uint64_t Plan::audio_working_bytes(std::uint64_t frames, std::uint32_t rate_hz,
-                                        std::uint32_t channels) const noexcept {
-  const SoundPlan& plan = compiled_->sound;
-  std::uint64_t bytes = kRounding;
-  if (plan.mono && channels > 1) bytes += frames * sizeof(float);
-  if (plan.hz == 0 || plan.hz == rate_hz) return bytes;
-  if (rate_hz != input_.rate_hz) {
-    const SincSize size = sinc_size(rate_hz, plan.hz);
-    if (size.usable) bytes += std::uint64_t{size.to} * (sizeof(std::int32_t) + sizeof(float) * size.taps);
-  }
-  std::uint64_t count = resampled_frames(frames, rate_hz, plan.hz);
-  if (plan.frames != 0) count = std::min(count, plan.frames);
-  if (plan.dtype != DType::f32) bytes += count * sizeof(float);
   return bytes;
 }
 

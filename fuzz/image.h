@@ -1,4 +1,4 @@
-// Decodes arbitrary bytes as a picture, whole and in part, in every colour and depth, into memory of exactly the size
+// Decodes arbitrary bytes as an image, whole and in part, in every colour and depth, into memory of exactly the size
 // needed, and turns it as its Exif says.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace stoker::fuzz {
 
-inline constexpr std::uint64_t kMaxBytes = 4 << 20;  // of output: larger pictures only cost time
+inline constexpr std::uint64_t kMaxBytes = 4 << 20;  // of output: larger images only cost time
 
-inline void decode_picture(codec::Media media, codec::Bytes bytes) {
+inline void decode_image(codec::Media media, codec::Bytes bytes) {
   static Budget budget(64 << 20);
   static Scratch scratch(&budget);
   const codec::Orientation orientation = codec::exif_orientation(media, bytes);

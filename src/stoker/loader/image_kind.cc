@@ -1,0 +1,260 @@
+#include "stoker/loader/image_kind.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/codec/exif.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr std::uint32_t kMaxViews = 64;
+
+// What the codec is asked for, but for the depth: the plan decides that.
+codec::ImageOptions decoding(const LoaderOptions& options) {
+  codec::ImageOptions decoding;
+  decoding.color = options.color;
+  decoding.fast = options.decode == Decode::fast;
+  return decoding;
+}
+
+transform::ImageInput input_of_row(const codec::ArrayInfo& row) {
+  transform::ImageInput input;
+  input.height = static_cast<std::uint32_t>(row.shape[0]);
+  input.width = static_cast<std::uint32_t>(row.shape[1]);
+  input.channels = row.rank == 3 ? static_cast<std::uint8_t>(row.shape[2]) : 1;
+  input.bits = row.dtype == DType::u16 ? 16 : 8;
+  input.keeps_bits = true;
+  return input;
+}
+
+transform::ImageInput input_of_file(const FirstSample& first, const LoaderOptions& options) {
+  const codec::ImageInfo& info = first.head.image;
+  transform::ImageInput input;
+  input.width = info.width, input.height = info.height;
+  if (options.exif_orientation && codec::exchanges_sides(codec::exif_orientation(first.head.media, first.bytes))) {
+    std::swap(input.width, input.height);
+  }
+  input.bits = info.bits;
+  input.keeps_bits = options.color == codec::Color::keep;
+  input.channels = codec::output_channels(info, decoding(options));
+  return input;
+}
+
+// The smallest rectangle that holds both.
+Rect around(const Rect& a, const Rect& b) noexcept {
+  const std::uint32_t x = std::min(a.x, b.x), y = std::min(a.y, b.y);
+  return {x, y, std::max(a.x + a.width, b.x + b.width) - x, std::max(a.y + a.height, b.y + b.height) - y};
+}
+
+}  // namespace
+
+struct ImageKind::Sample {
+  codec::Bytes bytes;
+  codec::Media media;
+  codec::ImageInfo info;
+  codec::Orientation orientation = codec::Orientation::upright;
+  std::uint32_t width = 0, height = 0;  // upright, as views see it
+
+  std::array<transform::Draw, kMaxViews> draws;  // as many as there are views
+  bool fast = false;                             // views are made with approximations
+  std::uint32_t scale = 1;                       // the decoder makes the image smaller by this
+  Rect region;                                   // upright: what some view needs
+  std::uint64_t view_bytes = 0;                  // of the scratch: each view takes its working memory again
+
+  Pixels pixels;                   // upright
+  transform::Placement placement;  // of the pixels in the image
+};
+
+bool ImageKind::takes(const codec::ArrayInfo& row, const transform::Ops& ops) noexcept {
+  const bool is_flat = row.rank == 2 || (row.rank == 3 && (row.shape[2] == 1 || row.shape[2] == 3));
+  if (!is_flat || (row.dtype != DType::u8 && row.dtype != DType::u16)) return false;
+  return std::any_of(ops.begin(), ops.end(), [](const transform::Op& op) {  // one that only images have
+    return !std::holds_alternative<transform::ToFloat>(op.what) &&
+           !std::holds_alternative<transform::PadOrTrim>(op.what) &&
+           !std::holds_alternative<transform::Resample>(op.what) && !std::holds_alternative<transform::Mono>(op.what);
+  });
+}
+
+ImageKind::ImageKind(const FirstSample& first, const LoaderOptions& options)
+    : options_(decoding(options)),
+      exif_orientation_(options.exif_orientation),
+      keeps_bits_(options.color == codec::Color::keep && options.output.dtype != DType::u8),
+      plan_(transform::ImagePlan::compile(
+          options.transform, first.row ? input_of_row(*first.row) : input_of_file(first, options), options.output)) {
+  const transform::ImageInput& input = plan_.input();
+  const auto outputs = plan_.outputs();
+  if (outputs.size() > kMaxOutputs || plan_.view_count() > kMaxViews) {
+    throw Error(ErrorKind::usage, fmt::format("Views has {} groups and {} views; the most are {} and {}",
+                                              outputs.size(), plan_.view_count(), kMaxOutputs, kMaxViews));
+  }
+  options_.deep = plan_.deep();
+  if (first.row) {
+    row_pixels_ = {nullptr, 0, input.width, input.height, input.channels, first.row->dtype};
+    row_pixels_.stride_bytes = row_pixels_.row_bytes();
+  } else {
+    facts_.seekable_mcus = codec::seekable_mcus(first.bytes);
+  }
+  facts_.kind = SampleKind::image;
+  facts_.outputs.assign(outputs.begin(), outputs.end());
+  facts_.description = plan_.describe();
+  facts_.columns.assign(plan_.columns().begin(), plan_.columns().end());
+  facts_.is_heavy = true;
+  const transform::Output& output = outputs.front();
+  const std::size_t rows_at = output.layout == transform::Layout::nhwc ? 0 : 1;
+  facts_.height = static_cast<std::uint32_t>(output.shape[rows_at]);
+  facts_.width = static_cast<std::uint32_t>(output.shape[rows_at + 1]);
+  facts_.channels = input.channels;
+  // The decoded image, its resized rows, and libjpeg's own working memory, for the first sample.
+  const std::uint64_t image = std::uint64_t{input.width} * input.height * input.channels;
+  facts_.scratch_estimate = (exif_orientation_ ? 4 : 3) * image * (options_.deep ? 2 : 1);
+}
+
+RowResult ImageKind::measure(codec::Bytes, std::uint64_t&) const noexcept {
+  return {};  // rows do not vary
+}
+
+RowResult ImageKind::make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t&, Scratch& scratch,
+                          SeekStore* seek) const noexcept {
+  const bool is_row = row_pixels_.channels != 0;
+  Sample sample;
+  sample.bytes = bytes;
+  if (const Result result = read_head(sample); !result.ok()) return bad(result);
+  // Every view draws before anything is decoded, so that only what some view needs is.
+  if (const Result result = draw_views(key, sample); !result.ok()) return bad(result, "transform");
+  choose_scale(sample);
+  choose_region(sample);
+  if (is_row) {
+    if (const Result result = take_row(sample, scratch); !result.ok()) return bad(result, "transform");
+  } else {
+    if (const Result result = decode(sample, scratch, seek); !result.ok()) return bad(result);
+  }
+  return bad(apply_views(sample, key, slot, scratch), "transform");
+}
+
+Result ImageKind::read_head(Sample& sample) const noexcept {
+  if (row_pixels_.channels != 0) {
+    sample.info.width = row_pixels_.width, sample.info.height = row_pixels_.height;
+  } else {
+    sample.media = codec::sniff(sample.bytes);
+    if (const Result result = codec::probe_image(sample.media, sample.bytes, sample.info); !result.ok()) return result;
+    if ((options_.deep || keeps_bits_) && sample.info.bits != plan_.input().bits) {
+      return failed(Code::mismatch,
+                    "another number of bits per channel than the first image; use color=\"rgb\" or \"gray\"");
+    }
+    if (exif_orientation_) sample.orientation = codec::exif_orientation(sample.media, sample.bytes);
+  }
+  sample.width = sample.info.width, sample.height = sample.info.height;
+  if (codec::exchanges_sides(sample.orientation)) std::swap(sample.width, sample.height);
+  return {};
+}
+
+Result ImageKind::draw_views(const SampleKey& key, Sample& sample) const noexcept {
+  for (std::uint32_t view = 0; view < plan_.view_count(); ++view) {
+    Random random(key.seed, key.epoch, key.id, view);
+    const Result result = plan_.draw(view, sample.width, sample.height, random, sample.draws[view]);
+    if (!result.ok()) return result;
+  }
+  return {};
+}
+
+// The most by which every view shrinks the image, where the decoder can do that.
+void ImageKind::choose_scale(Sample& sample) const noexcept {
+  sample.fast = options_.fast && !options_.deep;
+  if (!sample.fast || !codec::is_scaled(sample.media)) return;
+  sample.scale = 8;
+  for (std::uint32_t view = 0; view < plan_.view_count(); ++view) {
+    sample.scale = std::min(sample.scale, plan_.most_scale(view, sample.draws[view]));
+  }
+}
+
+void ImageKind::choose_region(Sample& sample) const noexcept {
+  for (std::uint32_t view = 0; view < plan_.view_count(); ++view) {
+    const transform::Draw& draw = sample.draws[view];
+    const Rect crop = plan_.crop_at(view, draw, sample.scale);
+    sample.region = view == 0 ? crop : around(sample.region, crop);
+    sample.view_bytes = std::max(sample.view_bytes, plan_.working_bytes(view, draw, sample.scale));
+  }
+}
+
+Result ImageKind::take_row(Sample& sample, Scratch& scratch) const noexcept {
+  if (!scratch.expect(sample.view_bytes)) return kNoRoom;
+  sample.pixels = row_pixels_;
+  sample.pixels.data = const_cast<std::byte*>(sample.bytes.data());  // read only from here on
+  sample.region = {0, 0, sample.width, sample.height};
+  return {};
+}
+
+Result ImageKind::decode(Sample& sample, Scratch& scratch, SeekStore* seek) const noexcept {
+  const codec::ImageInfo& info = sample.info;
+  codec::ImageOptions options = options_;
+  options.scale = sample.scale;
+  const Rect stored = codec::stored_rect(sample.orientation, sample.region, info.width, info.height);
+  const Rect decoded = codec::decoded_region(sample.media, options, stored);
+  Pixels& pixels = sample.pixels;
+  pixels.width = decoded.width, pixels.height = decoded.height;
+  pixels.channels = codec::output_channels(info, options);
+  pixels.dtype = options.deep ? DType::u16 : DType::u8;
+  pixels.stride_bytes = pixels.row_bytes();
+  if (pixels.channels != plan_.input().channels) {
+    return failed(Code::mismatch, "another number of channels than the first image; use color=\"rgb\" or \"gray\"");
+  }
+  const std::uint64_t pixel_bytes = Scratch::rounded(pixels.stride_bytes * pixels.height);
+  const bool turns = sample.orientation != codec::Orientation::upright;
+  const std::uint64_t after_decoding = (turns ? pixel_bytes : 0) + sample.view_bytes;
+  if (!scratch.expect(pixel_bytes + std::max(info.working_bytes, after_decoding))) return kNoRoom;
+  pixels.data = scratch.take(pixels.stride_bytes * pixels.height).data();
+  if (pixels.data == nullptr) return kNoRoom;
+
+  const Scratch::Mark mark = scratch.mark();
+  SeekStore::Lease lease;
+  const bool crops = stored.width < info.width || stored.height < info.height;
+  if (seek != nullptr && crops && codec::is_seekable(sample.media)) seek->lease(sample.bytes, lease);
+  const Result result =
+      codec::decode_image(sample.media, sample.bytes, options, stored, pixels, scratch, lease.index());
+  if (!result.ok()) return result;
+  scratch.rewind(mark);
+
+  const std::int64_t scale = sample.scale;
+  const codec::StoredArea area{scale * decoded.x, scale * decoded.y, scale * (std::int64_t{decoded.x} + decoded.width),
+                               scale * (std::int64_t{decoded.y} + decoded.height)};
+  const codec::Corner corner = codec::upright_corner(sample.orientation, area, info.width, info.height);
+  sample.placement = {corner.x, corner.y, sample.scale};
+  return turns ? turn_upright(sample, scratch) : Result{};
+}
+
+Result ImageKind::turn_upright(Sample& sample, Scratch& scratch) const noexcept {
+  const Pixels from = sample.pixels;
+  Pixels& pixels = sample.pixels;
+  if (codec::exchanges_sides(sample.orientation)) std::swap(pixels.width, pixels.height);
+  pixels.stride_bytes = pixels.row_bytes();
+  pixels.data = scratch.take(pixels.stride_bytes * pixels.height).data();
+  if (pixels.data == nullptr) return kNoRoom;
+  codec::turn_upright(sample.orientation, from, pixels);
+  return {};
+}
+
+Result ImageKind::apply_views(const Sample& sample, const SampleKey& key, const Slot& slot,
+                              Scratch& scratch) const noexcept {
+  const Scratch::Mark mark = scratch.mark();
+  for (std::size_t o = 0; o < facts_.outputs.size(); ++o) {
+    const transform::Output& output = facts_.outputs[o];
+    for (std::uint32_t i = 0; i < output.views; ++i) {
+      const std::uint32_t view = output.first_view + i;
+      const transform::Draw& draw = sample.draws[view];
+      std::byte* const into = slot.outputs[o] + i * output.view_bytes;
+      scratch.rewind(mark);
+      const Result result = sample.fast
+                                ? plan_.apply_fast(view, draw, sample.pixels, sample.placement, into, scratch)
+                                : plan_.apply(view, draw, sample.pixels, sample.region, key.values, into, scratch);
+      if (!result.ok()) return result;
+    }
+  }
+  return {};
+}
+
+}  // namespace stoker::loader

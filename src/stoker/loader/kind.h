@@ -1,0 +1,77 @@
+// How samples of one kind become rows of a batch. A kind learns from the first sample that can be read, compiles the
+// transforms for it, and then makes rows on the workers. image_kind.h, audio_kind.h and array_kind.h are the kinds of
+// decoded samples, encoded_kind.h is for callers who decode. Recipe chooses one for a data set.
+// Immutable but for its notes; safe from any thread (one Scratch each).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stoker/base/scratch.h"
+#include "stoker/codec/whole.h"
+#include "stoker/loader/kind_facts.h"
+#include "stoker/loader/options.h"
+#include "stoker/loader/seek_store.h"
+
+namespace stoker::loader {
+
+inline constexpr std::size_t kMaxOutputs = 8;
+inline constexpr std::size_t kMaxValues = 4;
+
+// Where the row of one sample lies: one address per output.
+struct Slot {
+  std::array<std::byte*, kMaxOutputs> outputs{};
+  std::uint64_t length = 0;  // elements of the last dimension, where it varies with the batch
+  bool past_cache = false;   // the batch is larger than caches: what is only copied goes past them
+};
+
+// The random key of a sample, and its values from the index: those of KindFacts::columns, in that order.
+struct SampleKey {
+  std::uint64_t seed = 0, epoch = 0, id = 0;
+  std::array<double, kMaxValues> values{};
+};
+
+// What became of one row.
+struct RowResult {
+  Result result;
+  const char* stage = "decode";  // "decode" or "transform"
+};
+
+inline RowResult bad(Result result, const char* stage = "decode") noexcept {
+  return {result, stage};
+}
+
+inline constexpr Result kNoRoom = failed(Code::no_memory, "no working memory for it");
+
+// What a kind learns from.
+struct FirstSample {
+  std::string name;
+  codec::Bytes bytes;
+  codec::Head head;
+  std::optional<codec::ArrayInfo> row;  // samples are rows of one array: dtype and shape of each; there are no bytes
+};
+
+class Kind {
+ public:
+  virtual ~Kind() = default;
+
+  const KindFacts& facts() const noexcept { return facts_; }
+  // Things worth saying once. They grow while rows are made.
+  virtual std::vector<std::string> notes() const { return {}; }
+
+  // The row length of a sample, where it varies.
+  virtual RowResult measure(codec::Bytes bytes, std::uint64_t& length) const noexcept = 0;
+  // Writes the row; `length` is the true count of frames or bytes where rows have lengths. `seek` may be null.
+  virtual RowResult make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length,
+                         Scratch& scratch, SeekStore* seek) const noexcept = 0;
+
+ protected:
+  KindFacts facts_;
+};
+
+}  // namespace stoker::loader
