@@ -37,7 +37,7 @@ STILL = [
     "src/stoker/prepare/journal.cc",
     "src/stoker/prepare/pack.cc",
     "src/stoker/prepare/pack_folder.cc",
-    "src/stoker/prepare/plan.cc",
+    "src/stoker/prepare/pack_plan.cc",
     "src/stoker/prepare/seek_spill.cc",
     "src/stoker/prepare/shard_file.cc",
     "src/stoker/storage/plain_fetcher.cc",
