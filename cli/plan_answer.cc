@@ -205,11 +205,10 @@ void add_what_ifs(PlannedRun& run, const PlanWishes& wishes) {
   std::vector<plan::WhatIf> all;
   for (const std::string& text : wishes.what_ifs) all.push_back(plan::asked(stages, run.input.setting, text));
   if (wishes.what_ifs.empty()) all = plan::what_ifs(stages, run.input.setting);
-  // The model predicts gains. Rates follow from the one that was measured, so that every table has the same base.
   const PlannedConfiguration* const now = present(run);
   const double base = now ? now->rate->p50 : plan::predict(stages).per_s;
   for (plan::WhatIf& what : all) {
-    what.predicted.per_s = base * what.gain;
+    plan::set_base(what, base);
     VerifiedWhatIf one{.what = std::move(what)};
     if (run.input.target_per_s) {
       plan::Stages without = one.what.stages;  // the accelerator itself is not asked here

@@ -128,11 +128,17 @@ void refuse(const Arguments& arguments, const char* because, std::initializer_li
   }
 }
 
-int finish(const Arguments& arguments, const Face& face, TuneReport& report) {
-  if (arguments.has("--apply") && report.choice.chosen && report.unfinished.empty()) {
+// `has_ended`: the user did not interrupt the search.
+int finish(const Arguments& arguments, const Face& face, TuneReport& report, bool has_ended = true) {
+  if (arguments.has("--apply")) {
     const std::string file = arguments.text("--apply");
-    os::write_file(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
-    report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
+    if (report.choice.chosen && has_ended) {
+      os::write_file(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
+      report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
+    } else {
+      report.notes.push_back(
+          fmt::format("did not write `{}`: {}", file, has_ended ? "no trial succeeded" : "the search was interrupted"));
+    }
   }
   answer(face.json ? to_json(report).dump(2) + "\n" : to_text(report, face.out));
   return report.choice.chosen ? 0 : 1;
@@ -527,8 +533,9 @@ int run(const Arguments& arguments) {
                 fmt::format("{}{}what it printed is in {}", tuned.failure->remedy,
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));
   }
-  const int code = finish(arguments, face, report);
-  return tuned.finish == tune::Finish::interrupted ? 130 : code;
+  const bool was_interrupted = tuned.finish == tune::Finish::interrupted;
+  const int code = finish(arguments, face, report, !was_interrupted);
+  return was_interrupted ? 130 : code;
 }
 
 }  // namespace

@@ -516,7 +516,8 @@ def test_the_time_limit_also_ends_a_trial_that_runs(stoker, tmp_path):
     (tmp_path / "job.py").write_text("import os,sys,time\nif sys.argv[1] == '2':\n    print(os.getpid(), file=open('pid', 'w'), flush=True); time.sleep(1000)\n"
                                      "for i in range(20): print('rate 5', flush=True)\n")
     found = answer(stoker("tune", "--search", "grid", "--grid", "lr=1,2,3", "--rate-regex", "rate ([0-9]+)", "--time-limit", "6s", "--json", "--out", "run",
-                          "--", sys.executable, "job.py", "{lr}"))
+                          "--apply", "best.json", "--", sys.executable, "job.py", "{lr}"))
+    assert json.loads((tmp_path / "best.json").read_text()) == {"lr": 1}
     assert "the time limit ended the search" in found["unfinished"] and found["ok"] == 1 and found["chosen"]["knobs"]["lr"] == "1"
     assert not runs(int((tmp_path / "pid").read_text()))
     assert [row["lr"] for row in rows_of(tmp_path / "run")] == ["1"]

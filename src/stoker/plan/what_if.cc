@@ -332,6 +332,18 @@ std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting) {
   return all;
 }
 
+void set_base(WhatIf& what, double base_per_s) {
+  if (base_per_s <= 0) return;
+  const bool by_step = what.kind == Change::accelerator && what.predicted.limit == Limit::compute;
+  double& per_s = what.predicted.per_s;
+  if (!by_step) per_s = base_per_s * what.gain;
+  if (what.stages.compute_s > 0) {
+    const double allowed = std::max(1.0, what.stages.ranks) / what.stages.compute_s;
+    per_s = std::min(per_s, what.kind == Change::accelerator ? allowed : std::max(allowed, base_per_s));
+  }
+  what.gain = per_s / base_per_s;
+}
+
 std::vector<ScaleOut> scale_out(const Stages& one_node, std::span<const double> nodes) {
   Stages alone = one_node;
   alone.storage_per_s = 0;

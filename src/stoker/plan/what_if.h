@@ -91,6 +91,11 @@ WhatIf asked(const Stages& now, const Setting& setting, std::string_view text);
 // Those that make sense for the setting, best first.
 std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting);
 
+// Puts a prediction on the measured rate `base_per_s`, so that every table has the same base: the rate becomes the base
+// times the gain. A step is known exactly, so no rate exceeds what the step allows, and a new step that is the limit
+// sets the rate alone. The gain follows.
+void set_base(WhatIf& what, double base_per_s);
+
 // Nodes that share one storage: from which number on it is the limit.
 struct ScaleOut {
   double nodes = 0;

@@ -29,6 +29,25 @@ TEST(WhatIf, ALargerBatchDoesNotHelpALoader) {
   EXPECT_EQ(with_workers(kPatches, 12).predicted.limit, Limit::compute);
 }
 
+TEST(WhatIf, IsPutOnTheMeasuredRate) {
+  WhatIf workers = with_workers(kPrepBound, 2);
+  set_base(workers, 600);  // the model says 1,000
+  EXPECT_NEAR(workers.predicted.per_s, 1200, 30);
+  EXPECT_NEAR(workers.gain, 2, 0.05);
+}
+
+TEST(WhatIf, NeverExceedsWhatTheStepAllows) {
+  for (const double base : {300.0, 1000.0, 3000.0}) {  // less and more than the model says
+    WhatIf slow_step = with_compute(kPrepBound, 1.0 / 160);
+    set_base(slow_step, base);
+    EXPECT_NEAR(slow_step.predicted.per_s, 160, 1) << base;
+    EXPECT_DOUBLE_EQ(slow_step.gain * base, slow_step.predicted.per_s);
+  }
+  WhatIf workers = with_workers(kPatches, 12);
+  set_base(workers, 0.1);
+  EXPECT_LE(workers.predicted.per_s, 1 / 1.5);
+}
+
 TEST(WhatIf, RamTakesFetchAwayAndNeedsTheRoom) {
   const Stages fetching{
       .batch_size = 256, .workers = 2, .cores = 4, .fetch_s = 100e-6, .prep_s = 20e-6, .cpu_s = 110e-6};
