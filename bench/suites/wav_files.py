@@ -10,9 +10,9 @@ BATCH, FRAMES, WARM_EPOCHS = 1024, 8000, 3
 EXPECT = {"shape": [BATCH, FRAMES], "dtype": "float32", "contiguous": True, "min": (-1, -0.1), "max": (0.1, 1), "mean": (-0.1, 0.1)}
 
 
-def stoker(data, items, shuffle=False):
-    return ours("Stoker", "stoker_loader", {"data": data, "items": items, "check": not shuffle, "transform": [["pad_or_trim", FRAMES]],
-                                            "loader": {"batch_size": BATCH, "shuffle": shuffle, "seed": 42}})
+def stoker(data, items, shuffle=False, name="Stoker", **more):
+    return ours(name, "stoker_loader", {"data": data, "items": items, "check": not shuffle, "transform": [["pad_or_trim", FRAMES]],
+                                        "loader": {"batch_size": BATCH, "shuffle": shuffle, "seed": 42}, **more})
 
 
 def bare_loops(data, epochs, order, depths):
@@ -53,6 +53,11 @@ def run(args):
     yield compare_first_batches(contest(
         "wav-files, warm, in order", [stoker(data, WARM_EPOCHS * files), *others, *bare_loops(data, WARM_EPOCHS, "in-order", [128])], args,
         expect=EXPECT, note=f"{files:,} files, {WARM_EPOCHS} epochs. {note}"))
+
+    yield compare_first_batches(contest(
+        "wav-files, warm, one epoch", [stoker(data, files), stoker(data, files, name="Stoker, samples=", list=True),
+                                       stoker(data, files, name="Stoker, listing not cached", empty_cache=True), *bare_loops(data, 1, "in-order", [128])], args,
+        expect=EXPECT, note=f"{files:,} files, 1 epoch. {note} The list of samples= is made before."))
 
     def cool():
         prepare.cool(data)
