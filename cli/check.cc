@@ -82,7 +82,7 @@ int run_check(const Arguments& arguments) {
   prepare::CheckOptions options;
   options.address = arguments.operand();
   options.label = arguments.text("--label");
-  options.decode = arguments.has("--decode");
+  options.decode = arguments.has("--decode-all");
   options.repair = arguments.has("--repair");
   options.source = arguments.text("--source");
   PackBar bar(face);
@@ -106,10 +106,10 @@ const Verb& check_verb() {
       "ADDRESS",
       "a pack; or a folder, an index.csv, a .npy or .tar shards",
       {{"stoker check train.pack", "checksums, index and heads of the shards"},
-       {"stoker check data/train --decode", "of a folder: decode every file"},
+       {"stoker check data/train --decode-all", "of a folder: decode every file"},
        {"stoker check train.pack --repair", "make the damaged samples anew from the source of the pack"}},
       {{"what is checked",
-        {{"--decode", "", "", "decode every sample wholly, not its head alone", true},
+        {{"--decode-all", "", "", "decode every sample wholly, not its head alone", true},
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
        {"repair",
         {{"--repair", "", "", "of a pack: make the damaged samples anew from its source; the others stay", true},

@@ -267,15 +267,25 @@ class Story {
     std::string workers = "0,1";
     for (int n = 2; n < cores_; n *= 2) workers += fmt::format(",{}", n);
     if (cores_ > 1) workers += fmt::format(",{}", cores_);
-    return {"tune",          address,
-            "--transform",   std::string(kTransform),
-            "--step-ms",     fmt::format("{:.1f}", step_ms_),
-            "--grid",        "num_workers=" + workers,
-            "--grid",        "prefetch_factor=" + prefetch,
-            "--grid",        fmt::format("batch_size={}", kBatch),
-            "--search",      "grid",
-            "--bench-steps", quick_ ? "12" : "60",
-            "--out",         out};
+    return {"tune",
+            address,
+            "--shuffle",
+            "--transform",
+            std::string(kTransform),
+            "--step-ms",
+            fmt::format("{:.1f}", step_ms_),
+            "--grid",
+            "num_workers=" + workers,
+            "--grid",
+            "prefetch_factor=" + prefetch,
+            "--grid",
+            fmt::format("batch_size={}", kBatch),
+            "--search",
+            "grid",
+            "--bench-steps",
+            quick_ ? "12" : "60",
+            "--out",
+            out};
   }
 
   bool tune() {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 
@@ -15,6 +16,16 @@ namespace stoker::cli {
 namespace {
 
 constexpr std::string_view kOff = "\x01off";  // what --no-x leaves in the table of given flags
+
+// Flags that had another name before, so that an old script is told the new one.
+struct Renamed {
+  std::string_view verb, before, now;
+};
+constexpr Renamed kRenamed[] = {{"tune", "--color-mode", "--image-color"},
+                                {"measure", "--knob", "--with"},
+                                {"pack", "--no-seek-index", "--seek-index off"},
+                                {"check", "--decode", "--decode-all"},
+                                {"inspect", "--decode", "--decode-all"}};
 
 std::string help_hint(const Verb& verb) {
   return fmt::format("`stoker {} --help` lists every flag", verb.name);
@@ -127,6 +138,11 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
       }
     }
     if (!found) {
+      for (const Renamed& one : kRenamed) {
+        if (one.verb != verb_.name || one.before != name) continue;
+        throw Error(ErrorKind::usage, fmt::format("`stoker {}` has no flag `{}`", verb_.name, name),
+                    fmt::format("it is `{}` now", one.now));
+      }
       std::vector<std::string> names = {"--help"};
       for (const Section& section : verb_.sections) {
         for (const Flag& flag : section.flags) {
@@ -242,7 +258,7 @@ std::uint64_t Arguments::bytes(std::string_view flag) const {
   try {
     return parse_bytes(text(flag));
   } catch (const Error& error) {
-    throw Error(ErrorKind::usage, fmt::format("`{}`: {}", flag, error.message()), error.hint());
+    throw Error(ErrorKind::usage, format_text("`{}`: {}", flag, error.text()), error.hint_text());
   }
 }
 
@@ -250,60 +266,27 @@ std::chrono::nanoseconds Arguments::duration(std::string_view flag) const {
   try {
     return parse_duration(text(flag));
   } catch (const Error& error) {
-    throw Error(ErrorKind::usage, fmt::format("`{}`: {}", flag, error.message()), error.hint());
+    throw Error(ErrorKind::usage, format_text("`{}`: {}", flag, error.text()), error.hint_text());
   }
 }
 
-Section common_flags(bool color_is_taken) {
-  Section section{"every verb",
-                  {{"--json", "", "", "one JSON object on stdout instead of text", true},
-                   {"--quiet", "", "", "no progress bar", false, false, 'q'}}};
-  if (!color_is_taken) {
-    section.flags.push_back({"--color", "WHEN", "auto", "colour on the terminal: auto, always or never"});
-  }
-  return section;
+Section common_flags() {
+  return {"every verb",
+          {{"--json", "", "", "one JSON object on stdout instead of text", true},
+           {"--quiet", "", "", "no progress bar", false, false, 'q'},
+           {"--color", "WHEN", "auto", "colour on the terminal: auto, always or never"}}};
 }
 
-std::string in_flags(const std::string& text, const Verb& verb) {
-  const auto is_word = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  const auto flag_of = [&](const std::string& word) -> std::string {
-    std::string flag = "--" + word;
-    std::replace(flag.begin(), flag.end(), '_', '-');
+std::string in_flags(const Text& text, const Verb& verb) {
+  return text.in_flags([&](std::string_view option) {
+    const std::string name = flag_of(option);
     for (const Section& section : verb.sections) {
-      for (const Flag& known : section.flags) {
-        if (known.name == flag) return flag;
+      for (const Flag& flag : section.flags) {
+        if (flag.name == name) return true;
       }
     }
-    return "";
-  };
-  std::string out;
-  bool unquoted = false;  // further values of a list lose their quotes too
-  for (std::size_t at = 0; at < text.size();) {
-    if (!is_word(text[at]) || (at > 0 && (text[at - 1] == '-' || text[at - 1] == '`' || text[at - 1] == '/'))) {
-      if (!(unquoted && text[at] == '"')) out += text[at];
-      if (text[at] == ';') unquoted = false;
-      ++at;
-      while (at < text.size() && is_word(text[at]) && is_word(text[at - 1])) out += text[at++];
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const std::string word = text.substr(at, end - at);
-    const bool assigned = end + 1 < text.size() && text[end] == '=';
-    const bool quoted = assigned && text[end + 1] == '"';
-    const std::string flag = quoted || assigned || word.find('_') != std::string::npos ? flag_of(word) : "";
-    at = end;
-    if (flag.empty()) {
-      out += word;
-      continue;
-    }
-    out += flag;
-    if (!assigned) continue;
-    out += ' ';
-    at = end + 1;
-    unquoted = unquoted || quoted;
-  }
-  return out;
+    return false;
+  });
 }
 
 std::string short_help(const Verb& verb, int width) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/base/text.h"
+
 namespace stoker::cli {
 
 struct Flag {
@@ -81,11 +83,11 @@ std::string short_help(const Verb& verb, int width);
 std::string long_help(const Verb& verb, int width);
 std::string program_help(const std::vector<const Verb*>& verbs, bool everything, int width);
 
-// The engine speaks of options as Python writes them; here they are flags: `raise memory_limit` becomes
-// `raise --memory-limit`, and `on_error="skip"` becomes `--on-error skip`. Words that are no flags of the verb stay.
-std::string in_flags(const std::string& text, const Verb& verb);
+// A sentence of the engine, with the options that it names spelled as flags. An option that is no flag of the verb is
+// spelled as in Python.
+std::string in_flags(const Text& text, const Verb& verb);
 
 // The flags that every verb has: --json, --quiet, --color.
-Section common_flags(bool color_is_taken = false);
+Section common_flags();
 
 }  // namespace stoker::cli

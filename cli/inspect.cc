@@ -394,7 +394,7 @@ std::string to_text(const Inspection& found, const Terminal& terminal, std::uint
   out += "\n";
   const Examined& seen = found.examined;
   row("read", fmt::format("{} of {} samples, decoded whole{}", format_count(seen.count), format_count(found.count),
-                          found.examined_all ? "" : " (--decode reads all)"));
+                          found.examined_all ? "" : " (--decode-all reads all)"));
   if (seen.pictures) {
     const auto side = [](const Range<std::uint32_t>& range) {
       return range.least == range.most ? std::to_string(range.least) : fmt::format("{} to {}", range.least, range.most);
@@ -524,7 +524,7 @@ int run_inspect(const Arguments& arguments) {
   Inspection found = look(*data);
   found.address = address;
   found.scan_s = scan_s;
-  const std::vector<std::uint64_t> indices = choose(*data, arguments.has("--decode"));
+  const std::vector<std::uint64_t> indices = choose(*data, arguments.has("--decode-all"));
   found.examined = examine(*data, indices, face);
   found.examined_all = indices.size() == data->size();
   std::sort(found.examined.bad.begin(), found.examined.bad.end(),
@@ -546,14 +546,14 @@ const Verb& inspect_verb() {
       "ADDRESS",
       "a folder, an index.csv, a .npy, a pack or tar shards",
       {{"stoker inspect data/train", "what is there, with a sample of 1,000 files decoded"},
-       {"stoker inspect data/train --decode", "decode every file; exit code 1 if one is bad"},
+       {"stoker inspect data/train --decode-all", "decode every file; exit code 1 if one is bad"},
        {"stoker inspect data/index.csv --label score --json", "labels from the column `score`, for a program to read"}},
       {{"what to look at",
         {{"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one", true},
          {"--subset", "N", "", "only N samples, chosen by --subset-seed", true},
          {"--subset-seed", "N", "42", "of --subset", true},
          {"--classes", "N", "8", "how many classes to list", true},
-         {"--decode", "", "", "decode every file, not only a sample of 1,000", true}}},
+         {"--decode-all", "", "", "decode every file, not only a sample of 1,000", true}}},
        common_flags()},
       [] { return std::string("Exit code 1 says that a bad file was found, or that a part could not be listed.\n"); },
       run_inspect};

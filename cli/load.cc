@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
@@ -182,15 +183,15 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
 }
 
 int run_load(const Arguments& arguments) {
-  const Face face = make_face(arguments, terminal_color(arguments));
+  const Face face = make_face(arguments, arguments.text("--color"));
   LoadReport report;
   report.address = arguments.operand();
   const EmulatedStep emulated = emulated_step(arguments);
   report.workload = emulated.workload;
   report.step_ms = emulated.step_ms;
-  const loader::LoaderOptions wanted = loader_options(arguments, report.workload);
-  dataset::OpenOptions opening = open_options(arguments, wanted.storage);
-  opening.skip_losses = wanted.on_error != loader::OnError::raise;
+  loader::Request request = loader_request(arguments, report.workload);
+  const loader::LoaderOptions& wanted = request.loader;
+  dataset::OpenOptions& opening = request.opening;
   const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
   if (!errors_file.empty()) require_free(errors_file, arguments.has("--force"), "--save-errors");
   const std::string subset_file = arguments.text("--save-subset");
@@ -222,7 +223,7 @@ int run_load(const Arguments& arguments) {
   report.decodes = data->size() > 0 && !codec::is_plain(data->media(0)) && wanted.decode != loader::Decode::none;
   report.file_per_sample = report.kind.starts_with("folder") || report.kind.starts_with("index.csv");
   report.cores = os::effective_cores().available;
-  report.transform = arguments.text("--transform");
+  if (arguments.has("--transform")) report.transform = arguments.text("--transform");
 
   loader::Loader loader(data, wanted);
   report.options = loader.options();
@@ -272,16 +273,16 @@ int run_load(const Arguments& arguments) {
     } catch (const Error& error) {
       bar.clear();
       save();
-      std::string hint = error.hint();
-      if (!report.errors_file.empty() && !report.errors.empty())
-        hint += fmt::format("{}the bad samples are in `{}`", hint.empty() ? "" : "; ", errors_file);
-      throw Error(error.kind(), error.message(), hint);
+      if (report.errors_file.empty() || report.errors.empty()) throw;
+      throw Error(error.kind(), error.text(),
+                  format_text("{}{}the bad samples are in `{}`", error.hint_text(), error.hint().empty() ? "" : "; ",
+                              errors_file))
+          .about(error.option());
     }
   }
   save();
-  for (const std::vector<std::string>& notes : {facts.notes, loader.notes()}) {
-    for (const std::string& note : notes) report.notes.push_back(one_line(in_flags(note, arguments.verb())));
-  }
+  for (const std::string& note : facts.notes) report.notes.push_back(one_line(note));
+  for (const Text& note : loader.notes()) report.notes.push_back(in_flags(note, arguments.verb()));
   add_warnings(report, arguments);
   if (face.json) {
     answer(to_json(report).dump(2) + "\n");
@@ -337,7 +338,7 @@ const Verb& load_verb() {
               "drop the files from the page cache first; needs no root; the report then says cold=data", true}}),
        with({"trouble", trouble_flags()}, {{"--save-errors", "FILE", "", "write the list of bad samples as JSON"},
                                            {"--force", "", "", "let --save-errors and --save-subset overwrite FILE"}}),
-       common_flags(true)},
+       common_flags()},
       more_help,
       run_load};
   return verb;

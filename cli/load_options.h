@@ -1,19 +1,19 @@
-// The flags that describe our own loader and the step it feeds, shared by the verbs that run one: their tables, and
-// what they say. Every reader throws Error(usage), naming the flag.
+// The flags that describe our own loader and the step it feeds, shared by the verbs that run one. Those of the loader
+// come from loader/option_table.h. Every reader throws Error(usage), naming the flag.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "stoker/dataset/dataset.h"
-#include "stoker/loader/options.h"
+#include "stoker/loader/option_table.h"
 
 #include "feed.h"
 #include "flags.h"
 
 namespace stoker::cli {
 
+Flag option_flag(std::string_view option);  // as the table has it; throws Error(usage) if there is none
 Section batch_flags();
 Section sample_flags();
 Section resource_flags();
@@ -21,15 +21,14 @@ std::vector<Flag> trouble_flags();
 std::vector<Flag> step_flags();  // --step-ms, --workload
 std::string loader_help();       // the transforms and the workloads, for --help
 
-// --color names the pictures' colours (as LoaderOptions does) or, with its own three words, the terminal's.
-std::string terminal_color(const Arguments& arguments);
-
 struct EmulatedStep {
   std::optional<Workload> workload;
   double step_ms = 0;  // 0: full speed
 };
 EmulatedStep emulated_step(const Arguments& arguments);
-loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<Workload>& workload);
-dataset::OpenOptions open_options(const Arguments& arguments, storage::Storage storage);
+// Throws Error(usage) unless `word` is a value of the option, as a flag or a grid writes it.
+void check_option(std::string_view option, const std::string& word);
+// What the flags ask of a loader and of its data set; `workload` brings a batch size of its own.
+loader::Request loader_request(const Arguments& arguments, const std::optional<Workload>& workload);
 
 }  // namespace stoker::cli

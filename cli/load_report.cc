@@ -11,6 +11,7 @@
 #include "stoker/transform/ops.h"
 
 #include "json_head.h"
+#include "verbs.h"
 
 namespace stoker::cli {
 namespace {
@@ -261,7 +262,9 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
     row(out, terminal, "errors", fmt::format("{} bad {}: {}", format_count(report.errors.size()), what, kinds));
     constexpr std::size_t kShown = 5;
     for (std::size_t i = 0; i < std::min(kShown, report.errors.size()); ++i) {
-      row(out, terminal, "", fmt::format("{} ({})", printable(report.errors[i].message()), report.errors[i].action));
+      row(out, terminal, "",
+          fmt::format("{} ({})", printable(in_flags(report.errors[i].message(), load_verb())),
+                      report.errors[i].action));
     }
     if (report.errors.size() > kShown && report.errors_file.empty()) {
       row(out, terminal, "",
@@ -280,9 +283,15 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
 Json to_json(const std::vector<loader::SampleError>& errors) {
   Json list = Json::array();
   for (const loader::SampleError& error : errors) {
-    Json entry = {{"name", error.name},   {"index", error.index},       {"id", error.id},
-                  {"epoch", error.epoch}, {"position", error.position}, {"stage", error.stage},
-                  {"cause", error.cause}, {"action", error.action},     {"message", error.message()}};
+    Json entry = {{"name", error.name},
+                  {"index", error.index},
+                  {"id", error.id},
+                  {"epoch", error.epoch},
+                  {"position", error.position},
+                  {"stage", error.stage},
+                  {"cause", in_flags(error.cause, load_verb())},
+                  {"action", error.action},
+                  {"message", in_flags(error.message(), load_verb())}};
     if (!error.is_sample()) {
       for (const char* const word : {"index", "id", "epoch", "position"}) entry[word] = nullptr;
     }

@@ -53,8 +53,8 @@ int run(const std::vector<std::string>& words) {
     }
     try {
       return verb->run(arguments);
-    } catch (const Error& error) {
-      throw Error(error.kind(), in_flags(error.message(), *verb), in_flags(error.hint(), *verb));
+    } catch (const Error& error) {  // from here on its options are flags
+      throw Error(error.kind(), in_flags(error.text(), *verb), in_flags(error.hint_text(), *verb));
     }
   }
   std::vector<std::string_view> names;

@@ -274,7 +274,7 @@ int watch(const Arguments& arguments, const Face& face) {
 }
 
 int run_measure(const Arguments& arguments) {
-  const Face face = make_face(arguments, terminal_color(arguments));
+  const Face face = make_face(arguments, arguments.text("--color"));
   if (arguments.has("--deep")) {
     if (arguments.has("--pid"))
       throw Error(ErrorKind::usage, "`--deep` and `--pid` exclude each other",
@@ -344,7 +344,7 @@ std::vector<Section> with_loader_flags(std::vector<Section> sections) {
     for (Flag& flag : section.flags) flag.brief = false;
     sections.push_back(std::move(section));
   }
-  sections.push_back(common_flags(true));
+  sections.push_back(common_flags());
   return sections;
 }
 
@@ -373,7 +373,7 @@ const Verb& measure_verb() {
        {"stoker measure --pid 4711 --log train.log", "a job that is days into its run"},
        {"stoker measure --deep data/train --batch-size 64 --transform rrc:224 --step-ms 20",
         "our loader and an emulated step, in parts and together"},
-       {"stoker measure --deep train:make --knob num_workers=4", "the same of `def make(knobs)` in train.py"}},
+       {"stoker measure --deep train:make --with num_workers=4", "the same of `def make(knobs)` in train.py"}},
       with_loader_flags(
           {{"how long",
             {{"--steps", "N", "", "answer after N steps; the job goes on", true},
@@ -399,7 +399,7 @@ const Verb& measure_verb() {
               "run the step alone, the loader alone (warm, cold) and both: of our loader on an ADDRESS, or of a Python "
               "module:function that takes a dict of knobs and returns (loader, step)",
               true},
-             {"--knob", "NAME=VALUE", "", "of module:function; again for each"},
+             {"--with", "NAME=VALUE", "", "of module:function: a value of the dict that it gets; again for each"},
              {"--data", "PATH", "",
               "of module:function: files or folders to drop from the page cache for the cold run"},
              {"--python", "PROGRAM", "python3", "of module:function: the Python that runs it"},

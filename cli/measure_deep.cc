@@ -52,8 +52,9 @@ class OurLoader {
   OurLoader(const Arguments& arguments, const Face& face) : face_(face) {
     const EmulatedStep emulated = emulated_step(arguments);
     step_ = std::chrono::nanoseconds(static_cast<std::int64_t>(emulated.step_ms * 1e6));
-    options_ = loader_options(arguments, emulated.workload);
-    data_ = scan(face, arguments.text("--deep"), open_options(arguments, options_.storage));
+    const loader::Request request = loader_request(arguments, emulated.workload);
+    options_ = request.loader;
+    data_ = scan(face, arguments.text("--deep"), request.opening);
     if (arguments.has("--steps")) steps_ = arguments.count("--steps", 1);
   }
 
@@ -130,11 +131,11 @@ class OurLoader {
 // "NAME=VALUE": the value as JSON, else as text.
 Json knobs_of(const Arguments& arguments) {
   Json knobs = Json::object();
-  for (const std::string& word : arguments.all("--knob")) {
+  for (const std::string& word : arguments.all("--with")) {
     const std::size_t at = word.find('=');
     if (at == std::string::npos || at == 0)
-      throw Error(ErrorKind::usage, fmt::format("`--knob` takes NAME=VALUE, not `{}`", word),
-                  "such as --knob num_workers=4");
+      throw Error(ErrorKind::usage, fmt::format("`--with` takes NAME=VALUE, not `{}`", word),
+                  "such as --with num_workers=4");
     const std::string value = word.substr(at + 1);
     knobs[word.substr(0, at)] = Json::try_parse(value).value_or(value);
   }
@@ -215,7 +216,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
   }
   const std::string what = arguments.text("--deep");
   const bool is_python = names_function(what);
-  for (const char* flag : {"--knob", "--data"}) {
+  for (const char* flag : {"--with", "--data"}) {
     if (!is_python && arguments.has(flag))
       throw Error(ErrorKind::usage, fmt::format("`{}` is for a Python entry point, and `{}` is none", flag, what),
                   "an entry point is module:function, such as train:make");

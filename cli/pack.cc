@@ -9,6 +9,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
+#include "stoker/loader/option_table.h"
 
 #include "json_head.h"
 #include "pack_bar.h"
@@ -23,8 +24,11 @@ using prepare::PackReport;
 
 constexpr std::size_t kNamed = 10;  // bad samples that the text names
 
-bool is_terminal_color(const std::string& word) {
-  return word == "auto" || word == "always" || word == "never";
+// A flag that the loader has too, read by the loader's table.
+void take_option(loader::Request& request, const Arguments& arguments, std::string_view name) {
+  const loader::Option& option = loader::find_option(name);
+  const std::string flag = flag_of(name);
+  if (arguments.has(flag)) loader::set_option(request, option, loader::read_value(option, arguments.text(flag)));
 }
 
 PackOptions pack_options(const Arguments& arguments) {
@@ -42,16 +46,20 @@ PackOptions pack_options(const Arguments& arguments) {
   }
   if (arguments.has("--samples")) options.samples = arguments.count("--samples", 1);
   options.size = arguments.text("--size");
-  if (arguments.has("--transform")) options.transform = transform::parse_ops(arguments.text("--transform"));
-  for (const std::string& word : arguments.all("--color")) {
-    if (!is_terminal_color(word)) options.color = loader::parse_color(word);
-  }
+  loader::Request request;
+  for (const char* name : {"transform", "color", "memory_limit", "num_workers", "on_error", "seek_index"})
+    take_option(request, arguments, name);
+  options.transform = request.loader.transform;
+  options.color = request.loader.color;
   options.shard_size = arguments.bytes("--shard-size");
-  if (arguments.has("--memory-limit")) options.memory_limit = arguments.bytes("--memory-limit");
-  if (arguments.text("--num-workers") != "auto")
-    options.num_workers = static_cast<int>(std::min<std::uint64_t>(arguments.count("--num-workers", 1), 1024));
-  if (arguments.has("--on-error")) options.on_error = loader::parse_on_error(arguments.text("--on-error"));
-  options.seek_index = !arguments.has("--no-seek-index");
+  options.memory_limit = request.loader.memory_limit;
+  if (request.loader.num_workers == 0)
+    throw Error(ErrorKind::usage, "`--num-workers` of a pack is auto or at least 1, not `0`");
+  if (request.loader.num_workers != loader::kAuto) options.num_workers = request.loader.num_workers;
+  options.on_error = request.loader.on_error;
+  if (request.loader.seek_index == loader::UseSeekIndex::memory)
+    throw Error(ErrorKind::usage, "`--seek-index` of a pack is auto or off, not `memory`: a pack is saved");
+  options.seek_index = request.loader.seek_index != loader::UseSeekIndex::off;
   options.trust_times = arguments.has("--trust-times");
   options.force = arguments.has("--force");
   options.dry_run = arguments.has("--dry-run");
@@ -147,11 +155,7 @@ Json to_json(const PackReport& report) {
 }
 
 int run_pack(const Arguments& arguments) {
-  std::string color = "auto";
-  for (const std::string& word : arguments.all("--color")) {
-    if (is_terminal_color(word)) color = word;
-  }
-  const Face face = make_face(arguments, color);
+  const Face face = make_face(arguments, arguments.text("--color"));
   PackOptions options = pack_options(arguments);
   PackBar bar(face);
   options.progress = std::ref(bar);
@@ -186,12 +190,12 @@ const Verb& pack_verb() {
          {"--samples", "N", "", "raw sounds: frames each, padded with zeros or trimmed", true},
          {"--size", "N|HxW", "", "raw pictures: shorter side N, then the centre; or exactly H x W", true},
          {"--transform", "TEXT", "", "raw: before the two above, such as mono,resample:16000; nothing random"},
-         {"--color", "NAME", "rgb",
-          "raw pictures as rgb, gray or keep; auto, always and never speak of the terminal instead"},
+         {"--image-color", "NAME", "rgb", "channels of raw pictures: rgb, gray or keep"},
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
        {"how",
         {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
-         {"--no-seek-index", "", "", "encoded JPEG files: do not note places from which crops can be decoded"},
+         {"--seek-index", "HOW", "auto",
+          "of encoded JPEG files: note places from which crops can be decoded (auto), or do not (off)"},
          {"--dry-run", "", "", "say what would be done, how large it would be and how long it would take", true},
          {"--trust-times", "", "",
           "again: keep a sample whose file has the same size and modification time, without comparing its content"},
@@ -199,7 +203,7 @@ const Verb& pack_verb() {
          {"--num-workers", "N", "auto", "threads that decode"},
          {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most", "bound on memory while decoding, as 4GB"},
          {"--on-error", "HOW", "raise", "a bad sample: raise, or skip to leave it out"}}},
-       common_flags(true)},
+       common_flags()},
       nullptr,
       run_pack};
   return verb;

@@ -64,7 +64,9 @@ bool owns_terminal() {
 
 Face make_face(const Arguments& arguments, const std::string& color) {
   if (color != "auto" && color != "always" && color != "never") {
-    throw Error(ErrorKind::usage, fmt::format("`--color` takes auto, always or never, not `{}`", color));
+    const bool is_of_images = color == "rgb" || color == "gray" || color == "keep";
+    throw Error(ErrorKind::usage, fmt::format("`--color` takes auto, always or never, not `{}`", color),
+                is_of_images ? fmt::format("the colour of images is `--image-color {}`", color) : "");
   }
   Face face;
   face.out = look_at(STDOUT_FILENO, color);

@@ -24,6 +24,7 @@
 
 #include "files.h"
 #include "interrupt.h"
+#include "load_options.h"
 #include "other_programs.h"
 #include "report_files.h"
 #include "scan.h"
@@ -68,7 +69,7 @@ Json config_of(const Arguments& arguments, const Target& target, const tune::Gri
   config["inflation_factor"] = number_or_null(arguments, "--inflate", 1);
   config["img_size"] = setting_or_null("img_size");
   config["window"] = setting_or_null("window");
-  config["shuffle"] = arguments.is_on("--shuffle").value_or(true);
+  config["shuffle"] = arguments.is_on("--shuffle").value_or(false);
   config["search"] = arguments.text("--search");
   config["steps_from"] = arguments.text("--steps-from");
   config["rate_regex"] = text_or_null("--rate-regex");
@@ -412,7 +413,7 @@ int run(const Arguments& arguments) {
     refuse(arguments, "a run that is resumed",
            {"--grid",         "--grid-file",      "--set",        "--out",        "--subset",
             "--subset-seed",  "--inflate",        "--search",     "--seed",       "--step-ms",
-            "--with",         "--python",         "--transform",  "--dtype",      "--color-mode",
+            "--with",         "--python",         "--transform",  "--dtype",      "--image-color",
             "--storage",      "--shuffle",        "--label",      "--workload",   "--config",
             "--template",     "--steps-from",     "--rate-regex", "--bench-time", "--bench-steps",
             "--warmup-steps", "--effective-batch"});
@@ -565,21 +566,21 @@ const Verb& tune_verb() {
          {"--effective-batch", "N", "", "only points where batch_size times accumulate_steps is N"},
          {"--dry-run", "", "", "print the points and how long they may take, and run nothing"}}},
        {"our loader, and a function",
-        {{"--seed", "N", "", "of the order and of random transforms"},
-         {"--subset", "N", "", "only N samples; subset.json names them"},
-         {"--subset-seed", "N", "42", "of --subset"},
-         {"--inflate", "N", "", "repeat the data set N times without copying it"},
+        {option_flag("seed"),
+         option_flag("subset"),
+         option_flag("subset_seed"),
+         option_flag("inflate"),
          {"--step-ms", "MS", "", "emulated step of the accelerator"}}},
        {"a function",
         {{"--with", "NAME=VALUE", "", "a setting that it gets beside the knobs, such as img_size=224"},
          {"--python", "PROGRAM", "python3", "the interpreter that runs it; it needs the package stoker"}}},
        {"our loader",
-        {{"--transform", "TEXT", "", "as in `stoker load`", true},
-         {"--color-mode", "NAME", "", "pictures as rgb, gray or keep"},
-         {"--dtype", "NAME", "", "of the batch"},
-         {"--storage", "NAME", "", "how bytes are read, unless it is a knob"},
-         {"--shuffle", "", "yes", "a new order every epoch", false, true},
-         {"--label", "COLUMN", "", "of an index.csv"},
+        {option_flag("transform"),
+         option_flag("color"),
+         option_flag("dtype"),
+         option_flag("storage"),
+         option_flag("shuffle"),
+         option_flag("label"),
          {"--workload", "NAME", "", "emulated accelerator, such as resnet50-h100"}}},
        {"a command, or a function",
         {{"--config", "FILE", "",

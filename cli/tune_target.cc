@@ -5,10 +5,12 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
+#include "stoker/loader/option_table.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/tune/config_file.h"
@@ -25,25 +27,15 @@ namespace {
 
 using tune::Point;
 
-// Knobs of our own loader, as flags of `stoker load`.
-constexpr std::string_view kLoaderKnobs[] = {
-    "batch_size", "num_workers",  "prefetch_factor", "storage", "io_depth", "io_batch", "read_ahead",
-    "io_threads", "memory_limit", "seek_index",      "decode",  "shuffle",  "dtype"};
 // Flags of ours that every trial of our loader gets as they are; those that are also for functions are so marked.
 struct Passed {
   std::string_view flag;
   bool is_for_functions = false;
 };
-constexpr Passed kPassedOn[] = {{"--transform"},         {"--color-mode"},    {"--dtype"},
+constexpr Passed kPassedOn[] = {{"--transform"},         {"--image-color"},   {"--dtype"},
                                 {"--seed", true},        {"--label"},         {"--subset", true},
                                 {"--subset-seed", true}, {"--inflate", true}, {"--step-ms", true},
                                 {"--workload"},          {"--storage"}};
-
-std::string flag_of(std::string_view knob) {
-  std::string flag = "--" + std::string(knob);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
 
 std::string knob_of(std::string_view flag) {
   std::string knob(flag.substr(2));
@@ -69,21 +61,20 @@ void add_default_grid(tune::Grid& grid) {
 }
 
 // Every value is read as `stoker load` will read it, before the first trial.
-void check_loader_values(const tune::Knob& knob) {
-  if (knob.name == "shuffle") return;
-  for (const std::string& value : knob.values)
-    loader_options(Arguments(load_verb(), {"data", flag_of(knob.name), value}), std::nullopt);
-}
-
 void check_loader_knobs(const tune::Grid& grid) {
+  std::vector<std::string_view> names;
+  for (const loader::Option& option : loader::option_table()) {
+    if (option.is_knob) names.push_back(option.name);
+  }
   for (const tune::Knob& knob : grid.knobs()) {
-    if (std::find(std::begin(kLoaderKnobs), std::end(kLoaderKnobs), knob.name) != std::end(kLoaderKnobs)) {
-      check_loader_values(knob);
+    if (std::find(names.begin(), names.end(), knob.name) != names.end()) {
+      for (const std::string& value : knob.values) check_option(knob.name, value);
       continue;
     }
-    const std::string near = nearest(knob.name, kLoaderKnobs, std::size(kLoaderKnobs));
+    const std::string near = nearest(knob.name, names.data(), names.size());
     throw Error(ErrorKind::usage, fmt::format("our loader has no knob `{}`", knob.name),
-                near.empty() ? "its knobs are the flags of `stoker load`" : fmt::format("did you mean `{}`?", near));
+                near.empty() ? fmt::format("its knobs are {}", fmt::join(names, ", "))
+                             : fmt::format("did you mean `{}`?", near));
   }
 }
 
@@ -139,8 +130,9 @@ std::vector<std::string> loader_command(const Target& target, const Point& point
   for (const auto& [knob, value] : point) {
     if (knob == "shuffle") {
       shuffled = false;
-      if (value == "blocks" || value == "full") command.push_back("--shuffle=" + value);
-      if (value == "true") command.push_back("--shuffle");
+      const loader::Value how = loader::read_value(loader::find_option(knob), value);
+      if (how == loader::Value(true)) command.push_back("--shuffle");
+      if (std::holds_alternative<std::string>(how)) command.push_back("--shuffle=" + value);
       continue;
     }
     command.push_back(flag_of(knob));
@@ -202,8 +194,9 @@ Target make_target(const Arguments& arguments) {
   for (const auto& [flag, is_for_functions] : kPassedOn) {
     if (!arguments.has(flag)) continue;
     if (target.is_ours()) {
-      target.passed.push_back(flag == "--color-mode" ? "--color" : std::string(flag));
-      target.passed.push_back(arguments.text(flag));
+      if (flag != "--step-ms" && flag != "--workload")
+        check_option(flag == "--image-color" ? "color" : knob_of(flag), arguments.text(flag));
+      target.passed.insert(target.passed.end(), {std::string(flag), arguments.text(flag)});
     } else if (!target.function.empty() && is_for_functions) {
       target.settings[knob_of(flag)] = arguments.text(flag);
     } else {
@@ -228,6 +221,9 @@ tune::Grid make_grid(const Arguments& arguments, Target& target) {
   tune::Grid grid;
   for (const std::string& text : arguments.all("--grid")) add_grid_words(grid, text);
   for (const std::string& file : arguments.all("--grid-file")) tune::add_grid_file(grid, read_text(file), file);
+  // How samples are shuffled is a knob of one value; whether they are, a setting.
+  if (arguments.is_on("--shuffle").value_or(false) && !arguments.text("--shuffle").empty())
+    grid.add("shuffle=" + arguments.text("--shuffle"));
   if (arguments.has("--set") && target.config_file.empty()) {
     throw Error(ErrorKind::usage, "`--set` changes keys of a file, but there is none", "name it: --config train.yaml");
   }
@@ -297,6 +293,8 @@ Target read_target(const Json& config) {
   if (config.contains("set")) target.config_keys = config.at("set").get<std::vector<std::string>>();
   if (config.at("command").is_array()) target.command = config.at("command").get<std::vector<std::string>>();
   target.passed = config.at("flags").get<std::vector<std::string>>();
+  // Earlier versions called it so.
+  std::replace(target.passed.begin(), target.passed.end(), std::string("--color"), std::string("--image-color"));
   return target;
 }
 

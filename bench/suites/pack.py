@@ -126,7 +126,7 @@ def photos(args):
     data = prepare.jpeg_folder(args.data, args.work)
     count, files = len(prepare.files_of(data)), sum(os.path.getsize(path) for path in prepare.files_of(data))
     pack = packed(data + ".pack", data)
-    bare_pack = packed(data + "-no-seek.pack", data, "--no-seek-index")
+    bare_pack = packed(data + "-no-seek.pack", data, "--seek-index", "off")
     size = sum(os.path.getsize(path) for path in prepare.files_of(pack))
     for path in (data, pack, bare_pack):
         prepare.warm(path)

@@ -21,12 +21,12 @@ REMEASURED, REMEASURED_FOR = 8, "4s"  # interleaved rounds, of so long
 
 WORKERS = "num_workers=0,1,2,3,4,6"
 GRIDS = {
-    "jpeg": ("our loader, JPEG, an emulated step of 40 ms", lambda args: [prepare.jpeg_folder(args.data, args.work), "--transform", "rrc:224,flip,normalize:imagenet", "--step-ms", "40"],
+    "jpeg": ("our loader, JPEG, an emulated step of 40 ms", lambda args: [prepare.jpeg_folder(args.data, args.work), "--shuffle", "--transform", "rrc:224,flip,normalize:imagenet", "--step-ms", "40"],
              ["batch_size=8,16,32,64,96,128", WORKERS, "prefetch_factor=1,4"], 4, (5, 40)),
     "png16": ("PyTorch DataLoader (stoker.targets:ct_slices), 16-bit PNG, an emulated step of 40 ms",
               lambda args: ["stoker.targets:ct_slices", prepare.ct_slices(args.work)[0], "--inflate", "1000", "--step-ms", "40", "--with", "img_size=128", "--python", sys.executable],
               ["batch_size=2,4,6,8,12,16", WORKERS, "prefetch_factor=1,4"], 3, (4, 24)),
-    "wav": ("our loader, WAV, no step", lambda args: [prepare.wav_folder(args.data, args.work), "--transform", "pad:8000", "--bench-time", "2s"],
+    "wav": ("our loader, WAV, no step", lambda args: [prepare.wav_folder(args.data, args.work), "--shuffle", "--transform", "pad:8000", "--bench-time", "2s"],
             ["batch_size=16,32,64,128,256,512", WORKERS, "prefetch_factor=1,4"], 4, (10, 20)),
 }
 

@@ -26,7 +26,7 @@ def jobs(args):
     """name -> (folder, flags of `stoker load`). The seek index is off: it makes each epoch another job."""
     return {"JPEG": (prepare.jpeg_folder(args.data, args.work), ["--transform", "rrc:224,flip", "--seek-index", "off"]),
             "WAV": (prepare.wav_folder(args.data, args.work), ["--transform", "pad:8000"]),
-            "PNG16": (prepare.ct_slices(args.work)[0], ["--transform", f"window:level=-700..100:width=300..2000:offset={prepare.HU_OFFSET},resize:224x224", "--color", "keep"])}
+            "PNG16": (prepare.ct_slices(args.work)[0], ["--transform", f"window:level=-700..100:width=300..2000:offset={prepare.HU_OFFSET},resize:224x224", "--image-color", "keep"])}
 
 
 def pack_of(folder):
@@ -110,9 +110,9 @@ def coverage(args):
         for _ in range(COVERAGE_RUNS):
             place = os.path.join(args.work, "whatif-run")
             shutil.rmtree(place, ignore_errors=True)
-            passed = [word.replace("--color", "--color-mode") for word in flags if word not in ("--seek-index", "off")]
+            passed = [word for word in flags if word not in ("--seek-index", "off")]
             seek = ["--grid", "seek_index=off"] if "--seek-index" in flags else []
-            answer("tune", folder, *passed, "--grid", "num_workers=2", "--grid", f"batch_size={batch}", *seek, "--search", "grid", "--bench-steps", "20", "--out", place, "--json")
+            answer("tune", folder, *passed, "--shuffle", "--grid", "num_workers=2", "--grid", f"batch_size={batch}", *seek, "--search", "grid", "--bench-steps", "20", "--out", place, "--json")
             run = answer("plan", "--run", place, "--images", "1e9", "--json")["runs"][0]
             rate = run["configurations"][run["chosen"]]["images_per_s"]
             intervals.append((rate["p10"], rate["p90"]))

@@ -21,6 +21,7 @@ namespace stoker::bindings {
 void bind_errors(nb::module_& module);
 void bind_dataset(nb::module_& module);
 void bind_batch(nb::module_& module);
+void bind_options(nb::module_& module);
 void bind_loader(nb::module_& module);
 void bind_measure(nb::module_& module);
 void bind_builder(nb::module_& module);

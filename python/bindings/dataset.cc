@@ -6,27 +6,10 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/options.h"
+
 namespace stoker::bindings {
 namespace {
-
-dataset::OpenOptions open_options(const std::vector<std::string>& label, const std::string& storage,
-                                  const std::string& cache_dir, bool use_cache, bool skip_losses,
-                                  std::uint64_t class_subset, std::uint64_t class_subset_seed, std::uint64_t subset,
-                                  std::uint64_t subset_seed, std::uint64_t inflate) {
-  dataset::OpenOptions options;
-  if (label.size() == 1) options.label = label.front();
-  if (label.size() > 1) options.label_columns = label;
-  options.storage = storage::parse_storage(storage);
-  options.cache_dir = cache_dir;
-  options.use_cache = use_cache;
-  options.skip_losses = skip_losses;
-  options.class_subset = class_subset;
-  options.class_subset_seed = class_subset_seed;
-  options.subset = subset;
-  options.subset_seed = subset_seed;
-  options.inflate = inflate;
-  return options;
-}
 
 const char* name_of(dataset::LabelKind kind) noexcept {
   switch (kind) {
@@ -82,28 +65,28 @@ void bind_dataset(nb::module_& module) {
 
   module.def(
       "open_dataset",
-      [](const std::string& address, const std::vector<std::string>& label, const std::string& storage,
-         const std::string& cache_dir, bool use_cache, bool skip_losses, std::uint64_t class_subset,
-         std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
-        auto options = open_options(label, storage, cache_dir, use_cache, skip_losses, class_subset, class_subset_seed,
-                                    subset, subset_seed, inflate);
+      [](const std::string& address, const std::vector<std::string>& label, const std::string& cache_dir,
+         bool use_cache, const nb::dict& options) {
+        dataset::OpenOptions opening = request_from(options).opening;
+        if (label.size() == 1) opening.label = label.front();
+        if (label.size() > 1) opening.label_columns = label;
+        opening.cache_dir = cache_dir;
+        opening.use_cache = use_cache;
         return wait_for([&](const std::function<bool()>& interrupted) {
-          options.progress = [&](std::uint64_t) { return !interrupted(); };
-          return DatasetHandle{dataset::open(address, options)};
+          opening.progress = [&](std::uint64_t) { return !interrupted(); };
+          return DatasetHandle{dataset::open(address, opening)};
         });
       },
-      nb::arg("address"), nb::kw_only(), nb::arg("label"), nb::arg("storage"), nb::arg("cache_dir"),
-      nb::arg("use_cache"), nb::arg("skip_losses"), nb::arg("class_subset"), nb::arg("class_subset_seed"),
-      nb::arg("subset"), nb::arg("subset_seed"), nb::arg("inflate"));
+      nb::arg("address"), nb::kw_only(), nb::arg("label"), nb::arg("cache_dir"), nb::arg("use_cache"),
+      nb::arg("options"), "`options`: names and values, as in loader_options().");
 
   module.def(
       "dataset_from_list",
       [](std::vector<std::string> paths, const std::vector<std::int64_t>& integers, const std::vector<float>& reals,
-         const std::string& label_kind, const std::string& storage, bool skip_losses, std::uint64_t class_subset,
-         std::uint64_t class_subset_seed, std::uint64_t subset, std::uint64_t subset_seed, std::uint64_t inflate) {
+         const std::string& label_kind, const nb::dict& options) {
         const dataset::LabelKind kind = parse_label_kind(label_kind);
-        auto options = open_options({}, storage, "", false, skip_losses, class_subset, class_subset_seed, subset,
-                                    subset_seed, inflate);
+        dataset::OpenOptions opening = request_from(options).opening;
+        opening.use_cache = false;
         std::vector<std::pair<std::string, dataset::Label>> samples;
         samples.reserve(paths.size());
         for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -113,13 +96,12 @@ void bind_dataset(nb::module_& module) {
           samples.emplace_back(std::move(paths[i]), label);
         }
         return wait_for([&](const std::function<bool()>& interrupted) {
-          options.progress = [&](std::uint64_t) { return !interrupted(); };
-          return DatasetHandle{dataset::from_list(std::move(samples), kind, options)};
+          opening.progress = [&](std::uint64_t) { return !interrupted(); };
+          return DatasetHandle{dataset::from_list(std::move(samples), kind, opening)};
         });
       },
-      nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"), nb::arg("storage"),
-      nb::arg("skip_losses"), nb::arg("class_subset"), nb::arg("class_subset_seed"), nb::arg("subset"),
-      nb::arg("subset_seed"), nb::arg("inflate"));
+      nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"),
+      nb::arg("options"));
 }
 
 }  // namespace stoker::bindings

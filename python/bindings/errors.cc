@@ -26,9 +26,9 @@ void bind_errors(nb::module_& module) {
     try {
       std::rethrow_exception(pointer);
     } catch (const Error& error) {
-      nb::object python_error =
-          nb::module_::import_("stoker.errors")
-              .attr("from_engine")(to_str(name(error.kind())), to_str(error.message()), to_str(error.hint()));
+      nb::object python_error = nb::module_::import_("stoker.errors")
+                                    .attr("from_engine")(to_str(name(error.kind())), to_str(error.message()),
+                                                         to_str(error.hint()), to_str(error.option()));
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(python_error.ptr())), python_error.ptr());
     }
   });

@@ -1,5 +1,4 @@
-// loader::Loader as stoker._engine.Loader. Arguments are checked for meaning by the engine, for form in
-// stoker/loader.py.
+// loader::Loader as stoker._engine.Loader. Its options are a dict, which the engine checks by its table of options.
 #include "stoker/loader/loader.h"
 
 #include <atomic>
@@ -17,6 +16,7 @@
 
 #include "bindings/batch.h"
 #include "bindings/dataset.h"
+#include "bindings/options.h"
 
 namespace stoker::bindings {
 namespace {
@@ -97,13 +97,6 @@ class LoaderHandle {
   bool gave_up_ = false;  // the last close() ended early
 };
 
-std::optional<DType> dtype_option(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  const std::optional<DType> type = parse_dtype(*text);
-  if (!type) throw Error(ErrorKind::usage, "unknown dtype `" + *text + "`", "one of uint8, float16, bfloat16, float32");
-  return type;
-}
-
 // A JSON list, or the short text of the command line.
 transform::Ops parse_transform(const std::string& text) {
   return text.starts_with('[') ? transform::ops_from_json(text) : transform::parse_ops(text);
@@ -167,31 +160,20 @@ nb::dict stats_dict(const loader::Stats& stats) {
   return out;
 }
 
+// Every option of the table, as it is in force.
+nb::dict options_dict(const LoaderOptions& options) {
+  const loader::Request request{options, {}};
+  nb::dict out;
+  for (const loader::Option& option : loader::option_table()) {
+    if (option.heading != loader::Heading::samples) out[to_str(option.name)] = value_to(option.get(request));
+  }
+  return out;
+}
+
 // True and False are what people know; only blocks need words.
 nb::object shuffle_value(const dataset::Shuffle& shuffle) {
   if (shuffle.how == dataset::Shuffle::How::blocks) return nb::cast(text(shuffle));
   return nb::cast(shuffle.how == dataset::Shuffle::How::full);
-}
-
-nb::dict options_dict(const LoaderOptions& options) {
-  nb::dict out;
-  out["batch_size"] = options.batch_size;
-  out["shuffle"] = shuffle_value(options.shuffle);
-  out["seed"] = options.seed;
-  out["rank"] = options.rank;
-  out["world_size"] = options.world_size;
-  out["num_workers"] = options.num_workers;
-  out["prefetch_factor"] = options.prefetch_factor;
-  out["memory_limit"] = options.memory_limit;
-  out["storage"] = std::string(name(options.storage));
-  out["io_depth"] = options.io_depth;
-  out["io_batch"] = options.io_batch;
-  out["read_ahead"] = options.read_ahead;
-  out["io_threads"] = options.io_threads;
-  out["on_error"] = std::string(name(options.on_error));
-  out["max_errors"] = options.max_errors;
-  out["pin_memory"] = options.pin_memory;
-  return out;
 }
 
 nb::dict state_dict(const loader::State& state) {
@@ -216,10 +198,10 @@ nb::dict error_dict(const loader::SampleError& error) {
   out["epoch"] = of_sample(error.epoch);
   out["position"] = of_sample(error.position);
   out["stage"] = error.stage;
-  out["cause"] = error.cause;
+  out["cause"] = error.cause.in_python();
   out["offset"] = error.offset;
   out["action"] = error.action;
-  out["message"] = error.message();
+  out["message"] = error.message().in_python();
   return out;
 }
 
@@ -253,52 +235,16 @@ void set_stream_provider(const nb::object& provider) {
   });
 }
 
-void construct(LoaderHandle* self, const DatasetHandle& dataset, std::uint64_t batch_size, const std::string& shuffle,
-               std::uint64_t seed, const std::string& last_batch, std::uint64_t rank, std::uint64_t world_size,
-               const std::string& transform, const std::string& color, const std::string& decode,
-               const std::string& seek_index, bool exif_orientation, const std::optional<std::string>& dtype,
-               const std::string& layout, int num_workers, std::uint64_t prefetch_factor, std::uint64_t memory_limit,
-               const std::string& storage, std::uint64_t io_depth, std::uint64_t io_batch, std::uint64_t read_ahead,
-               int io_threads, const std::string& on_error, double max_errors, double timeout, bool pin_memory) {
-  LoaderOptions options;
-  options.batch_size = batch_size;
-  options.shuffle = dataset::parse_shuffle(shuffle);
-  options.seed = seed;
-  options.last_batch = loader::parse_last_batch(last_batch);
-  options.rank = rank;
-  options.world_size = world_size;
-  options.transform = parse_transform(transform);
-  options.color = loader::parse_color(color);
-  options.decode = loader::parse_decode(decode);
-  options.seek_index = loader::parse_seek_index(seek_index);
-  options.exif_orientation = exif_orientation;
-  options.output.dtype = dtype_option(dtype);
-  options.output.layout = loader::parse_layout(layout);
-  options.num_workers = num_workers;
-  options.prefetch_factor = prefetch_factor;
-  options.memory_limit = memory_limit;
-  options.storage = storage::parse_storage(storage);
-  options.io_depth = io_depth;
-  options.io_batch = io_batch;
-  options.read_ahead = read_ahead;
-  options.io_threads = io_threads;
-  options.on_error = loader::parse_on_error(on_error);
-  options.max_errors = max_errors;
-  options.timeout = std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9));
-  options.pin_memory = pin_memory;
-  new (self) LoaderHandle(dataset, std::move(options));
-}
-
 }  // namespace
 
 void bind_loader(nb::module_& module) {
   nb::class_<LoaderHandle>(module, "Loader", nb::is_weak_referenceable(), "The engine's loader.")
-      .def("__init__", &construct, nb::arg("dataset"), nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
-           nb::arg("seed"), nb::arg("last_batch"), nb::arg("rank"), nb::arg("world_size"), nb::arg("transform"),
-           nb::arg("color"), nb::arg("decode"), nb::arg("seek_index"), nb::arg("exif_orientation"),
-           nb::arg("dtype").none(), nb::arg("layout"), nb::arg("num_workers"), nb::arg("prefetch_factor"),
-           nb::arg("memory_limit"), nb::arg("storage"), nb::arg("io_depth"), nb::arg("io_batch"), nb::arg("read_ahead"),
-           nb::arg("io_threads"), nb::arg("on_error"), nb::arg("max_errors"), nb::arg("timeout"), nb::arg("pin_memory"))
+      .def(
+          "__init__",
+          [](LoaderHandle* self, const DatasetHandle& dataset, const nb::dict& options) {
+            new (self) LoaderHandle(dataset, request_from(options).loader);
+          },
+          nb::arg("dataset"), nb::arg("options"), "`options`: names and values, as in loader_options().")
       .def(
           "steps_from",
           [](const LoaderHandle& self, std::uint64_t position) { return steps_from(self.get(), position); },
@@ -306,7 +252,12 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("steps", [](const LoaderHandle& self) { return self.get().steps(); })
       .def_prop_ro("epoch", [](const LoaderHandle& self) { return self.get().epoch(); })
       .def_prop_ro("is_forked", &LoaderHandle::is_forked)
-      .def_prop_ro("notes", [](const LoaderHandle& self) { return self.get().notes(); })
+      .def_prop_ro("notes",
+                   [](const LoaderHandle& self) {
+                     std::vector<std::string> notes;
+                     for (const Text& note : self.get().notes()) notes.push_back(note.in_python());
+                     return notes;
+                   })
       .def_prop_ro("plan", [](const LoaderHandle& self) { return self.get().kind().description; })
       .def("options", [](const LoaderHandle& self) { return options_dict(self.get().options()); })
       .def(
@@ -338,8 +289,12 @@ void bind_loader(nb::module_& module) {
           nb::arg("fingerprint"))
       .def(
           "set_num_workers",
-          [](LoaderHandle& self, int workers) {
-            wait_for([&, &loader = self.get()](const std::function<bool()>&) { loader.set_num_workers(workers); });
+          [](LoaderHandle& self, nb::handle workers) {
+            loader::Request request;
+            loader::set_option(request, loader::find_option("num_workers"), value_from(workers));
+            wait_for([&, &loader = self.get()](const std::function<bool()>&) {
+              loader.set_num_workers(request.loader.num_workers);
+            });
           },
           nb::arg("workers"))
       .def("stats", [](const LoaderHandle& self) { return stats_dict(self.get().stats()); })

@@ -9,6 +9,7 @@ NB_MODULE(_engine, module) {
   stoker::bindings::bind_errors(module);
   stoker::bindings::bind_dataset(module);
   stoker::bindings::bind_batch(module);
+  stoker::bindings::bind_options(module);
   stoker::bindings::bind_loader(module);
   stoker::bindings::bind_measure(module);
   stoker::bindings::bind_builder(module);

@@ -46,9 +46,10 @@ class Dataset:
 
     def names(self, indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[str]: ...
 
-def open_dataset(address: str, *, label: Sequence[str], storage: str, cache_dir: str, use_cache: bool, skip_losses: bool, class_subset: int, class_subset_seed: int, subset: int, subset_seed: int, inflate: int) -> Dataset: ...
+def open_dataset(address: str, *, label: Sequence[str], cache_dir: str, use_cache: bool, options: dict) -> Dataset:
+    """`options`: names and values, as in loader_options()."""
 
-def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, storage: str, skip_losses: bool, class_subset: int, class_subset_seed: int, subset: int, subset_seed: int, inflate: int) -> Dataset: ...
+def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, options: dict) -> Dataset: ...
 
 class Batch:
     """A batch in a slab of the pool; arrays over it keep the slab."""
@@ -92,10 +93,19 @@ class Batch:
     def position(self, row: int) -> int:
         """Of the row's sample in the epoch, over all ranks."""
 
+def loader_options() -> list:
+    """
+    The table of loader options: a dict for each, in the order of the docs.
+    """
+
+def checked_option(name: str, value: Any) -> Any:
+    """The value as the loader takes it; a wrong one lists the right ones."""
+
 class Loader:
     """The engine's loader."""
 
-    def __init__(self, dataset: Dataset, *, batch_size: int, shuffle: str, seed: int, last_batch: str, rank: int, world_size: int, transform: str, color: str, decode: str, seek_index: str, exif_orientation: bool, dtype: str | None, layout: str, num_workers: int, prefetch_factor: int, memory_limit: int, storage: str, io_depth: int, io_batch: int, read_ahead: int, io_threads: int, on_error: str, max_errors: float, timeout: float, pin_memory: bool) -> None: ...
+    def __init__(self, dataset: Dataset, options: dict) -> None:
+        """`options`: names and values, as in loader_options()."""
 
     def steps_from(self, position: int = 0) -> int:
         """Steps of an epoch that is entered at a global position."""
@@ -126,7 +136,7 @@ class Loader:
 
     def check_state(self, *, epoch: int, position: int, seed: int, shuffle: str, size: int, fingerprint: int) -> None: ...
 
-    def set_num_workers(self, workers: int) -> None: ...
+    def set_num_workers(self, workers: object) -> None: ...
 
     def stats(self) -> dict: ...
 

@@ -1,4 +1,4 @@
-"""What the arguments of a loader may be: each check returns the value for the engine, or says what is right."""
+"""Arguments that the engine's table of options does not have: words of PyTorch, callables, counts that are no options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from . import _engine
 from .errors import UnknownOptionError, UsageError
 
-AUTO = -1
 TOO_LARGE = 2**62  # no count of anything reaches it
 
 # Words of PyTorch's DataLoader that the loader does not take.
@@ -52,21 +51,16 @@ def choice(word: str, value: Any, choices: Sequence[str]) -> str:
     raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
 
 
-def shuffle_word(value: Any) -> str:
-    if isinstance(value, str) and value.startswith("blocks"):
+def shuffle_value(value: Any) -> bool | str | None:
+    """What the engine takes: also numpy's booleans and 0 or 1."""
+    if value is None or isinstance(value, str) or not hasattr(value, "__bool__"):
         return value
-    if value is not None and (isinstance(value, str) or not hasattr(value, "__bool__")):
-        raise UsageError(f"shuffle is True, False, \"blocks\" or \"blocks:NEIGHBOURS:MIXED\", not {value!r}")
-    return "full" if value else "off"
+    return bool(value)
 
 
-def last_batch_word(drop_last: bool, last_batch: str | None) -> str:
-    if last_batch is None:
-        return "drop" if drop_last else "keep"
-    last_batch = choice("last_batch", last_batch, ("keep", "drop", "pad"))
-    if drop_last and last_batch != "drop":
-        raise UsageError(f"drop_last=True and last_batch={last_batch!r} contradict each other", "give one of them")
-    return last_batch
+def shuffle_word(value: Any) -> str:
+    """The shuffle of a saved state: True, False or "blocks:N:M"."""
+    return value if isinstance(value, str) else "full" if value else "off"
 
 
 def callable_or_none(word: str, value: Any) -> Any:
@@ -80,35 +74,9 @@ def _is_whole(value: Any, least: int, end: int) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Integral) and least <= int(value) < end
 
 
-def _is_real(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, numbers.Real)
-
-
-def whole_count(word: str, value: Any, *, least: int = 1, none: int | None = None) -> int:
-    if value is None and none is not None:
-        return none
+def whole_count(word: str, value: Any, *, least: int = 1) -> int:
     if not _is_whole(value, least, TOO_LARGE):
         raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
-    return int(value)
-
-
-def seed_number(word: str, value: Any) -> int:
-    if not _is_whole(value, 0, 2**64):
-        raise UsageError(f"{word} is a whole number from 0 to 2**64 - 1, not {value!r}")
-    return int(value)
-
-
-def auto_count(word: str, value: Any) -> int:
-    return 0 if value == "auto" else count_or_auto(word, value, 1)
-
-
-def worker_count(word: str, value: Any) -> int:
-    return AUTO if value == "auto" else count_or_auto(word, value, 0)
-
-
-def count_or_auto(word: str, value: Any, least: int) -> int:
-    if not _is_whole(value, least, 2**31):
-        raise UsageError(f"{word} is \"auto\" or a whole number of at least {least}, not {value!r}")
     return int(value)
 
 
@@ -120,19 +88,3 @@ def byte_count(word: str, value: Any) -> int:
     if not _is_whole(value, 1, 2**63):
         raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
     return int(value)
-
-
-def error_limit(value: Any) -> float:
-    if value is None:
-        return 0.0
-    if not _is_real(value) or not value > 0:
-        raise UsageError(f"max_errors is a count from 1 or a share below 1, not {value!r}", "on_error=\"raise\" allows none")
-    return float(value)
-
-
-def timeout_seconds(value: Any) -> float:
-    if value is None:
-        return 300.0
-    if not _is_real(value) or not 0 <= value < 1e9:
-        raise UsageError(f"timeout is a number of seconds, 0 for none, not {value!r}")
-    return float(value)

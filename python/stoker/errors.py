@@ -11,14 +11,15 @@ __all__ = ["Error", "UsageError", "NotFoundError", "PermissionDeniedError", "Not
 
 
 class Error(Exception):
-    """A run cannot go on. ``kind`` says why in one word, ``hint`` is the remedy (or empty)."""
+    """A run cannot go on. ``kind`` says why in one word, ``hint`` is the remedy (or empty), ``option`` the keyword that it concerns (or empty)."""
 
     kind: str = "internal"
 
-    def __init__(self, message: str = "", hint: str = "", kind: str | None = None) -> None:
+    def __init__(self, message: str = "", hint: str = "", kind: str | None = None, option: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.option = option
         if kind is not None:
             self.kind = kind
 
@@ -26,7 +27,7 @@ class Error(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def __reduce__(self):
-        return type(self), (self.message, self.hint, self.kind)
+        return type(self), (self.message, self.hint, self.kind, self.option)
 
 
 class UsageError(Error, ValueError):
@@ -58,9 +59,9 @@ class Note(UserWarning):
 _BY_KIND = {"usage": UsageError, "not_found": NotFoundError, "permission": PermissionDeniedError}
 
 
-def from_engine(kind: str, message: str, hint: str) -> Error:
+def from_engine(kind: str, message: str, hint: str, option: str) -> Error:
     """The exception for an error of the engine. Called by the bindings."""
-    return _BY_KIND.get(kind, Error)(message, hint, kind)
+    return _BY_KIND.get(kind, Error)(message, hint, kind, option)
 
 
 _COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -17,21 +17,7 @@ import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
-from .arguments import (
-    TOO_LARGE,
-    auto_count,
-    byte_count,
-    callable_or_none,
-    choice,
-    error_limit,
-    foreign_options,
-    last_batch_word,
-    seed_number,
-    shuffle_word,
-    timeout_seconds,
-    whole_count,
-    worker_count,
-)
+from .arguments import TOO_LARGE, callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, whole_count
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
@@ -72,7 +58,8 @@ class Loader(ReadByTrainers):
       batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
       seek_index: note places inside JPEG files as they are decoded, so that later crops decode only what they touch, with the same pixels:
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
-      decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
+      decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), "none" (the encoded bytes, [B, longest]),
+        or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
       exif_orientation: turn images as their Exif says before anything else (off, as in torchvision).
       color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit images; int16: audio), layout="NCHW|NHWC|channels_last".
@@ -83,7 +70,7 @@ class Loader(ReadByTrainers):
     How hard it works:
       num_workers: threads that decode; "auto" follows the cores, 0 decodes in the calling thread.
       prefetch_factor: ready batches beyond the one in use, in total. memory_limit: hard, bytes or "4GB".
-      storage="buffered|direct|mmap", io_depth, io_batch, io_threads, read_ahead: "auto" or a number.
+      storage="buffered|direct|mmap|ram|auto", io_depth, io_batch, io_threads, read_ahead: "auto" or a number.
       timeout: seconds without any progress before an error; 0 waits for ever.
     What happens to bad samples:
       on_error="raise|skip|replace|zero", max_errors: a count, or a share below 1; ``loader.errors`` lists them.
@@ -146,21 +133,14 @@ class Loader(ReadByTrainers):
         self._batch_transform = callable_or_none("batch_transform", batch_transform)
         transform_text, self._transform = compile_transform(transform)
         self._decode = decode if callable(decode) else None
-        self._on_error = choice("on_error", on_error, ("raise", "skip", "replace", "zero"))
-        if self._decode is None:
-            decode = choice("decode", decode, ("exact", "fast"))
-        elif transform_text != "[]":
+        self._on_error = _engine.checked_option("on_error", on_error)
+        if self._decode is not None and transform_text != "[]":
             raise UsageError("transform: the engine cannot transform what a Python decode= returns",
-                             "do it inside decode, or give a callable on the batch as the only transform")
-        elif self._on_error == "replace":
+                             "do it inside decode, or give a callable on the batch as the only transform", option="transform")
+        if self._decode is not None and self._on_error == "replace":
             raise UsageError("on_error=\"replace\" does not work with a Python decode=: the batch is already chosen",
-                             "on_error=\"raise\", \"skip\" or \"zero\"")
-        if dtype is not None:
-            choice("dtype", dtype, ("uint8", "uint16", "float16", "bfloat16", "float32", "int16"))
-        layout = choice("layout", layout, ("NCHW", "NHWC", "channels_last"))
-        color = choice("color", color, ("rgb", "gray", "keep"))
-        storage = choice("storage", storage, ("buffered", "direct", "mmap", "ram", "auto"))
-        last_batch = last_batch_word(drop_last, last_batch)
+                             "on_error=\"raise\", \"skip\" or \"zero\"", option="on_error")
+        dtype = _engine.checked_option("dtype", dtype)
 
         self._framework = _framework(output, device)
         self._framework.check_dtype(dtype)
@@ -171,23 +151,15 @@ class Loader(ReadByTrainers):
         self._rank_is_given = self._rank is not None
 
         self._copy = bool(copy)
-        self._dataset, self._classes = open_source(
-            source, samples, label=label, storage=storage, cache_dir=cache_dir, skip_losses=self._on_error != "raise",
-            narrowing=dict(class_subset=whole_count("class_subset", class_subset, none=0), class_subset_seed=seed_number("class_subset_seed", class_subset_seed),
-                           subset=whole_count("subset", subset, none=0), subset_seed=seed_number("subset_seed", subset_seed),
-                           inflate=whole_count("inflate", inflate)))
-        self._engine_options: dict[str, Any] = dict(
-            batch_size=whole_count("batch_size", batch_size), shuffle=shuffle_word(shuffle), seed=seed_number("seed", seed),
-            last_batch=last_batch, transform=transform_text, color=color,
-            decode="none" if self._decode else decode, seek_index=choice("seek_index", seek_index, ("auto", "memory", "off")),
-            exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout,
-            num_workers=worker_count("num_workers", num_workers),
-            prefetch_factor=whole_count("prefetch_factor", prefetch_factor, none=2, least=0),
-            memory_limit=byte_count("memory_limit", memory_limit), storage=storage,
-            io_depth=auto_count("io_depth", io_depth), io_batch=auto_count("io_batch", io_batch),
-            read_ahead=0 if read_ahead == "auto" else byte_count("read_ahead", read_ahead),
-            io_threads=worker_count("io_threads", io_threads), on_error=self._on_error,
-            max_errors=error_limit(max_errors), timeout=timeout_seconds(timeout), pin_memory=bool(pin_memory))
+        # The engine checks each of them by its table of options.
+        self._given: dict[str, Any] = dict(
+            batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=bool(drop_last), last_batch=last_batch,
+            transform=transform_text, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
+            exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
+            memory_limit=memory_limit, storage=storage, io_depth=io_depth, io_batch=io_batch, read_ahead=read_ahead, io_threads=io_threads,
+            on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=bool(pin_memory), class_subset=class_subset,
+            class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate)
+        self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
         self._engine = self._make_engine(self._rank or find_rank())
 
         if self._framework.NAME == "torch" and self._engine.options()["pin_memory"]:  # the engine clears it without a device runtime
@@ -263,7 +235,7 @@ class Loader(ReadByTrainers):
                 if not 0 <= value < 2**64 or (word != "seed" and value >= TOO_LARGE):
                     raise ValueError(f"{word}={value}")
             values["fingerprint"] = int(state["fingerprint"], 16)
-            shuffle = shuffle_word(state["shuffle"])
+            shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(state["shuffle"])))
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
         engine.check_state(**values, shuffle=shuffle)
@@ -344,9 +316,8 @@ class Loader(ReadByTrainers):
 
     def set_num_workers(self, workers: int | str) -> None:
         """Changes the number of worker threads at once; never what the batches hold."""
-        workers = worker_count("num_workers", workers)
         self._usable().set_num_workers(workers)
-        self._engine_options["num_workers"] = workers
+        self._given["num_workers"] = workers
 
     # ---- the end
 
@@ -477,7 +448,7 @@ class Loader(ReadByTrainers):
         return engine
 
     def _make_engine(self, rank: Rank) -> _engine.Loader:
-        return _engine.Loader(self._dataset, rank=rank.rank, world_size=rank.world_size, **self._engine_options)
+        return _engine.Loader(self._dataset, {**self._given, "rank": rank.rank, "world_size": rank.world_size})
 
     def _steps_ahead(self) -> int:
         """Steps of the epoch that begins next."""

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import _engine
-from .arguments import AUTO
 from .errors import UsageError
 
 __all__ = ["Measurement", "measure"]
@@ -233,7 +232,7 @@ class _OwnSource(_TimedSource):
     def _settings(self) -> dict[str, Any]:
         options = self._loader.options
         return {"kind": "stoker", "place": self._loader._made_at, "samples": self._loader.num_samples,
-                "workers_are_auto": self._loader._engine_options["num_workers"] in (AUTO, "auto"),
+                "workers_are_auto": self._loader._given["num_workers"] == "auto",
                 **{word: options[word] for word in ("batch_size", "num_workers", "prefetch_factor")}}
 
     def _before(self) -> dict[str, float]:

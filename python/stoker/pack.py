@@ -41,7 +41,7 @@ class PackWriter:
         self._classes = {name: number for number, name in enumerate(classes or ())}
         self._builder = _engine.PackBuilder(
             _path(dest), classes=[str(name) for name in classes or ()], shard_size=byte_count("shard_size", shard_size),
-            memory_limit=byte_count("memory_limit", memory_limit), force=bool(force))
+            memory_limit=_engine.checked_option("memory_limit", memory_limit) or 0, force=bool(force))
         self.dest = dest
 
     def append(self, arrays: Any, ids: Any, labels: Any = None, names: Iterable[str] | None = None) -> int:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import NamedTuple
 
-from .arguments import whole_count
+from . import _engine
 from .errors import Error, UsageError
 
 __all__ = ["Rank", "check_against_process_group", "find_rank", "given_rank"]
@@ -31,7 +31,7 @@ def given_rank(rank: int | None, world_size: int | None) -> Rank | None:
         raise UsageError("rank and world_size go together", "give both, or neither")
     if rank is None or world_size is None:
         return None
-    rank, world_size = whole_count("rank", rank, least=0), whole_count("world_size", world_size)
+    rank, world_size = _engine.checked_option("rank", rank), _engine.checked_option("world_size", world_size)
     if rank >= world_size:
         raise UsageError(f"rank is from 0 to world_size - 1 ({world_size - 1}), not {rank}")
     return Rank(rank, world_size)

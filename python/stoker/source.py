@@ -11,21 +11,21 @@ from . import _engine
 from .errors import UsageError, shortened
 
 
-def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None, storage: str, cache_dir: Any, skip_losses: bool,
-                narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None, cache_dir: Any,
+                options: dict[str, Any]) -> tuple[_engine.Dataset, list[str]]:
     if (source is None) == (samples is None):
         raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
                          "stoker.Loader(\"data/train\"), or stoker.Loader(samples=[(path, label), ...])")
     if samples is not None:
         if label is not None:
             raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
-        return _from_samples(samples, storage, skip_losses, narrowing)
+        return _from_samples(samples, options)
     if not isinstance(source, (str, bytes, os.PathLike)):
         raise UsageError(f"source is a path, not a {type(source).__name__}",
                          "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
     dataset = _engine.open_dataset(
-        _path(source, "source"), label=_label_columns(label), storage=storage, use_cache=cache_dir is not False, skip_losses=skip_losses,
-        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir"), **narrowing)
+        _path(source, "source"), label=_label_columns(label), use_cache=cache_dir is not False,
+        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir"), options=options)
     return dataset, []
 
 
@@ -49,7 +49,7 @@ def _path(path: Any, word: str) -> str:
     return text
 
 
-def _from_samples(samples: Any, storage: str, skip_losses: bool, narrowing: dict[str, int]) -> tuple[_engine.Dataset, list[str]]:
+def _from_samples(samples: Any, options: dict[str, Any]) -> tuple[_engine.Dataset, list[str]]:
     paths: list[str] = []
     labels: list[Any] = []
     for entry in samples:
@@ -73,6 +73,5 @@ def _from_samples(samples: Any, storage: str, skip_losses: bool, narrowing: dict
         labels, kind = [places[label] for label in labels], "integer"
     dataset = _engine.dataset_from_list(
         paths, integers=[int(label) for label in labels] if kind == "integer" else [],
-        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, storage=storage,
-        skip_losses=skip_losses, **narrowing)
+        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, options=options)
     return dataset, classes

@@ -70,7 +70,7 @@ class ReadByTrainers:
     @property
     def drop_last(self) -> bool:
         """Whether a short last batch is left out."""
-        return self._engine_options["last_batch"] == "drop"  # type: ignore[attr-defined]
+        return self._given["drop_last"] or self._given["last_batch"] == "drop"  # type: ignore[attr-defined]
 
     @property
     def pin_memory(self) -> bool:

@@ -8,13 +8,13 @@ import stoker
 
 
 @pytest.mark.parametrize("options, words", [
-    (dict(batch_size=0), "batch_size is a whole number of at least 1, not 0"),
+    (dict(batch_size=0), "batch_size is a whole number from 1 to 100,000,000, not `0`"),
     (dict(batch_size=2.5), "batch_size"),
     (dict(seed=-1), "seed is a whole number from 0"),
-    (dict(num_workers="all"), "\"auto\" or a whole number"),
-    (dict(num_workers=-1), "at least 0"),
+    (dict(num_workers="all"), "auto or a whole number from 0 to 1,024, not `all`"),
+    (dict(num_workers=-1), "from 0"),
     (dict(memory_limit="4 apples"), "apples"),
-    (dict(memory_limit=-4), "like \"4GB\""),
+    (dict(memory_limit=-4), "such as 4GB"),
     (dict(color="rbg"), "rgb, gray, keep"),
     (dict(dtype="float"), "uint8, uint16, float16, bfloat16, float32"),
     (dict(layout="HWC"), "NCHW, NHWC, channels_last"),
@@ -23,12 +23,16 @@ import stoker
     (dict(output="tensorflow"), "auto, torch, numpy, jax, dlpack"),
     (dict(storage="directt"), "buffered, direct, mmap"),
     (dict(on_error="ignore"), "raise, skip, replace, zero"),
-    (dict(decode="exactly"), "exact, fast"),
+    (dict(decode="exactly"), "exact, fast, none"),
     (dict(last_batch="short"), "keep, drop, pad"),
     (dict(drop_last=True, last_batch="pad"), "contradict"),
     (dict(rank=0), "go together"),
     (dict(rank=2, world_size=2), "0 to world_size - 1"),
     (dict(timeout=-1), "timeout"),
+    (dict(batch_size="4"), "batch_size is a whole number"),
+    (dict(batch_size=None), "batch_size is a whole number"),
+    (dict(shuffle="often"), "off, full, blocks or blocks:NEIGHBOURS:MIXED"),
+    (dict(max_errors=0), "a count from 1 or a share below 1"),
     (dict(max_errors=-2), "max_errors"),
     (dict(io_depth=0), "io_depth"),
     (dict(inflate=0), "inflate"),
@@ -46,7 +50,7 @@ def test_a_wrong_value_lists_the_right_ones(photos, options, words):
 def test_a_near_miss_is_offered(photos):
     with pytest.raises(ValueError) as caught:
         stoker.Loader(photos, storage="directt")
-    assert caught.value.hint == "did you mean 'direct'?"
+    assert caught.value.hint == "did you mean `direct`?" and caught.value.option == "storage"
 
 
 def test_an_unknown_option_is_a_type_error_with_the_nearest_name(photos):

@@ -114,7 +114,7 @@ def test_blocks_keep_neighbours_near_and_are_part_of_the_state(numbers):
         loader.load_state_dict(state)
         assert len(rows(loader)) == 596 and rows(loader) == expected
     with load(numbers(600), shuffle=True, seed=1) as loader:
-        with pytest.raises(ValueError, match="shuffle=blocks:10:100"):
+        with pytest.raises(ValueError, match="shuffle blocks:10:100"):
             loader.load_state_dict(state)
 
 

@@ -88,12 +88,12 @@ def test_errors_are_also_the_builtins_and_carry_kind_and_hint():
     from stoker.errors import from_engine
 
     for kind, builtin in [("usage", ValueError), ("not_found", FileNotFoundError), ("permission", PermissionError), ("corrupt", Exception)]:
-        error = from_engine(kind, "cannot do it", "do something else")
+        error = from_engine(kind, "cannot do it", "do something else", "on_error")
         assert isinstance(error, (builtin,)) and isinstance(error, stoker.Error)
         assert (error.kind, error.hint, error.message) == (kind, "do something else", "cannot do it")
         assert str(error) == "cannot do it\n  hint: do something else"
         again = pickle.loads(pickle.dumps(error))
-        assert type(again) is type(error) and str(again) == str(error) and again.kind == kind
+        assert type(again) is type(error) and str(again) == str(error) and (again.kind, again.option) == (kind, "on_error")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -37,7 +37,7 @@ def payload(pack, index):
 @KINDS
 def test_a_sound_pack_is_sound(stoker, sounds, kind):
     make(stoker, *kind)
-    found = checked(stoker, "x.pack", "--decode")
+    found = checked(stoker, "x.pack", "--decode-all")
     assert (found["sound"], found["samples"], found["damaged"], found["broken"], found["notes"]) == (True, 40, [], [], [])
     assert stoker("check", "x.pack").stdout.startswith("x.pack: sound: 40 samples, ")
 
@@ -148,11 +148,11 @@ def test_strangers_in_the_folder_are_mentioned(stoker, sounds, tmp_path):
 def test_files_of_a_folder_are_read_and_with_decode_decoded(stoker, tmp_path):
     for i in range(5):
         write_png(tmp_path / "data" / "a" / f"{i}.png", width=64, height=64, seed=i)
-    assert checked(stoker, "data")["sound"] and checked(stoker, "data", "--decode")["decoded"]
+    assert checked(stoker, "data")["sound"] and checked(stoker, "data", "--decode-all")["decoded"]
     (tmp_path / "data" / "a" / "1.png").write_bytes(b"")
     flip(tmp_path / "data" / "a" / "3.png", 5000)
     assert [bad["name"] for bad in checked(stoker, "data", code=1)["damaged"]] == ["a/1.png"]
-    found = checked(stoker, "data", "--decode", code=1)
+    found = checked(stoker, "data", "--decode-all", code=1)
     assert [bad["name"] for bad in found["damaged"]] == ["a/1.png", "a/3.png"]
     done = stoker("check", "data", "--repair")
     assert done.returncode == 2 and "it is not a pack" in done.stderr
@@ -160,7 +160,7 @@ def test_files_of_a_folder_are_read_and_with_decode_decoded(stoker, tmp_path):
 
 def test_tars_and_arrays_are_checked_too(stoker, sounds, tmp_path):
     make(stoker)
-    assert checked(stoker, "x.pack/data-00000.tar", "--decode")["samples"] == 40
+    assert checked(stoker, "x.pack/data-00000.tar", "--decode-all")["samples"] == 40
     np.save(tmp_path / "x.npy", np.zeros((7, 3)))
     assert checked(stoker, "x.npy")["samples"] == 7
 

@@ -45,7 +45,7 @@ def test_its_commands_can_be_run_again_where_it_says(kept, binary, environment):
 
 def test_what_it_made_is_a_sound_data_set(kept, binary, environment):
     where, _ = kept
-    done = subprocess.run([binary, "inspect", "data/pictures", "--decode", "--json"], cwd=where, env=environment,
+    done = subprocess.run([binary, "inspect", "data/pictures", "--decode-all", "--json"], cwd=where, env=environment,
                           capture_output=True, text=True, timeout=60)
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["samples"] == 320 and len(found["classes"]) == 8

@@ -115,7 +115,7 @@ def test_a_sample_of_1000_is_read_unless_everything_is_asked_for(stoker, tmp_pat
     (tmp_path / "many").mkdir()
     for i in range(1100):
         os.link(tmp_path / "one.wav", tmp_path / "many" / f"{i:04}.wav")
-    some, everything = facts(stoker("inspect", "many", "--json")), facts(stoker("inspect", "many", "--decode", "--json"))
+    some, everything = facts(stoker("inspect", "many", "--json")), facts(stoker("inspect", "many", "--decode-all", "--json"))
     assert some["examined"]["samples"] == 1000 and some["examined"]["all"] is False
     assert everything["examined"]["samples"] == 1100 and everything["examined"]["all"] is True
 

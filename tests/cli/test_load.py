@@ -47,7 +47,7 @@ def test_pictures_arrays_and_sounds_give_the_batches_they_should(stoker, tmp_pat
 
 def test_dtype_layout_and_colour_reach_the_batches(stoker, pictures):
     found = facts(stoker("load", "pictures", "--batch-size", "3", "--transform", "resize:4x4", "--dtype", "float16",
-                         "--layout", "NHWC", "--color", "gray", "--json"))
+                         "--layout", "NHWC", "--image-color", "gray", "--json"))
     assert found["output"] == "float16 [3, 4, 4, 1]"
 
 
@@ -214,7 +214,7 @@ def test_shuffle_takes_blocks_after_an_equals_sign(stoker, sounds, tmp_path):
     assert stoker(*run, "--shuffle").returncode == 2
     assert facts(stoker(*run, "--shuffle=blocks:2:8"))["samples"] == 80 - first["samples"]
     done = stoker(*SOUNDS, "--shuffle=often")
-    assert done.returncode == 2 and "shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `often`" in done.stderr
+    assert done.returncode == 2 and "--shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `often`" in done.stderr
     assert stoker(*SOUNDS, "--no-shuffle=blocks").returncode == 2
 
 

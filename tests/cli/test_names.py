@@ -12,9 +12,9 @@ from conftest import png_bytes
 
 JSON_VERBS = {
     "inspect": ["inspect", "tree"],
-    "inspect all": ["inspect", "tree", "--decode"],
+    "inspect all": ["inspect", "tree", "--decode-all"],
     "load": ["load", "tree", "--batch-size", "4"],
-    "check": ["check", "tree", "--decode"],
+    "check": ["check", "tree", "--decode-all"],
     "pack dry run": ["pack", "tree", "x.pack", "--dry-run"],
     "pack": ["pack", "tree", "x.pack"],
     "tune dry run": ["tune", "tree", "--grid", "batch_size=1,2", "--dry-run"],

@@ -233,15 +233,15 @@ def test_a_file_whose_time_was_set_back_is_packed_again(stoker, sounds, tmp_path
 def test_a_seek_index_is_noted_unless_it_is_declined(stoker, tmp_path):
     for i in range(6):
         write_jpeg(tmp_path / "data" / f"{i}.jpg", seed=i)
-    done = stoker("pack", "data", "x.pack", "--no-seek-index")
+    done = stoker("pack", "data", "x.pack", "--seek-index", "off")
     assert done.returncode == 0 and not (tmp_path / "x.pack" / "seek.bin").exists()
-    assert packed(stoker, "data", "x.pack", "--no-seek-index")["up_to_date"]
+    assert packed(stoker, "data", "x.pack", "--seek-index", "off")["up_to_date"]
     found = packed(stoker, "data", "x.pack")
     assert (found["up_to_date"], found["kept"], found["written_bytes"], found["seek_files"]) == (False, 6, 0, 6)
     assert found["seek_bytes"] == (tmp_path / "x.pack" / "seek.bin").stat().st_size
     assert (tmp_path / "x.pack" / "seek.bin").read_bytes()[:7] == b"STKSEEK"
     assert packed(stoker, "data", "x.pack")["up_to_date"]
-    assert stoker("check", "x.pack", "--decode").returncode == 0
+    assert stoker("check", "x.pack", "--decode-all").returncode == 0
 
 
 def start(binary, environment, cwd, *words):
@@ -307,7 +307,7 @@ def test_killed_at_any_moment_it_goes_on_and_makes_the_same_pack(stoker, binary,
             assert found == contents(again)
         assert sorted(path.name for path in tmp_path.iterdir() if path.name != "fresh.pack") == ["data", "x.pack"]
     assert resumed > 0, "no kill came while shards were being written"
-    assert stoker("check", "x.pack", "--decode").returncode == 0
+    assert stoker("check", "x.pack", "--decode-all").returncode == 0
 
 
 def fresh_names(files):

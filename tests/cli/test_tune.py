@@ -215,7 +215,7 @@ def test_colour_is_colour_and_not_its_code(stoker):
     (["--resume", "nothing"], "cannot resume `nothing`"),
     (["nothing"], "cannot open `nothing`"),
     (["data", "--grid", "num_wokers=1,2"], "did you mean `num_workers`?"),
-    (["data", "--grid", "num_workers=1,many"], "`--num-workers` takes auto or a number"),
+    (["data", "--grid", "num_workers=1,many"], "num_workers is auto or a whole number from 0 to 1,024, not `many`"),
     (["data", "--grid", "storage=buffered,tape"], "tape"),
     (["--", "true"], "there is no knob to tune"),
     (["data", "--grid", ""], "the grid is empty"),

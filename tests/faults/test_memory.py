@@ -108,7 +108,7 @@ def test_the_limit_that_an_error_names_is_enough(data, kind):
     for _ in range(6):
         found = grow(address, f"{-(-limit * 1048576 // 1000000)}MB", **options)
         assert found.bytes <= found.limit and found.samples >= samples
-        named = [int(cause.split("memory_limit=")[1].split("MiB")[0]) for cause in found.causes if "memory_limit=" in cause]
+        named = [int(cause.split('memory_limit="')[1].split("MiB")[0]) for cause in found.causes if "memory_limit=" in cause]
         if not (named := [least for least in named if least < 2000]):     # more than this machine may have
             break
         assert min(named) > limit

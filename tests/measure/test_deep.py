@@ -45,7 +45,7 @@ not_a_function = 3
 
 @pytest.fixture
 def deep(binary, environment, tmp_path):
-    """deep("train:make", "--knob", ...) -> the finished process, in a folder with a program and its files."""
+    """deep("train:make", "--with", ...) -> the finished process, in a folder with a program and its files."""
     stoker = pytest.importorskip("stoker")
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "files").mkdir()
@@ -61,7 +61,7 @@ def deep(binary, environment, tmp_path):
     return run
 
 
-SLOW_LOADER = ("train:make", "--knob", "sleep=0.006", "--knob", "step=0.012", "--json")
+SLOW_LOADER = ("train:make", "--with", "sleep=0.006", "--with", "step=0.012", "--json")
 
 
 def parsed(done):
@@ -72,7 +72,7 @@ def parsed(done):
 def test_a_slow_loader_is_taken_apart(workers, deep):
     """The least that each part takes holds on a busy machine too; how the parts compare is for quiet cores."""
     pytest.importorskip("torch")
-    answer = parsed(deep(*SLOW_LOADER, "--knob", f"num_workers={workers}", "--steps", "10"))
+    answer = parsed(deep(*SLOW_LOADER, "--with", f"num_workers={workers}", "--steps", "10"))
     assert answer["schema"] == "stoker.measure-deep/1" and answer["verdict"]["bound"].endswith("_bound") and answer["steps"] > 0
     assert answer["compute_only"]["ms_per_step"] >= 12 and answer["loader_only"]["warm"]["ms_per_step"] >= (24 if workers == 0 else 20)
     assert answer["loader_only"]["cold=data"]["ms_per_step"] > 0
@@ -86,7 +86,7 @@ def test_a_slow_loader_is_taken_apart(workers, deep):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep, quiet_cores):
     pytest.importorskip("torch")
-    answer = quiet_cores(lambda: parsed(deep(*SLOW_LOADER, "--knob", f"num_workers={workers}")))
+    answer = quiet_cores(lambda: parsed(deep(*SLOW_LOADER, "--with", f"num_workers={workers}")))
     assert answer["verdict"]["general"] == "io_bound"
     assert answer["difference"]["agrees"] is True and answer["difference"]["doubtful"] == "neither", answer
     hidden = answer["difference"]["loader_hidden"]
@@ -96,7 +96,7 @@ def test_a_slow_loader_costs_by_difference_what_the_ledger_says(workers, deep, q
 @pytest.mark.slow
 def test_a_ledger_that_cannot_see_the_device_is_doubted(deep, quiet_cores):
     pytest.importorskip("torch")
-    answer = quiet_cores(lambda: parsed(deep("train.py:make_device", "--knob", "sleep=0.005", "--knob", "step=0.060", "--steps", "20", "--json")))
+    answer = quiet_cores(lambda: parsed(deep("train.py:make_device", "--with", "sleep=0.005", "--with", "step=0.060", "--steps", "20", "--json")))
     assert answer["difference"]["doubtful"] == "ledger", answer
     assert "goes on while the loop already waits" in answer["difference"]["why"]
 
@@ -128,21 +128,21 @@ def test_our_own_loader_costs_by_difference_what_the_ledger_says(deep, rows, qui
 
 def test_what_cannot_be_taken_apart_is_named(deep):
     pytest.importorskip("torch")
-    fine = ("--knob", "sleep=0", "--knob", "step=0")
+    fine = ("--with", "sleep=0", "--with", "step=0")
     assert "No module named 'nosuch'" in deep("nosuch:make", code=2).stderr
     assert "`train` has no function `nosuch`" in deep("train:nosuch", code=2).stderr
     assert "`train` has no function `not_a_function`" in deep("train:not_a_function", code=2).stderr
     assert "`train:make_nothing` returned DataLoader" in deep("train:make_nothing", *fine, code=2).stderr
     assert "can be read once only" in deep("train:make_generator", *fine, code=2).stderr
     assert "KeyError: 'sleep'" in (broken := deep("train:make", code=2).stderr) and "ended with exit code 1 before they had an answer" in broken
-    assert "`train:make` never reads the knob `steep`" in deep("train:make", *fine, "--knob", "steep=1", code=2).stderr
-    assert "`--knob` takes NAME=VALUE, not `sleep`" in deep("train:make", "--knob", "sleep", code=2).stderr
+    assert "`train:make` never reads the knob `steep`" in deep("train:make", *fine, "--with", "steep=1", code=2).stderr
+    assert "`--with` takes NAME=VALUE, not `sleep`" in deep("train:make", "--with", "sleep", code=2).stderr
     assert "no such file or folder" in deep("train:make", *fine, "--data", "nowhere", code=2).stderr
 
 
 def test_what_has_no_meaning_with_deep_is_refused(deep):
     assert "cannot" in deep("nowhere/at/all", code=2).stderr
-    assert "`--knob` is for a Python entry point" in deep("files", "--knob", "a=1", code=2).stderr
+    assert "`--with` is for a Python entry point" in deep("files", "--with", "a=1", code=2).stderr
     assert "`--trace` has no meaning with `--deep`" in deep("files", "--trace", "x.json", code=2).stderr
     assert "exclude each other" in deep("files", "--", "true", code=2).stderr
     assert "exclude each other" in deep("files", "--pid", "1", code=2).stderr

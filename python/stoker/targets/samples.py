@@ -24,8 +24,9 @@ class Files(Dataset):
         if not source:
             raise UsageError("the target has no data", "name a folder or an index.csv behind it, or give it: --with source=data/train")
         source = os.fspath(source)
-        found = _engine.open_dataset(source, label=[], storage="buffered", cache_dir="", use_cache=True, skip_losses=False,
-                                     class_subset=0, class_subset_seed=42, subset=int(knobs.get("subset") or 0), subset_seed=int(knobs.get("subset_seed", 42)), inflate=1)
+        subset = knobs.get("subset")
+        found = _engine.open_dataset(source, label=[], cache_dir="", use_cache=True,
+                                     options=dict(subset=int(subset) if subset else None, subset_seed=int(knobs.get("subset_seed", 42))))
         if not found.kind.startswith(("folder", "index.csv")):
             raise UsageError(f"`{source}` is a {found.kind}, not files of their own", "give a folder or an index.csv")
         self._names = found.names(numpy.arange(len(found), dtype=numpy.int64))

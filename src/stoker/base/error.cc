@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "stoker/base/utf8.h"
+#include "stoker/base/format_text.h"
 
 namespace stoker {
 
@@ -32,8 +32,18 @@ std::string_view name(ErrorKind kind) noexcept {
   return "internal";
 }
 
-Error::Error(ErrorKind kind, const std::string& message, const std::string& hint)
-    : kind_(kind), message_(one_line(message)), hint_(one_line(hint)) {}
+Error::Error(ErrorKind kind, Text message, Text hint)
+    : kind_(kind),
+      text_(std::move(message)),
+      hint_text_(std::move(hint)),
+      message_(text_.in_python()),
+      hint_(hint_text_.in_python()) {}
+
+Error Error::about(std::string_view option) const {
+  Error error = *this;
+  error.option_ = option;
+  return error;
+}
 
 namespace {
 
@@ -56,7 +66,7 @@ ErrorKind kind_of(int error_number) {
   }
 }
 
-std::string hint_of(int error_number) {
+Text hint_of(int error_number) {
   switch (error_number) {
     case EMFILE:
     case ENFILE:
@@ -64,7 +74,7 @@ std::string hint_of(int error_number) {
     case ENOSPC:
       return "free some space, or choose another folder";
     case ENOMEM:
-      return "lower memory_limit, or free memory";
+      return format_text("lower {}, or free memory", option("memory_limit"));
     default:
       return {};
   }

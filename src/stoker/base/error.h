@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "stoker/base/text.h"
+
 namespace stoker {
 
 enum class ErrorKind : std::uint8_t {
@@ -22,19 +24,26 @@ std::string_view name(ErrorKind kind) noexcept;
 
 class Error : public std::exception {
  public:
-  // `message` is one sentence naming operation, subject and cause; `hint` is the remedy, or empty. Both become
-  // one_line: names of files in them may hold anything.
-  Error(ErrorKind kind, const std::string& message, const std::string& hint = {});
+  // `message` is one sentence naming operation, subject and cause; `hint` is the remedy, or empty. Options that they
+  // name (base/format_text.h) are spelled by the face that shows the error.
+  Error(ErrorKind kind, Text message, Text hint = {});
+
+  // The same error, concerning an option: its name, such as "memory_limit".
+  Error about(std::string_view option) const;
 
   ErrorKind kind() const noexcept { return kind_; }
+  const std::string& option() const noexcept { return option_; }  // empty: it concerns none
+  // As Python spells options. A face of its own, and who wraps an error in another, takes text() and hint_text().
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
+  const Text& text() const noexcept { return text_; }
+  const Text& hint_text() const noexcept { return hint_text_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
   ErrorKind kind_;
-  std::string message_;
-  std::string hint_;
+  Text text_, hint_text_;
+  std::string message_, hint_, option_;
 };
 
 // "cannot <operation> `<subject>`: <strerror>", with the kind that fits `error_number`.

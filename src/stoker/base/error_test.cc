@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "stoker/base/format_text.h"
+
 namespace stoker {
 namespace {
 
@@ -27,6 +29,15 @@ TEST(Error, NearestOffersOnlyWhatIsNear) {
 TEST(Error, AFileNameInItCanNeitherForgeALineNorCommandATerminal) {
   const Error error = system_error(2, "open", "a\nerror: forged\x1B[2J");
   EXPECT_EQ(error.message(), "cannot open `a\\nerror: forged\\x1B[2J`: No such file or directory");
+}
+
+TEST(Error, NamesTheOptionThatItConcerns) {
+  const Error error =
+      Error(ErrorKind::usage, format_text("{} is too small", option("memory_limit"))).about("memory_limit");
+  EXPECT_EQ(error.option(), "memory_limit");
+  EXPECT_STREQ(error.what(), "memory_limit is too small");
+  EXPECT_EQ(error.text().in_flags([](std::string_view) { return true; }), "--memory-limit is too small");
+  EXPECT_EQ(Error(ErrorKind::corrupt, "no option").option(), "");
 }
 
 }  // namespace

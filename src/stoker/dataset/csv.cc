@@ -19,6 +19,7 @@
 #include "stoker/base/ascii.h"
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
@@ -152,7 +153,7 @@ class CsvDataset final : public Dataset {
     return 1 + static_cast<std::size_t>(
                    std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
   }
-  Error error_at(ErrorKind kind, std::size_t offset, std::string_view cause, std::string hint = {}) const {
+  Error error_at(ErrorKind kind, std::size_t offset, std::string_view cause, const Text& hint = {}) const {
     return Error(kind, fmt::format("{} line {}: {}", file_name_, line_of(offset), cause), std::move(hint));
   }
 
@@ -231,7 +232,7 @@ class CsvDataset final : public Dataset {
     }
     if (label_columns_.empty() && !facts_.columns.empty()) {
       facts_.notes.push_back(
-          fmt::format("no column is named `label`, so the samples have no labels; label= may name {}{}",
+          fmt::format("no column is named `label`, so the samples have no labels; the label may be {}{}",
                       facts_.columns.size() == 1 ? "" : "one of ", listed(facts_.columns)));
     }
   }
@@ -421,7 +422,7 @@ class CsvDataset final : public Dataset {
     }
     if (empty > 0) {
       throw error_at(ErrorKind::corrupt, first_empty, fmt::format("the label (`{}`) is empty", column),
-                     "every row needs a label, or none; label= names another column");
+                     format_text("every row needs a label, or none; {} names another column", option("label")));
     }
     facts_.label_kind = all_integers || !all_reals ? LabelKind::integer : LabelKind::real;
     if (all_integers) {
@@ -450,7 +451,8 @@ class CsvDataset final : public Dataset {
         throw error_at(ErrorKind::corrupt, rows_[i],
                        fmt::format("the label (`{}`) is {}", header_[label_columns_[c]],
                                    trimmed(text).empty() ? "empty" : "not a number"),
-                       "several label columns hold numbers only; a column of texts is used alone: label=\"name\"");
+                       format_text("several label columns hold numbers only; a column of texts is used alone: {}",
+                                   option("label", "name")));
       }
     }
     facts_.label_kind = all_integers ? LabelKind::integer : LabelKind::real;

@@ -11,6 +11,7 @@
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/pack_format.h"
@@ -100,7 +101,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
     Error error = system_error(error_number, "open", address);
     if (error_number != ENOENT) throw error;
     const std::string near = nearest_beside(address);
-    throw Error(error.kind(), error.message(), near.empty() ? error.hint() : fmt::format("did you mean `{}`?", near));
+    throw Error(error.kind(), error.text(), near.empty() ? error.hint_text() : format_text("did you mean `{}`?", near));
   }
   if (!ends_with(address, ".csv")) refuse_label(address, options);
   if (S_ISDIR(facts.st_mode)) {

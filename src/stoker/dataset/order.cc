@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 
 namespace stoker::dataset {
@@ -18,12 +19,17 @@ constexpr std::uint64_t kWindowKey = 0x77696E646F77;
 
 OrderOptions checked(const OrderOptions& options, std::uint64_t start) {
   if (options.batch_size == 0)
-    throw Error(ErrorKind::usage, "cannot make batches of 0 samples: batch_size is at least 1");
+    throw Error(ErrorKind::usage,
+                format_text("cannot make batches of 0 samples: {} is at least 1", option("batch_size")))
+        .about("batch_size");
   if (options.world_size == 0)
-    throw Error(ErrorKind::usage, "cannot share batches among 0 ranks: world_size is at least 1");
+    throw Error(ErrorKind::usage,
+                format_text("cannot share batches among 0 ranks: {} is at least 1", option("world_size")))
+        .about("world_size");
   if (options.rank >= options.world_size) {
-    throw Error(ErrorKind::usage, fmt::format("cannot take part as rank {} of {}: ranks count from 0 to world_size - 1",
-                                              options.rank, options.world_size));
+    throw Error(ErrorKind::usage, format_text("cannot take part as rank {} of {}: ranks count from 0 to {} - 1",
+                                              options.rank, options.world_size, option("world_size")))
+        .about("rank");
   }
   if (options.batch_size > Permutation::kMaxSize / options.world_size) {
     throw Error(ErrorKind::usage,
@@ -88,8 +94,10 @@ Shuffle parse_shuffle(std::string_view text) {
     if (rest.empty()) return shuffle;
     if (take(shuffle.block) && take(shuffle.window) && rest.empty() && shuffle.window >= shuffle.block) return shuffle;
   }
-  throw Error(ErrorKind::usage, fmt::format("shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `{}`", text),
-              "blocks:32:4096 keeps 32 neighbours together and mixes 4096 samples");
+  throw Error(ErrorKind::usage,
+              format_text("{} is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `{}`", option("shuffle"), text),
+              "blocks:32:4096 keeps 32 neighbours together and mixes 4096 samples")
+      .about("shuffle");
 }
 
 Order::Order(const OrderOptions& options, std::uint64_t epoch, std::uint64_t start)

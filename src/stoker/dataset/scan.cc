@@ -20,6 +20,7 @@
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
@@ -69,7 +70,9 @@ bool is_of_the_machine(int error_number) {
 
 Error with_remedy(const Error& error) {
   if (!error.hint().empty()) return error;
-  return Error(error.kind(), error.message(), "make it readable; or on_error=\"skip\" goes on without it");
+  return Error(error.kind(), error.text(),
+               format_text("make it readable; or {} goes on without it", option("on_error", "skip")))
+      .about("on_error");
 }
 
 // Eight bytes of `name` from `skip` on, so that comparing numbers compares text.

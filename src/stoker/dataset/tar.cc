@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/dataset/files.h"
@@ -315,7 +316,9 @@ class TarDataset final : public Dataset {
     shard.gaps.push_back(std::move(gap));
   }
   static Error refusal(const Loss& loss) {
-    return Error(ErrorKind::corrupt, loss.message(), "on_error=\"skip\" goes on with the members that can be found");
+    return Error(ErrorKind::corrupt, loss.message(),
+                 format_text("{} goes on with the members that can be found", option("on_error", "skip")))
+        .about("on_error");
   }
 
   // A shard whose writer closed the others, but not this one, was cut off. Where no shard is closed, the writer may

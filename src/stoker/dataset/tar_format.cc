@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 
 namespace stoker::dataset {
 namespace {
@@ -209,7 +210,8 @@ TarReader::TarReader(const storage::Source& source, std::vector<TarGap>* gaps)
 Error TarReader::error(const Damage& damage) const {
   return Error(ErrorKind::corrupt,
                fmt::format("cannot read `{}` at byte {}: {}", source_.name(), damage.offset, damage.cause),
-               "on_error=\"skip\" goes on with the members that can be found");
+               format_text("{} goes on with the members that can be found", option("on_error", "skip")))
+      .about("on_error");
 }
 
 std::span<const std::byte> TarReader::bytes(std::uint64_t offset, std::uint64_t count) {

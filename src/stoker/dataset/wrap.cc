@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/permutation.h"
 #include "stoker/base/units.h"
@@ -180,7 +181,9 @@ DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t s
   if (facts.label_kind != LabelKind::integer || class_count == 0) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot take {} classes of `{}`: it has no classes", count, facts.address),
-                "classes are the sub-folders of a folder, or a text column of an index.csv named with label=");
+                format_text("classes are the sub-folders of a folder, or a text column of an index.csv named with {}",
+                            option("label")))
+        .about("class_subset");
   }
   if (count >= class_count) {
     if (count == class_count) return dataset;
@@ -205,7 +208,8 @@ DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t s
                 fmt::format("cannot take {} classes of `{}` with seed {}: the classes chosen hold "
                             "no samples",
                             count, facts.address, seed),
-                "take more classes, or another class_subset_seed");
+                format_text("take more classes, or another {}", option("class_subset_seed")))
+        .about("class_subset");
   }
   const std::uint64_t fingerprint = mix(mix(mix(facts.fingerprint, kClassesKey), count), seed);
   auto subset = std::make_shared<ClassSubset>(dataset, std::move(chosen), std::move(renumbered));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
 #include "stoker/loader/engine.h"
@@ -137,11 +138,9 @@ class HandedBatch final : public Batch {
 
 }  // namespace
 
-std::string SampleError::message() const {
-  std::string text = fmt::format("cannot {} `{}`", stage, one_line(name));
-  if (is_sample()) text += fmt::format(" (sample {})", index);
-  if (offset >= 0) text += fmt::format(" at byte {}", offset);
-  return text + ": " + cause;
+Text SampleError::message() const {
+  return format_text("cannot {} `{}`{}{}: {}", stage, name, is_sample() ? fmt::format(" (sample {})", index) : "",
+                     offset >= 0 ? fmt::format(" at byte {}", offset) : "", cause);
 }
 
 Loader::Engine::Consuming::Consuming(Engine& engine) : engine_(engine) {
@@ -302,12 +301,13 @@ double Loader::Engine::allowed_errors() const noexcept {
 void Loader::Engine::count_losses() {
   error_count_ = losses();
   if (options_.max_errors == 0 || losses() == 0 || static_cast<double>(losses()) <= allowed_errors()) return;
-  throw Error(
-      ErrorKind::corrupt,
-      fmt::format("{} parts of the data set could not be listed, more than max_errors={} allows ({}); the first: {}",
-                  losses(), options_.max_errors, format_count(static_cast<std::uint64_t>(allowed_errors())),
-                  dataset_->facts().losses.front().message()),
-      "`stoker check` names all of them; raise max_errors only if they are expected");
+  throw Error(ErrorKind::corrupt,
+              format_text("{} parts of the data set could not be listed, more than {} allows ({}); the first: {}",
+                          losses(), option("max_errors", fmt::format("{}", options_.max_errors)),
+                          format_count(static_cast<std::uint64_t>(allowed_errors())),
+                          dataset_->facts().losses.front().message()),
+              format_text("`stoker check` names all of them; raise {} only if they are expected", option("max_errors")))
+      .about("max_errors");
 }
 
 // Turns one bad sample too many into the batch's failure.
@@ -318,10 +318,11 @@ void Loader::Engine::check_error_limit_locked(Pending& pending) {
   if (static_cast<double>(count) <= allowed) return;
   pending.failure.emplace(
       0, Error(ErrorKind::corrupt,
-               fmt::format("{} bad samples in epoch {}, more than max_errors={} allows ({}); the last: {}", count,
-                           pending.epoch, options_.max_errors, format_count(static_cast<std::uint64_t>(allowed)),
-                           named(pending.errors.back()).message()),
-               "look at the list of errors; raise max_errors only if they are expected"));
+               format_text("{} bad samples in epoch {}, more than {} allows ({}); the last: {}", count, pending.epoch,
+                           option("max_errors", fmt::format("{}", options_.max_errors)),
+                           format_count(static_cast<std::uint64_t>(allowed)), named(pending.errors.back()).message()),
+               format_text("look at the list of errors; raise {} only if they are expected", option("max_errors")))
+             .about("max_errors"));
 }
 
 // Everything the pool may hold is in the consumer's hands: waiting would never end.
@@ -331,18 +332,21 @@ void Loader::Engine::check_consumer_locked() {
   if (recipe_.varies() && front->rows_unmeasured != 0) return;
   const std::uint64_t need = slab_bytes_for(front->length);
   if (need > pool_->limit_bytes()) {
-    throw Error(
-        ErrorKind::unavailable,
-        fmt::format("batch {} needs {}, more than the {} that memory_limit {} leaves for batches", front->step,
-                    format_bytes(need), format_bytes(pool_->limit_bytes()), format_bytes(options_.memory_limit)),
-        "raise memory_limit, or lower batch_size");
+    throw Error(ErrorKind::unavailable,
+                format_text("batch {} needs {}, more than the {} that {} {} leaves for batches", front->step,
+                            format_bytes(need), format_bytes(pool_->limit_bytes()), option("memory_limit"),
+                            format_bytes(options_.memory_limit)),
+                format_text("raise {}, or lower {}", option("memory_limit"), option("batch_size")))
+        .about("memory_limit");
   }
   if (!pool_->is_exhausted(need)) return;
   throw Error(
       ErrorKind::unavailable,
-      fmt::format("no room for the next batch: the consumer still holds {} batches ({} of memory_limit {})",
-                  pool_->count(), format_bytes(pool_->used_bytes()), format_bytes(options_.memory_limit)),
-      "drop each batch before asking for many more, copy what you keep (copy=True does it), or raise memory_limit");
+      format_text("no room for the next batch: the consumer still holds {} batches ({} of {} {})", pool_->count(),
+                  format_bytes(pool_->used_bytes()), option("memory_limit"), format_bytes(options_.memory_limit)),
+      format_text("drop each batch before asking for many more, copy what you keep ({} does it), or raise {}",
+                  option("copy", "True"), option("memory_limit")))
+      .about("memory_limit");
 }
 
 void Loader::Engine::check_progress_locked(Watch& watch, std::int64_t now) const {
@@ -437,9 +441,10 @@ void Loader::Engine::check_state(const State& state) const {
   }
   if (state.seed != options_.seed || state.shuffle != options_.shuffle) {
     throw Error(ErrorKind::usage,
-                fmt::format("the saved state has seed={} and shuffle={}, this loader seed={} and shuffle={}",
+                fmt::format("the saved state has seed {} and shuffle {}, this loader seed {} and shuffle {}",
                             state.seed, text(state.shuffle), options_.seed, text(options_.shuffle)),
-                "make the loader with the same seed and shuffle");
+                format_text("make the loader with the same {} and {}", option("seed"), option("shuffle")))
+        .about(state.seed != options_.seed ? "seed" : "shuffle");
   }
   static_cast<void>(make_order(state.epoch, state.position));  // throws if the position lies beyond the data set
 }

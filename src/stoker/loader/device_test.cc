@@ -77,7 +77,7 @@ TEST(Device, WithoutARuntimePinningIsOffAndSaysSo) {
   Loader loader(open_uncached(folder.path("x.npy")), options);
   ::unsetenv("STOKER_DEVICE_RUNTIME");
   ASSERT_FALSE(loader.notes().empty());
-  EXPECT_NE(loader.notes().back().find("pin_memory is off"), std::string::npos);
+  EXPECT_NE(loader.notes().back().in_python().find("pin_memory is off"), std::string::npos);
   EXPECT_EQ(drain(loader).size(), 2u);
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/cpu.h"
@@ -79,7 +80,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     : dataset_(std::move(dataset)),
       options_(checked(std::move(options))),
       recipe_(*dataset_, options_),
-      notes_(dataset_->facts().notes),
+      notes_(dataset_->facts().notes.begin(), dataset_->facts().notes.end()),
       fork_generation_(os::fork_generation()),
       constructed_ns_(meter::now_ns()) {
   count_losses();
@@ -95,7 +96,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     std::string why;
     device_ = DeviceRuntime::find(&why);
     if (!device_) {
-      notes_.push_back("pin_memory is off: " + why);
+      notes_.push_back(format_text("{} is off: {}", option("pin_memory"), why));
       options_.pin_memory = false;
     }
   }
@@ -106,7 +107,8 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   active_workers_ = options_.num_workers;
   inline_ = options_.num_workers == 0;
   if (auto_workers_ && !cores.limited_by.empty()) {
-    notes_.push_back(fmt::format("num_workers={}: limited by {}", options_.num_workers, cores.limited_by));
+    notes_.push_back(format_text("{}: limited by {}", option("num_workers", std::to_string(options_.num_workers)),
+                                 cores.limited_by));
   }
   const storage::Location first = dataset_->size() > 0 ? dataset_->location(0) : storage::Location{};
   many_parts_ = dataset_->facts().most_parts > 1;
@@ -130,15 +132,17 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
     if (options_.io_depth > most) {
       options_.io_depth = most;
       if (files.rlim_cur < 1024)
-        notes_.push_back(fmt::format("io_depth={}: limited by {} open files (`ulimit -n`)", most, files.rlim_cur));
+        notes_.push_back(format_text("{}: limited by {} open files (`ulimit -n`)",
+                                     option("io_depth", std::to_string(most)), files.rlim_cur));
     }
   }
   options_.io_depth = std::max<std::uint64_t>(options_.io_depth, 1);
   if (options_.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
     options_.storage = storage::Storage::direct;
     const storage::DiskRates disk = storage::probe_disk(*first.source, usual_bytes().mean, std::chrono::seconds(1));
-    notes_.push_back(fmt::format("storage=direct: the page cache of this machine ({}) cannot hold {}, and {}",
-                                 format_bytes(os::memory_limit().bytes), format_bytes(first.source->size_bytes()),
+    notes_.push_back(format_text("{}: the page cache of this machine ({}) cannot hold {}, and {}",
+                                 option("storage", "direct"), format_bytes(os::memory_limit().bytes),
+                                 format_bytes(first.source->size_bytes()),
                                  disk.describe(options_.shuffle.how == dataset::Shuffle::How::full)));
   }
   choose_blocks();
@@ -273,7 +277,8 @@ void Loader::Engine::start_threads() {
     broken_ = Error(ErrorKind::unavailable,
                     fmt::format("cannot start {} I/O threads and {} workers: {}", options_.io_threads,
                                 options_.num_workers, error.code().message()),
-                    "lower num_workers, or raise the limit of processes: `ulimit -u`, or the container's pids limit");
+                    format_text("lower {}, or raise the limit of processes: `ulimit -u`, or the container's pids limit",
+                                option("num_workers")));
     throw *broken_;
   }
 }
@@ -307,9 +312,9 @@ void Loader::Engine::set_num_workers(int workers) {
   work_cv_.notify_all();
 }
 
-std::vector<std::string> Loader::Engine::notes() const {
+std::vector<Text> Loader::Engine::notes() const {
   const std::scoped_lock lock(mutex_);
-  std::vector<std::string> notes = notes_;
+  std::vector<Text> notes = notes_;
   const std::vector<std::string> more = recipe_.notes();
   notes.insert(notes.end(), more.begin(), more.end());
   return notes;

@@ -55,7 +55,7 @@ class Loader::Engine {
   Stats stats() const;
   void reset_stats();
   std::vector<SampleError> errors() const;
-  std::vector<std::string> notes() const;
+  std::vector<Text> notes() const;
   void close(const Interrupted& interrupted);
   void leave_closing();            // after a close() that gave up: nobody will wait for the end
   void refuse_after_fork() const;  // throws in a forked child
@@ -157,7 +157,7 @@ class Loader::Engine {
   void complete(IoThread& self, const storage::Fetched& fetched);
   void read_finished(Unit& unit, std::int64_t now);
   void wake_readers() noexcept;
-  void note_once(const std::string& note);
+  void note_once(const Text& note);
 
   static ReadFault fault_of(const storage::Fetched& fetched);
 
@@ -234,7 +234,7 @@ class Loader::Engine {
   LoaderOptions options_;
   Recipe recipe_;
   std::shared_ptr<DeviceRuntime> device_;
-  std::vector<std::string> notes_;
+  std::vector<Text> notes_;
   const std::uint64_t fork_generation_;
   const std::int64_t constructed_ns_;
 

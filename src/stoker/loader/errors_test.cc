@@ -359,7 +359,7 @@ TEST(LoaderErrors, SystemCallFaultsAreRetriedOrNamed) {
     EXPECT_EQ(drain(loader).size(), 10u);
     const auto notes = loader.notes();
     EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
-                            [](const std::string& note) { return note.find("io_uring") != std::string::npos; }));
+                            [](const Text& note) { return note.in_python().find("io_uring") != std::string::npos; }));
   }
 }
 

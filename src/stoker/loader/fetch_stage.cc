@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/round.h"
 #include "stoker/loader/engine.h"
 
@@ -288,7 +289,7 @@ void Loader::Engine::read_finished(Unit& unit, std::int64_t now) {
   }
 }
 
-void Loader::Engine::note_once(const std::string& note) {
+void Loader::Engine::note_once(const Text& note) {
   const std::scoped_lock lock(mutex_);
   if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
 }
@@ -352,7 +353,8 @@ void Loader::Engine::io_loop(IoThread& self) {
       reap(kLongWait);
       if (!said_direct && fetcher.direct_refused()) {
         said_direct = true;
-        note_once("storage=direct: this file system refuses O_DIRECT; files are read through the page cache");
+        note_once(format_text("{}: this file system refuses O_DIRECT; files are read through the page cache",
+                              option("storage", "direct")));
       }
     }
   } catch (const Error& error) {

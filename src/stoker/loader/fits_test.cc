@@ -105,10 +105,10 @@ TEST(LoaderFits, ManyWorkersTakeTurnsWithLittleMemory) {
   }
 }
 
-// "memory_limit=23MiB is enough": what an error names.
+// memory_limit="23MiB" is enough: what an error names.
 std::uint64_t named_limit(const std::string& message) {
-  const std::size_t at = message.find("memory_limit=");
-  return at == std::string::npos ? 0 : std::stoull(message.substr(at + 13)) * kMiB;
+  const std::size_t at = message.find("memory_limit=\"");
+  return at == std::string::npos ? 0 : std::stoull(message.substr(at + 14)) * kMiB;
 }
 
 TEST(LoaderFits, TheErrorNamesALimitThatIsEnough) {

@@ -143,8 +143,7 @@ Result ImageKind::read_head(Sample& sample) const noexcept {
     sample.media = codec::sniff(sample.bytes);
     if (const Result result = codec::probe_image(sample.media, sample.bytes, sample.info); !result.ok()) return result;
     if ((options_.deep || keeps_bits_) && sample.info.bits != plan_.input().bits) {
-      return failed(Code::mismatch,
-                    "another number of bits per channel than the first image; use color=\"rgb\" or \"gray\"");
+      return failed(Code::mismatch, "another number of bits per channel than the first image", Remedy::one_color);
     }
     if (exif_orientation_) sample.orientation = codec::exif_orientation(sample.media, sample.bytes);
   }
@@ -201,7 +200,7 @@ Result ImageKind::decode(Sample& sample, Scratch& scratch, SeekStore* seek) cons
   pixels.dtype = options.deep ? DType::u16 : DType::u8;
   pixels.stride_bytes = pixels.row_bytes();
   if (pixels.channels != plan_.input().channels) {
-    return failed(Code::mismatch, "another number of channels than the first image; use color=\"rgb\" or \"gray\"");
+    return failed(Code::mismatch, "another number of channels than the first image", Remedy::one_color);
   }
   const std::uint64_t pixel_bytes = Scratch::rounded(pixels.stride_bytes * pixels.height);
   const bool turns = sample.orientation != codec::Orientation::upright;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stoker/base/scratch.h"
+#include "stoker/base/text.h"
 #include "stoker/codec/whole.h"
 #include "stoker/loader/kind_facts.h"
 #include "stoker/loader/options.h"
@@ -41,6 +42,8 @@ struct RowResult {
   Result result;
   const char* stage = "decode";  // "decode" or "transform"
 };
+
+Text cause_of(const Result& result);  // for people: the cause, and what they may change
 
 inline RowResult bad(Result result, const char* stage = "decode") noexcept {
   return {result, stage};

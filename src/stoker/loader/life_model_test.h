@@ -107,7 +107,7 @@ class LoaderModel {
     listed_.insert(listed_.end(), errors.begin(), errors.end());
     const std::uint64_t step = step_;
     if (options_.on_error == OnError::raise && !errors.empty()) {
-      failure_ = errors.front().message();
+      failure_ = errors.front().message().in_python();
     } else if (!errors.empty() && options_.max_errors > 0 && epoch_errors_ + errors.size() > allowed_errors()) {
       failure_ = fmt::format("{} bad samples in epoch {}", epoch_errors_ + errors.size(), epoch_);
     }

@@ -371,7 +371,7 @@ class Life {
     check_equal(errors.size(), model_->errors().size(), "the number of errors");
     for (std::size_t i = 0; i < errors.size(); ++i) {
       const SampleError &got = errors[i], &wanted = model_->errors()[i];
-      check_equal(got.message(), wanted.message(), "an error");
+      check_equal(got.message().in_python(), wanted.message().in_python(), "an error");
       check_equal(got.action, wanted.action, "what was done about it");
       check_equal(got.epoch, wanted.epoch, "its epoch");
       check_equal(got.position, wanted.position, "its position");

@@ -40,7 +40,7 @@ const dataset::Dataset& Loader::dataset() const noexcept {
 const KindFacts& Loader::kind() const noexcept {
   return engine_->recipe().facts();
 }
-std::vector<std::string> Loader::notes() const {
+std::vector<Text> Loader::notes() const {
   return engine_->notes();
 }
 void Loader::start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted) {

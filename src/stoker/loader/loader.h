@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "stoker/base/text.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/batch.h"
 #include "stoker/loader/kind_facts.h"
@@ -34,12 +35,12 @@ struct SampleError {
   std::uint64_t index = 0, id = 0;
   std::uint64_t epoch = 0, position = 0;
   std::string stage;  // "list", "read", "decode", "transform"
-  std::string cause;
+  Text cause;
   std::int64_t offset = -1;  // byte in the file, where known
   std::string action;        // what was done: "raise", "skip", "replace", "zero"
 
   bool is_sample() const noexcept { return stage != "list"; }
-  std::string message() const;  // one sentence
+  Text message() const;  // one sentence
 };
 
 struct Stats {
@@ -78,7 +79,7 @@ class Loader {
   const LoaderOptions& options() const noexcept;  // with every "auto" resolved
   const dataset::Dataset& dataset() const noexcept;
   const KindFacts& kind() const noexcept;  // of the samples, and the tensors that are made of them
-  std::vector<std::string> notes() const;  // things worth saying once: fallbacks, defaults that were chosen
+  std::vector<Text> notes() const;         // things worth saying once: fallbacks, defaults that were chosen
 
   // Goes to the first batch of an epoch, or into the middle of one. Work already prefetched for it is kept; otherwise
   // waits for the reads that are in flight.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/loader/engine.h"
@@ -43,8 +44,9 @@ void Loader::Engine::choose_blocks() {
     shuffle.window = std::max(kMixedBytes / mean / shuffle.block, kLeastMixed) * shuffle.block;
   }
   window_rows_ = std::min(shuffle.window, dataset_->size()) / options_.world_size + 1;
-  notes_.push_back(fmt::format("shuffle=blocks: {} neighbours ({}) stay together, {} samples ({}) are mixed",
-                               format_count(shuffle.block), format_bytes(shuffle.block * mean),
+  notes_.push_back(format_text("{}: {} neighbours ({}) stay together, {} samples ({}) are mixed",
+                               option("shuffle", "blocks"), format_count(shuffle.block),
+                               format_bytes(shuffle.block * mean),
                                format_count(std::min(shuffle.window, dataset_->size())),
                                format_bytes(std::min(shuffle.window, dataset_->size()) * mean)));
 }
@@ -81,11 +83,12 @@ void Loader::Engine::divide_memory(bool sweeps) {
         enough_limit(demand, [&](const Allowance& other) { return other.spare_bytes >= beside; });
     throw Error(
         ErrorKind::usage,
-        fmt::format("memory_limit {} is too small: two batches ({} each), a sample ({}) with its working memory, "
-                    "the list of samples ({}) and {} threads need at least {} ({} bytes)",
-                    format_bytes(limit), format_bytes(slab), format_bytes(demand.usual_bytes),
+        format_text("{} {} is too small: two batches ({} each), a sample ({}) with its working memory, the list of "
+                    "samples ({}) and {} threads need at least {} ({} bytes)",
+                    option("memory_limit"), format_bytes(limit), format_bytes(slab), format_bytes(demand.usual_bytes),
                     format_bytes(demand.list_bytes), threads, format_bytes(least), least),
-        "raise memory_limit, or lower batch_size or num_workers");
+        format_text("raise {}, or lower {} or {}", option("memory_limit"), option("batch_size"), option("num_workers")))
+        .about("memory_limit");
   }
   std::uint64_t left = allowance_.spare_bytes - beside;
   const auto grant = [&](std::uint64_t wanted) {
@@ -177,9 +180,9 @@ void Loader::Engine::share_among_sweeps(std::uint64_t wanted, std::uint64_t batc
   ring_bytes_ = 4096;
   if (window_rows_ != 0 && sweep_bytes_ < wanted) {
     notes_.push_back(
-        fmt::format("shuffle=blocks: memory_limit {} has room to read {} of the {} that are mixed at once: "
-                    "reads are smaller than blocks",
-                    format_bytes(options_.memory_limit), format_bytes(sweep_bytes_), format_bytes(wanted)));
+        format_text("{}: {} {} has room to read {} of the {} that are mixed at once: reads are smaller than blocks",
+                    option("shuffle", "blocks"), option("memory_limit"), format_bytes(options_.memory_limit),
+                    format_bytes(sweep_bytes_), format_bytes(wanted)));
   }
 }
 
@@ -230,13 +233,13 @@ std::uint64_t Loader::Engine::choose_ram(std::uint64_t room) {
     wanted = dataset_->facts().total_bytes;
     beside = dataset_->stored_count() * storage::RamStore::kBytesPerFile + 2 * kMiB;
   }
-  const std::string sizes = fmt::format("the data is {}, and memory_limit {} has room for {} of it",
-                                        format_bytes(wanted), format_bytes(options_.memory_limit), format_bytes(room));
+  const Text sizes = format_text("the data is {}, and {} {} has room for {} of it", format_bytes(wanted),
+                                 option("memory_limit"), format_bytes(options_.memory_limit), format_bytes(room));
   if (options_.storage == Storage::automatic) {
     options_.storage = wanted + beside <= room ? Storage::ram : Storage::buffered;
-    notes_.push_back(fmt::format("storage={}: {}", name(options_.storage), sizes));
+    notes_.push_back(format_text("{}: {}", option("storage", name(options_.storage)), sizes));
   } else if (wanted + beside > room) {
-    notes_.push_back(fmt::format("storage=ram: {}; the rest is read from disk each epoch", sizes));
+    notes_.push_back(format_text("{}: {}; the rest is read from disk each epoch", option("storage", "ram"), sizes));
   }
   ram_limit_ = options_.storage == Storage::ram ? std::min(room, wanted + beside) : 0;
   return ram_limit_;

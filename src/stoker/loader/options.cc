@@ -2,79 +2,71 @@
 
 #include <array>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 
 namespace stoker::loader {
 namespace {
 
 template <typename Value, std::size_t N>
-Value parse(std::string_view text, std::string_view what,
-            const std::array<std::pair<std::string_view, Value>, N>& words) {
-  std::array<std::string_view, N> names;
+Value parse(std::string_view text, std::string_view what, const std::array<std::string_view, N>& words) {
   for (std::size_t i = 0; i < N; ++i) {
-    if (words[i].first == text) return words[i].second;
-    names[i] = words[i].first;
+    if (words[i] == text) return static_cast<Value>(i);
   }
-  const std::string near = nearest(text, names.data(), N);
-  throw Error(ErrorKind::usage, fmt::format("{} is one of {}, not `{}`", what, fmt::join(names, ", "), text),
-              near.empty() ? "" : fmt::format("did you mean `{}`?", near));
+  const std::string near = nearest(text, words.data(), N);
+  throw Error(ErrorKind::usage,
+              format_text("{} is one of {}, not `{}`", option(what), fmt::format("{}", fmt::join(words, ", ")), text),
+              near.empty() ? "" : fmt::format("did you mean `{}`?", near))
+      .about(what);
 }
 
-constexpr std::array<std::pair<std::string_view, OnError>, 4> kOnError = {
-    {{"raise", OnError::raise}, {"skip", OnError::skip}, {"replace", OnError::replace}, {"zero", OnError::zero}}};
-constexpr std::array<std::pair<std::string_view, Decode>, 3> kDecode = {
-    {{"exact", Decode::exact}, {"fast", Decode::fast}, {"none", Decode::none}}};
-
-constexpr std::array<std::pair<std::string_view, UseSeekIndex>, 3> kSeekIndex = {
-    {{"auto", UseSeekIndex::automatic}, {"memory", UseSeekIndex::memory}, {"off", UseSeekIndex::off}}};
-
 template <typename Value, std::size_t N>
-std::string_view name_in(const std::array<std::pair<std::string_view, Value>, N>& words, Value value) noexcept {
-  for (const auto& [word, known] : words) {
-    if (known == value) return word;
-  }
-  return "";
+std::string_view name_in(const std::array<std::string_view, N>& words, Value value) noexcept {
+  return words[static_cast<std::size_t>(value)];
 }
 
 }  // namespace
 
 OnError parse_on_error(std::string_view text) {
-  return parse(text, "on_error", kOnError);
+  return parse<OnError>(text, "on_error", kOnErrorWords);
 }
 Decode parse_decode(std::string_view text) {
-  return parse(text, "decode", kDecode);
-}
-UseSeekIndex parse_seek_index(std::string_view text) {
-  return parse(text, "seek_index", kSeekIndex);
+  return parse<Decode>(text, "decode", kDecodeWords);
 }
 codec::Color parse_color(std::string_view text) {
-  return parse<codec::Color, 3>(
-      text, "color", {{{"rgb", codec::Color::rgb}, {"gray", codec::Color::gray}, {"keep", codec::Color::keep}}});
+  return parse<codec::Color>(text, "color", kColorWords);
+}
+UseSeekIndex parse_seek_index(std::string_view text) {
+  return parse<UseSeekIndex>(text, "seek_index", kSeekIndexWords);
 }
 transform::Layout parse_layout(std::string_view text) {
-  using transform::Layout;
-  return parse<Layout, 3>(text, "layout",
-                          {{{"NCHW", Layout::nchw}, {"NHWC", Layout::nhwc}, {"channels_last", Layout::channels_last}}});
+  return parse<transform::Layout>(text, "layout", kLayoutWords);
 }
 dataset::LastBatch parse_last_batch(std::string_view text) {
-  using dataset::LastBatch;
-  return parse<LastBatch, 3>(text, "last_batch",
-                             {{{"keep", LastBatch::keep}, {"drop", LastBatch::drop}, {"pad", LastBatch::pad}}});
+  return parse<dataset::LastBatch>(text, "last_batch", kLastBatchWords);
 }
 
 std::string_view name(OnError on_error) noexcept {
-  return name_in(kOnError, on_error);
-}
-std::string_view name(UseSeekIndex use) noexcept {
-  return name_in(kSeekIndex, use);
+  return name_in(kOnErrorWords, on_error);
 }
 std::string_view name(Decode decode) noexcept {
-  return name_in(kDecode, decode);
+  return name_in(kDecodeWords, decode);
+}
+std::string_view name(codec::Color color) noexcept {
+  return name_in(kColorWords, color);
+}
+std::string_view name(UseSeekIndex use) noexcept {
+  return name_in(kSeekIndexWords, use);
+}
+std::string_view name(transform::Layout layout) noexcept {
+  return name_in(kLayoutWords, layout);
+}
+std::string_view name(dataset::LastBatch last_batch) noexcept {
+  return name_in(kLastBatchWords, last_batch);
 }
 
 }  // namespace stoker::loader

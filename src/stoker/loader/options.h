@@ -1,7 +1,8 @@
 // What a loader is asked to do. Plain values; the words, units and defaults are the same in Python and on the command
-// line.
+// line. option_table.h says of each option which values it takes; a new option is a field here and a row there.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -68,15 +69,26 @@ struct LoaderOptions {
   bool pin_memory = false;      // register slabs with the device runtime, where there is one
 };
 
+// The words of each, in the order of the enumerators.
+inline constexpr std::array<std::string_view, 4> kOnErrorWords = {"raise", "skip", "replace", "zero"};
+inline constexpr std::array<std::string_view, 3> kDecodeWords = {"exact", "fast", "none"};
+inline constexpr std::array<std::string_view, 3> kColorWords = {"rgb", "gray", "keep"};
+inline constexpr std::array<std::string_view, 3> kSeekIndexWords = {"auto", "memory", "off"};
+inline constexpr std::array<std::string_view, 3> kLayoutWords = {"NCHW", "NHWC", "channels_last"};
+inline constexpr std::array<std::string_view, 3> kLastBatchWords = {"keep", "drop", "pad"};
+
 OnError parse_on_error(std::string_view text);  // these throw Error(usage), offering the nearest word
 Decode parse_decode(std::string_view text);
 codec::Color parse_color(std::string_view text);
-UseSeekIndex parse_seek_index(std::string_view text);  // auto, memory, off
+UseSeekIndex parse_seek_index(std::string_view text);
 transform::Layout parse_layout(std::string_view text);
-dataset::LastBatch parse_last_batch(std::string_view text);  // keep, drop, pad
+dataset::LastBatch parse_last_batch(std::string_view text);
 
 std::string_view name(OnError on_error) noexcept;
 std::string_view name(Decode decode) noexcept;
+std::string_view name(codec::Color color) noexcept;
 std::string_view name(UseSeekIndex use) noexcept;
+std::string_view name(transform::Layout layout) noexcept;
+std::string_view name(dataset::LastBatch last_batch) noexcept;
 
 }  // namespace stoker::loader

@@ -124,7 +124,8 @@ struct BadRow {
   SampleError error;
   ErrorKind kind = ErrorKind::corrupt;
   bool ends_the_run = false;  // whatever the policy
-  std::string hint = "use on_error=\"skip\", \"replace\" or \"zero\" to go on without it";
+  bool is_skippable = true;   // another on_error is a remedy
+  Text hint;                  // empty: that is the only remedy
 };
 
 // Where things lie in a slab, for `rows` rows of `length`.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/read_sample.h"
 #include "stoker/loader/engine.h"
@@ -36,6 +37,16 @@ ErrorKind kind_of(const RowResult& verdict) {
     default:
       return ErrorKind::corrupt;
   }
+}
+
+OptionName other_policies() {
+  return option("on_error", {"skip", "replace", "zero"});
+}
+
+Error error_of_row(const BadRow& bad, const Text& message) {
+  if (!bad.is_skippable) return Error(bad.kind, message, bad.hint);
+  const Text hint = bad.hint.empty() ? format_text("use {} to go on without it", other_policies()) : bad.hint;
+  return Error(bad.kind, message, hint).about("on_error");
 }
 
 }  // namespace
@@ -244,13 +255,13 @@ void Loader::Engine::explain_need(BadRow& bad, std::string_view what, std::uint6
     return allowance.*share >= bytes && allowance.batch_bytes >= batch_bytes;
   });
   bad.error.cause =
-      fmt::format("{} needs {}, more than the {} that memory_limit {} leaves for it", what, format_bytes(bytes),
-                  format_bytes(allowance_.*share), format_bytes(options_.memory_limit));
+      format_text("{} needs {}, more than the {} that {} {} leaves for it", what, format_bytes(bytes),
+                  format_bytes(allowance_.*share), option("memory_limit"), format_bytes(options_.memory_limit));
   bad.kind = ErrorKind::unavailable;
   if (enough == 0) return;
   const std::string limit = fmt::format("{}MiB", (enough + kMiB - 1) / kMiB);
-  bad.error.cause += fmt::format("; memory_limit={} is enough", limit);
-  bad.hint = fmt::format("raise memory_limit to {}, or use on_error=\"skip\", \"replace\" or \"zero\"", limit);
+  bad.error.cause = format_text("{}; {} is enough", bad.error.cause, option("memory_limit", limit));
+  bad.hint = format_text("raise {} to {}, or use {}", option("memory_limit"), limit, other_policies());
 }
 
 BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) const {
@@ -274,10 +285,13 @@ BadRow Loader::Engine::describe(std::uint64_t index, const ReadFault& fault) con
     error.cause = failure.text;
     bad.kind = failure.kind;
     bad.ends_the_run = failure.ends_the_run;
-    if (failure.ends_the_run || !failure.hint.empty()) bad.hint = failure.hint;
+    if (failure.ends_the_run || !failure.hint.empty()) {
+      bad.hint = failure.hint;
+      bad.is_skippable = false;
+    }
   }
   if (many_parts_ && fault.too_long == 0 && !fault.too_large) {
-    error.cause = fmt::format("part {}: {}", fault.part + 1, error.cause);
+    error.cause = format_text("part {}: {}", fault.part + 1, error.cause);
   }
   return bad;
 }
@@ -286,7 +300,7 @@ BadRow Loader::Engine::describe(const RowResult& verdict, const Worker& self) co
   BadRow bad;
   SampleError& error = bad.error;
   error.stage = verdict.stage;
-  error.cause = verdict.result.cause;
+  error.cause = cause_of(verdict.result);
   if (verdict.result.offset != kNoOffset) error.offset = static_cast<std::int64_t>(verdict.result.offset);
   bad.kind = kind_of(verdict);
   if (const std::uint64_t wanted = self.space.scratch.wanted_bytes();
@@ -319,7 +333,7 @@ void Loader::Engine::row_failed(Pending& pending, std::uint64_t row, BadRow bad,
     case OnError::raise: {
       const std::scoped_lock lock(pending.errors_mutex);
       if (!pending.failure || row < pending.failure->first) {
-        pending.failure.emplace(row, Error(bad.kind, named(error).message(), bad.hint));
+        pending.failure.emplace(row, error_of_row(bad, named(error).message()));
       }
       make_zero();
       break;

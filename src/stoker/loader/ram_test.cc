@@ -18,9 +18,9 @@ LoaderOptions in_ram(std::uint64_t batch_size) {
   return options;
 }
 
-bool mentions(const std::vector<std::string>& notes, const std::string& words) {
+bool mentions(const std::vector<Text>& notes, const std::string& words) {
   return std::any_of(notes.begin(), notes.end(),
-                     [&](const std::string& note) { return note.find(words) != std::string::npos; });
+                     [&](const Text& note) { return note.in_python().find(words) != std::string::npos; });
 }
 
 TEST(LoaderRam, FilesAreNotNeededAgainOnceAllWereRead) {
@@ -92,11 +92,11 @@ TEST(LoaderRam, AutoKeepsInMemoryWhatFitsAndSaysWhy) {
   options.memory_limit = 128 << 20;
   Loader large(data, options);
   EXPECT_EQ(large.options().storage, Storage::ram);
-  EXPECT_TRUE(mentions(large.notes(), "storage=ram: the data is"));
+  EXPECT_TRUE(mentions(large.notes(), "storage=\"ram\": the data is"));
   options.memory_limit = 20 << 20;
   Loader small(data, options);
   EXPECT_EQ(small.options().storage, Storage::buffered);
-  EXPECT_TRUE(mentions(small.notes(), "storage=buffered: the data is"));
+  EXPECT_TRUE(mentions(small.notes(), "storage=\"buffered\": the data is"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/dataset/read_sample.h"
 #include "stoker/loader/array_kind.h"
 #include "stoker/loader/audio_kind.h"
@@ -48,7 +49,7 @@ std::unique_ptr<const Kind> kind_of_rows(const codec::ArrayInfo& whole, const Lo
 // The kind of the first sample that can be read.
 std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const LoaderOptions& options,
                                           std::uint64_t& look_bytes) {
-  std::string first_problem;
+  Text first_problem;
   bool is_limit_too_low = false;
   Budget budget(options.memory_limit);  // nothing else is held yet
   Scratch scratch(&budget);
@@ -62,7 +63,7 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
     FirstSample first;
     Result result;
     if (sample.state == storage::WholeRead::State::no_room) {
-      result = failed(Code::no_memory, "it is larger than memory_limit");
+      result = failed(Code::no_memory, "it is larger than the memory that may be used");
     } else if (!sample.ok()) {
       result = failed(Code::io, sample.failure.text.c_str());
     } else {
@@ -75,18 +76,19 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
       return make_kind(codec::kind_of(first.head.media).value(), first, options);
     }
     is_limit_too_low |= result.code == Code::no_memory;
-    if (first_problem.empty()) first_problem = fmt::format("`{}`: {}", dataset.name(i), result.cause);
+    if (first_problem.empty()) first_problem = format_text("`{}`: {}", dataset.name(i), result.cause);
   }
   if (dataset.size() == 0) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot tell what `{}` holds: no sample of it is selected", dataset.facts().address),
                 "select at least one sample");
   }
-  throw Error(
-      ErrorKind::corrupt,
-      fmt::format("cannot tell what `{}` holds: none of {} samples can be read; {}", dataset.facts().address, looks,
-                  first_problem),
-      is_limit_too_low ? "raise memory_limit: it does not hold one sample" : "look at it with `stoker inspect`");
+  throw Error(ErrorKind::corrupt,
+              format_text("cannot tell what `{}` holds: none of {} samples can be read; {}", dataset.facts().address,
+                          looks, first_problem),
+              is_limit_too_low ? format_text("raise {}: it does not hold one sample", option("memory_limit"))
+                               : Text("look at it with `stoker inspect`"))
+      .about(is_limit_too_low ? "memory_limit" : "");
 }
 
 std::unique_ptr<const Kind> find_kind(const dataset::Dataset& dataset, const LoaderOptions& options,
@@ -105,6 +107,18 @@ std::size_t find_column(const dataset::Facts& facts, const std::string& name) {
 }
 
 }  // namespace
+
+Text cause_of(const Result& result) {
+  switch (result.remedy) {
+    case Remedy::more_memory:
+      return format_text("{}: raise {}", result.cause, option("memory_limit"));
+    case Remedy::one_color:
+      return format_text("{}: choose {}", result.cause, option("color", {"rgb", "gray"}));
+    case Remedy::none:
+      break;
+  }
+  return result.cause;
+}
 
 Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options)
     : kind_(find_kind(dataset, options, look_bytes_)),

@@ -111,7 +111,7 @@ TEST_F(OnAStore, BadObjectsAreNamedWithTheTextOfTheStore) {
   const dataset::DatasetPtr data = objects();
   store_.fail(object(4), {ErrorKind::unavailable, "503 Slow Down (5 tries)", "", true, false});
   store_.cut_short(object(9), 100);
-  store_.put(object(17), wav(100, 99));  // another version than was listed
+  store_.put(object(17), wav(100, 99));                                  // another version than was listed
   const std::uint64_t fourth = 2, ninth = 20 + 4, seventeenth = 20 + 8;  // all even ones come first
   for (const OnError policy : {OnError::skip, OnError::zero, OnError::replace}) {
     std::vector<Taken> first;
@@ -124,7 +124,7 @@ TEST_F(OnAStore, BadObjectsAreNamedWithTheTextOfTheStore) {
       if (first.empty()) first = epoch;
       EXPECT_EQ(epoch, first) << "what stands in for a bad sample is always the same";
       std::map<std::uint64_t, std::string> causes;
-      for (const SampleError& error : loader.errors()) causes[error.index] = error.cause;
+      for (const SampleError& error : loader.errors()) causes[error.index] = error.cause.in_python();
       EXPECT_EQ(causes, (std::map<std::uint64_t, std::string>{
                             {fourth, "503 Slow Down (5 tries)"},
                             {ninth, "the body ended after 100 of 244 bytes"},

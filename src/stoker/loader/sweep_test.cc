@@ -160,8 +160,8 @@ TEST(Sweeps, SayHowBlocksWereChosen) {
   folder.write("x.npy", npy(300, 4096));
   Loader loader(open_direct(folder.path("x.npy")), direct(8, {dataset::Shuffle::How::blocks, 0, 0}));
   EXPECT_EQ(loader.options().shuffle, dataset::Shuffle(dataset::Shuffle::How::blocks, 128, 16384));
-  EXPECT_EQ(loader.notes().back(),
-            "shuffle=blocks: 128 neighbours (512.0 KiB) stay together, 300 samples (1.2 MiB) are mixed");
+  EXPECT_EQ(loader.notes().back().in_python(),
+            "shuffle=\"blocks\": 128 neighbours (512.0 KiB) stay together, 300 samples (1.2 MiB) are mixed");
 }
 
 TEST(Sweeps, AReadThatFailsOnceIsReadAgainRowByRow) {

@@ -51,7 +51,7 @@ Error spawn_error(int error_number, const std::string& program, std::string hint
     if (!is_there) error_number = ENOENT;
   }
   const Error error = system_error(error_number, "run", program);
-  return Error(error.kind(), error.message(), std::move(hint));
+  return Error(error.kind(), error.text(), std::move(hint));
 }
 
 Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {

@@ -20,7 +20,7 @@ Listener::Listener(std::uint16_t port) {
   const auto check = [&](bool fine) {
     if (fine) return;
     const Error error = system_error(errno, "listen on", name);
-    throw Error(error.kind(), error.message(), "another port, or 0 for any that is free");
+    throw Error(error.kind(), error.text(), "another port, or 0 for any that is free");
   };
   socket_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   check(static_cast<bool>(socket_));

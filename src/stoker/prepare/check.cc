@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/dataset/packed.h"
 #include "stoker/dataset/tar_format.h"
@@ -157,7 +158,7 @@ class Checking {
       again = options_of(
           dataset::parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, options_.address));
     } catch (const Error&) {
-      throw Error(error.kind(), fmt::format("{}; it cannot be repaired", error.message()), "make the pack again");
+      throw Error(error.kind(), format_text("{}; it cannot be repaired", error.text()), "make the pack again");
     }
     if (!options_.source.empty()) again.source = options_.source;
     again.destination = options_.address;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
@@ -181,8 +182,8 @@ class Packing {
       base = dataset::open_packed(path);
     } catch (const Error& error) {
       if (options_.force && error.kind() != ErrorKind::unsupported) return;
-      throw Error(error.kind(), error.message(),
-                  error.kind() == ErrorKind::unsupported ? error.hint() : "--force makes it anew");
+      throw Error(error.kind(), error.text(),
+                  error.kind() == ErrorKind::unsupported ? error.hint_text() : Text("--force makes it anew"));
     }
     // What cannot be listed now would be taken out of the pack.
     if (!options_.force && !source_->facts().losses.empty()) {
@@ -326,7 +327,8 @@ class Packing {
         } else {
           if (options_.on_error == loader::OnError::raise) {
             throw Error(ErrorKind::corrupt,
-                        fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault), kSkipHint);
+                        fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault),
+                        skip_hint());
           }
           writer_->skip(source_->name(payload.position), payload.fault);
         }
@@ -341,9 +343,10 @@ class Packing {
       } catch (const Error&) {
         // The first error is the one to tell.
       }
-      throw Error(error.kind(), error.message(),
-                  fmt::format("{}{}run the same command again: it goes on where it stopped", error.hint(),
-                              error.hint().empty() ? "" : "; then "));
+      throw Error(error.kind(), error.text(),
+                  format_text("{}{}run the same command again: it goes on where it stopped", error.hint_text(),
+                              error.hint().empty() ? "" : "; then "))
+          .about(error.option());
     }
   }
 
@@ -482,8 +485,9 @@ class Packing {
 PackReport make_pack(const PackOptions& options) {
   if (options.on_error != loader::OnError::raise && options.on_error != loader::OnError::skip) {
     throw Error(ErrorKind::usage,
-                fmt::format("cannot pack with on_error={}: a bad sample is an error (raise) or left out (skip)",
-                            loader::name(options.on_error)));
+                format_text("cannot pack with {}: a bad sample is an error (raise) or left out (skip)",
+                            option("on_error", loader::name(options.on_error))))
+        .about("on_error");
   }
   if (options.shard_size < kMiB) throw Error(ErrorKind::usage, "shard_size must be at least 1MiB");
   return Packing(options).run();

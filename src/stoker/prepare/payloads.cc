@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/codec/whole.h"
@@ -236,14 +237,18 @@ Payloads::Payloads(dataset::DatasetPtr source, std::shared_ptr<const dataset::Pa
 
 Payloads::~Payloads() = default;
 
+Text skip_hint() {
+  return format_text("{} leaves bad samples out", option("on_error", "skip"));
+}
+
 bool Payloads::next_raw(std::uint64_t number, Payload& payload, const std::function<bool()>& keep_going) {
   while (!ended_ && (!batch_ || row_ == batch_->size())) {
     batch_.reset();
     try {
       batch_ = loader_->next([&] { return keep_going && !keep_going(); });
     } catch (const Error& error) {
-      if (error.hint().find("on_error") == std::string::npos) throw;
-      throw Error(error.kind(), error.message(), kSkipHint);  // the loader has more ways than a pack
+      if (error.option() != "on_error") throw;
+      throw Error(error.kind(), error.text(), skip_hint()).about("on_error");  // the loader has more ways than a pack
     }
     row_ = 0;
     ended_ = !batch_;
@@ -252,7 +257,7 @@ bool Payloads::next_raw(std::uint64_t number, Payload& payload, const std::funct
   if (ended_ || static_cast<std::uint64_t>(batch_->indices()[row_]) != number) {
     if (!faults_.contains(number)) {
       for (const loader::SampleError& error : loader_->errors()) {
-        if (error.is_sample()) faults_[error.index] = error.cause;
+        if (error.is_sample()) faults_[error.index] = error.cause.in_python();
       }
     }
     const auto found = faults_.find(number);

@@ -36,7 +36,7 @@ struct Content {
 // Reads the first samples. Throws Error: what was asked cannot be.
 Content decide_content(const dataset::DatasetPtr& source, const PackOptions& options);
 
-inline constexpr const char* kSkipHint = "--on-error skip leaves bad samples out";
+Text skip_hint();  // on_error="skip" leaves bad samples out
 
 struct Payload {
   std::uint64_t position = 0;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/prepare/compare.h"
@@ -85,8 +86,7 @@ class Repair {
     try {
       source = dataset::open(packing_.source, opening);
     } catch (const Error& error) {
-      throw Error(error.kind(),
-                  fmt::format("cannot repair `{}` from its source: {}", options_.address, error.message()),
+      throw Error(error.kind(), format_text("cannot repair `{}` from its source: {}", options_.address, error.text()),
                   "name the place where the source is now: --source");
     }
     std::unordered_map<std::uint64_t, std::uint64_t> by_id;

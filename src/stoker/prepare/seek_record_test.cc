@@ -104,7 +104,10 @@ class PackSeek : public testing::Test {
       for (loader::Taken& taken : drain(loader)) all.push_back(std::move(taken));
     }
     if (stats != nullptr) *stats = loader.stats();
-    if (notes != nullptr) *notes = loader.notes();
+    if (notes != nullptr) {
+      notes->clear();
+      for (const Text& note : loader.notes()) notes->push_back(note.in_python());
+    }
     return all;
   }
 
@@ -281,7 +284,9 @@ TEST(EarlierSeekPack, IsReadWithoutItsPlacesUntilItIsPackedOrRepaired) {
     loader::Loader loader(loader::open_uncached(path), loading);
     loader.start_epoch(0);
     EXPECT_EQ(drain(loader).size(), 1u);
-    return fmt::format("{}", fmt::join(loader.notes(), "\n"));
+    std::string notes;
+    for (const Text& note : loader.notes()) notes += note.in_python() + "\n";
+    return notes;
   };
   EXPECT_NE(notes_of().find("seek.bin` is not used: an earlier version of Stoker wrote it"), std::string::npos);
   CheckOptions options;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/json.h"
+#include "stoker/base/text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/report/words.h"
@@ -25,9 +26,11 @@ std::vector<std::string> words_at(const Json& object, const char* key) {
   return words;
 }
 
-std::string flag_of(std::string knob) {
-  std::replace(knob.begin(), knob.end(), '_', '-');
-  return "--" + knob;
+// The flags that every trial got; earlier versions had one of another name.
+std::vector<std::string> flags_at(const Json& config) {
+  std::vector<std::string> words = words_at(config, "flags");
+  std::replace(words.begin(), words.end(), std::string("--color"), std::string("--image-color"));
+  return words;
 }
 
 // Settings of a function that have flags of their own.
@@ -39,9 +42,7 @@ std::vector<std::string> tune_command(const Json& config, const std::string& out
   for (const char* key : {"function", "source"}) {
     if (const std::string text = text_at(config, key); !text.empty()) words.push_back(text);
   }
-  for (const std::string& word : words_at(config, "flags")) {
-    words.push_back(word == "--color" ? "--color-mode" : word);  // as `stoker load` calls it
-  }
+  for (const std::string& word : flags_at(config)) words.push_back(word);
   const bool has_function = !text_at(config, "function").empty();
   if (has_function && config.contains("settings") && config.at("settings").is_object()) {
     for (const auto& [name, value] : config.at("settings").items()) {
@@ -70,7 +71,8 @@ std::vector<std::string> tune_command(const Json& config, const std::string& out
     if (text.empty() || (std::string_view(key) == "steps_from" && text == "auto")) continue;
     words.insert(words.end(), {flag_of(key), text});
   }
-  if (config.contains("shuffle") && config.at("shuffle") == false) words.emplace_back("--no-shuffle");
+  const bool is_knob = config.contains("grid") && config.at("grid").contains("shuffle");
+  if (!is_knob && config.contains("shuffle") && config.at("shuffle") == true) words.emplace_back("--shuffle");
   words.insert(words.end(), {"--out", out});
   const std::vector<std::string> command = words_at(config, "command");
   if (!command.empty()) words.emplace_back("--");
@@ -95,7 +97,7 @@ std::vector<std::string> chosen_command(const Json& config, const tune::Point& p
   const std::string source = text_at(config, "source");
   if (source.empty() || !text_at(config, "function").empty()) return {};
   words = {"stoker", "load", source};
-  for (const std::string& word : words_at(config, "flags")) words.push_back(word);
+  for (const std::string& word : flags_at(config)) words.push_back(word);
   for (const auto& [knob, value] : point) {
     if (knob == "shuffle") {
       if (value != "false") words.push_back(value == "true" ? "--shuffle" : "--shuffle=" + value);

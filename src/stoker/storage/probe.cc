@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/random.h"
 #include "stoker/base/units.h"
 #include "stoker/os/arena.h"
@@ -60,15 +61,13 @@ DiskRates probe_disk(const Source& source, std::uint64_t sample_bytes, std::chro
   return rates;
 }
 
-std::string DiskRates::describe(bool shuffled) const {
+Text DiskRates::describe(bool shuffled) const {
   const auto rate = [](double bytes_per_s) { return fmt::format("{:.0f} MB/s", bytes_per_s / 1e6); };
-  std::string text = fmt::format("this disk gives {} of single samples and {} of neighbours", rate(single_bytes_per_s),
-                                 rate(neighbour_bytes_per_s));
+  const std::string text = fmt::format("this disk gives {} of single samples and {} of neighbours",
+                                       rate(single_bytes_per_s), rate(neighbour_bytes_per_s));
   const double times = single_bytes_per_s > 0 ? neighbour_bytes_per_s / single_bytes_per_s : 0;
-  if (shuffled && times >= kMuchFaster) {
-    text += fmt::format("; shuffle=\"blocks\" would read up to {:.1f} times as fast", times);
-  }
-  return text;
+  if (!shuffled || times < kMuchFaster) return text;
+  return format_text("{}; {} would read up to {:.1f} times as fast", text, option("shuffle", "blocks"), times);
 }
 
 }  // namespace stoker::storage

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "stoker/base/text.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::storage {
@@ -16,7 +17,7 @@ struct DiskRates {
   std::uint64_t reads = 0;
 
   // One clause for people: what was seen and, where `shuffled` samples suffer from it, what would help.
-  std::string describe(bool shuffled) const;
+  Text describe(bool shuffled) const;
 };
 
 // `sample_bytes`: of a usual sample. Throws Error as Source::read does.

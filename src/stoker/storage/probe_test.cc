@@ -38,11 +38,13 @@ TEST(Probe, AFailingDiskIsNamed) {
 
 TEST(Probe, AdvisesBlocksOnlyWhereTheyWouldHelp) {
   const DiskRates spinning{2e6, 180e6, 100}, solid{1.9e9, 2.8e9, 100};
-  EXPECT_EQ(spinning.describe(true),
+  EXPECT_EQ(spinning.describe(true).in_python(),
             "this disk gives 2 MB/s of single samples and 180 MB/s of neighbours; shuffle=\"blocks\" would read up to "
             "90.0 times as fast");
-  EXPECT_EQ(spinning.describe(false), "this disk gives 2 MB/s of single samples and 180 MB/s of neighbours");
-  EXPECT_EQ(solid.describe(true), "this disk gives 1900 MB/s of single samples and 2800 MB/s of neighbours");
+  EXPECT_EQ(spinning.describe(false).in_python(),
+            "this disk gives 2 MB/s of single samples and 180 MB/s of neighbours");
+  EXPECT_EQ(solid.describe(true).in_python(),
+            "this disk gives 1900 MB/s of single samples and 2800 MB/s of neighbours");
 }
 
 }  // namespace

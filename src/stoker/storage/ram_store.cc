@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
@@ -65,7 +66,8 @@ void RamStore::start() {
   try {
     thread_ = os::start_thread([this] { read_ahead(); });
   } catch (const std::exception& error) {  // everything is read from disk as it is needed
-    problem_ = fmt::format("storage=ram: nothing is read ahead: cannot start a thread: {}", error.what());
+    problem_ =
+        format_text("{}: nothing is read ahead: cannot start a thread: {}", option("storage", "ram"), error.what());
   }
 }
 
@@ -75,7 +77,8 @@ void RamStore::read_ahead() {
       load(*part);
     } catch (const std::exception& error) {
       const std::scoped_lock lock(problem_mutex_);
-      if (problem_.empty()) problem_ = fmt::format("storage=ram: reading ahead ended: {}", error.what());
+      if (problem_.empty())
+        problem_ = format_text("{}: reading ahead ended: {}", option("storage", "ram"), error.what());
     }
     if (stopping_.load(std::memory_order_relaxed)) return;
   }
@@ -156,7 +159,7 @@ RamStore::Figures RamStore::figures() const noexcept {
   return figures;
 }
 
-std::string RamStore::problem() const {
+Text RamStore::problem() const {
   const std::scoped_lock lock(problem_mutex_);
   return problem_;
 }

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stoker/base/text.h"
 #include "stoker/os/arena.h"
 #include "stoker/os/mapping.h"
 #include "stoker/storage/source.h"
@@ -53,7 +54,7 @@ class RamStore {
     std::uint64_t memory_bytes = 0;  // with what is kept beside it
   };
   Figures figures() const noexcept;
-  std::string problem() const;  // why reading ahead ended early; empty: it did not
+  Text problem() const;  // why reading ahead ended early; empty: it did not
 
  private:
   struct Part {
@@ -84,7 +85,7 @@ class RamStore {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex problem_mutex_;
-  std::string problem_;
+  Text problem_;
 };
 
 }  // namespace stoker::storage

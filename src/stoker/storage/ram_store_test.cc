@@ -47,7 +47,7 @@ TEST_F(Keeping, SourcesAreThereOnceTheyWereReadAhead) {
   EXPECT_TRUE(store.find(*first, 0, 10).empty());
   store.start();
   wait_until_all_is_there(store);
-  EXPECT_EQ(store.problem(), "");
+  EXPECT_TRUE(store.problem().empty());
   EXPECT_EQ(as_text(store.find(*first, 0, one.size())), one);
   EXPECT_EQ(as_text(store.find(*first, 12'000'000, 5)), one.substr(12'000'000, 5));
   EXPECT_EQ(as_text(store.find(*second, 50, 50)), two.substr(50));
@@ -78,7 +78,8 @@ TEST_F(Keeping, AFailingDiskEndsTheReadingAheadAndSaysSo) {
   folder_.file("one", "short now");
   store.start();
   wait_until_all_is_there(store);
-  EXPECT_NE(store.problem().find("changed since it was opened"), std::string::npos) << store.problem();
+  EXPECT_NE(store.problem().in_python().find("changed since it was opened"), std::string::npos)
+      << store.problem().in_python();
   EXPECT_TRUE(store.find(*first, 0, 10).empty());
 }
 
@@ -108,7 +109,7 @@ TEST_F(Keeping, ASourceWithoutADescriptorIsCopiedWithinTheLimit) {
   store.add(far);
   store.start();
   wait_until_all_is_there(store);
-  EXPECT_EQ(store.problem(), "");
+  EXPECT_TRUE(store.problem().empty());
   EXPECT_EQ(as_text(store.find(far, 0, text.size())), text);
   EXPECT_EQ(as_text(store.find(far, 5 << 20, 77)), text.substr(5 << 20));
 
@@ -128,7 +129,7 @@ TEST_F(Keeping, WhatWasCopiedBeforeAFailureStaysAndTheTextOfTheFailureIsSaid) {
   store.add(far);
   store.start();
   wait_until_all_is_there(store);
-  EXPECT_NE(store.problem().find("reset by peer"), std::string::npos) << store.problem();
+  EXPECT_NE(store.problem().in_python().find("reset by peer"), std::string::npos) << store.problem().in_python();
   EXPECT_EQ(as_text(store.find(far, 1 << 20, 1000)), text.substr(1 << 20, 1000));
   EXPECT_TRUE(store.find(far, 3 << 20, 10).empty());
 }
@@ -151,7 +152,8 @@ TEST_F(Keeping, WithoutAThreadNothingIsReadAheadAndThatIsSaid) {
   store.add(*first);
   const os::InjectFault none_left(os::Call::thread, {.error_number = EAGAIN});
   store.start();
-  EXPECT_NE(store.problem().find("cannot start a thread"), std::string::npos) << store.problem();
+  EXPECT_NE(store.problem().in_python().find("cannot start a thread"), std::string::npos)
+      << store.problem().in_python();
   EXPECT_TRUE(store.find(*first, 0, 10).empty());
 }
 
@@ -165,7 +167,7 @@ TEST_F(Keeping, AStoreThatIsStoppedWhileItReadsAheadReadsNoFurther) {
   store.start();
   while (store.figures().held_bytes == 0 && store.problem().empty()) std::this_thread::yield();
   store.stop();
-  EXPECT_EQ(store.problem(), "");
+  EXPECT_TRUE(store.problem().empty());
   EXPECT_GT(store.figures().held_bytes, 0u);
   EXPECT_LT(store.figures().held_bytes, store.figures().room_bytes);
 }

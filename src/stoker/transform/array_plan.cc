@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/transform/half.h"
 #include "stoker/transform/ops_check.h"
 #include "stoker/transform/store.h"
@@ -76,8 +77,8 @@ ArrayPlan ArrayPlan::compile(const Ops& ops, const ArrayInput& input, const Outp
     if (changes_nothing(op, input)) continue;
     if (!std::holds_alternative<ToFloat>(op.what)) {
       refuse(op,
-             fmt::format("these samples are {} arrays [{}], which take ToFloat or dtype= alone", name(input.dtype),
-                         fmt::join(input.shape, ", ")),
+             format_text("these samples are {} arrays [{}], which take ToFloat or {} alone", name(input.dtype),
+                         fmt::format("{}", fmt::join(input.shape, ", ")), option("dtype")),
              "arrays count as images when a sample is uint8 [H, W], [H, W, 1] or [H, W, 3], or uint16 [H, W]");
     }
     if (to_float) refuse(op, "it is given twice");
@@ -86,7 +87,7 @@ ArrayPlan ArrayPlan::compile(const Ops& ops, const ArrayInput& input, const Outp
                        is_float(input.dtype) || input.dtype == DType::f64;
     if (!known) {
       refuse(op, fmt::format("it takes uint8, uint16, int16 and float arrays, and these are {}", name(input.dtype)),
-             "choose dtype=\"float32\", which converts without scaling");
+             format_text("choose {}, which converts without scaling", option("dtype", "float32")));
     }
     plan.divisor_ = input.dtype == DType::u8    ? 255.0F
                     : input.dtype == DType::u16 ? 65535.0F

@@ -15,7 +15,7 @@
 namespace stoker::transform {
 namespace {
 
-constexpr Result kNoMemory = failed(Code::no_memory, "no room to resize the image: raise memory_limit");
+constexpr Result kNoMemory = failed(Code::no_memory, "no room to resize the image");
 
 float load_word(const std::byte* at) noexcept {
   std::uint16_t value = 0;

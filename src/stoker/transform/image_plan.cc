@@ -317,8 +317,7 @@ Result ImagePlan::apply(std::uint32_t view, const Draw& draw, const Pixels& sour
   const ImageProgram& plan = program_of(view);
   const StoreShape& shape = plan.store;
   if (source.channels != shape.channels) {
-    return failed(Code::mismatch,
-                  "image has another channel count than the first one: choose color=\"rgb\" or \"gray\"");
+    return failed(Code::mismatch, "image has another channel count than the first one", Remedy::one_color);
   }
   if (source.dtype != (plan.deep ? DType::u16 : DType::u8)) {
     return failed(Code::mismatch, "image has another bit depth than the plan was made for");
@@ -410,8 +409,7 @@ Result ImagePlan::apply_fast(std::uint32_t view, const Draw& draw, const Pixels&
   }
   const StoreShape& shape = plan.store;
   if (source.channels != shape.channels || source.dtype != DType::u8) {
-    return failed(Code::mismatch,
-                  "image has another channel count than the first one: choose color=\"rgb\" or \"gray\"");
+    return failed(Code::mismatch, "image has another channel count than the first one", Remedy::one_color);
   }
   const Needs needs = needs_of(plan, draw);
   const Rect& crop = draw.steps[0];

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/transform/ops_check.h"
 
 namespace stoker::transform {
@@ -109,7 +110,7 @@ class ImageCompiler {
       refuse(op,
              fmt::format("it has {} means, but the images have {} channel{}", what.mean.size(), input_.channels,
                          input_.channels == 1 ? "" : "s"),
-             "give one mean and std per channel, or choose color=\"rgb\" or \"gray\"");
+             format_text("give one mean and std per channel, or choose {}", option("color", {"rgb", "gray"})));
     }
     for (std::size_t c = 0; c < input_.channels; ++c) {
       plan_.mean.push_back(what.mean[what.mean.size() == 1 ? 0 : c]);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/transform/ops_forms.h"
 
 namespace stoker::transform {
@@ -114,8 +115,8 @@ void check_op(const Op& op) {
   std::visit(Check{}, op.what);
 }
 
-void refuse(const Op& op, std::string_view cause, std::string hint) {
-  throw Error(ErrorKind::usage, fmt::format("cannot use transform `{}`: {}", name(op), cause), std::move(hint));
+void refuse(const Op& op, const Text& cause, const Text& hint) {
+  throw Error(ErrorKind::usage, format_text("cannot use transform `{}`: {}", name(op), cause), hint).about("transform");
 }
 
 bool is_float(DType type) noexcept {

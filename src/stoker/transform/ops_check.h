@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "stoker/base/dtype.h"
+#include "stoker/base/text.h"
 #include "stoker/transform/ops.h"
 
 namespace stoker::transform {
@@ -16,7 +17,7 @@ std::string_view name(const Op& op) noexcept;   // "RandomResizedCrop"
 void check_op(const Op& op);
 
 // "cannot use transform `Window`: <cause>".
-[[noreturn]] void refuse(const Op& op, std::string_view cause, std::string hint = {});
+[[noreturn]] void refuse(const Op& op, const Text& cause, const Text& hint = {});
 
 bool is_float(DType type) noexcept;  // one that operations give: float16, bfloat16 or float32
 

@@ -45,8 +45,8 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "one decode, many views: name=count[operations]"},
 }};
 
-void refuse(std::string message, std::string hint) {
-  throw Error(ErrorKind::usage, std::move(message), std::move(hint));
+void refuse(const std::string& message, const std::string& hint) {
+  throw Error(ErrorKind::usage, message, hint).about("transform");
 }
 
 void refuse_argument(const Form& form, std::string_view cause) {

@@ -39,7 +39,7 @@ std::size_t find_form(std::string_view name);
 
 Normalize imagenet();
 
-[[noreturn]] void refuse(std::string message, std::string hint = {});
+[[noreturn]] void refuse(const std::string& message, const std::string& hint = {});
 [[noreturn]] void refuse_argument(const Form& form, std::string_view cause);
 
 }  // namespace stoker::transform

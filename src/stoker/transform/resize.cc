@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kHalf = 1 << (kPrecision - 1);
 
-constexpr Result kNoMemory = failed(Code::no_memory, "no room to resize the image: raise memory_limit");
+constexpr Result kNoMemory = failed(Code::no_memory, "no room to resize the image");
 
 std::atomic<bool> g_wide{true};
 

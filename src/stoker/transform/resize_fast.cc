@@ -138,7 +138,7 @@ Result FastResizer::prepare(const Part<std::uint8_t>& source, const Resizing& r,
   line_ = take<std::uint8_t>(scratch, room * channels_ + kSlack);
   if (across_ == nullptr || across_share_ == nullptr || down_ == nullptr || down_share_ == nullptr ||
       between_ == nullptr || line_ == nullptr) {
-    return failed(Code::no_memory, "no room to resize the image: raise memory_limit");
+    return failed(Code::no_memory, "no room to resize the image");
   }
   std::memset(between_ + in_elements_, 0, channels_ + kSlack);  // read, with a share of nothing
   for (std::size_t i = 0; i < room; ++i) {

@@ -8,7 +8,7 @@
 
 namespace stoker::transform {
 
-inline constexpr Result kNoRoom = failed(Code::no_memory, "no room to transform the sample: raise memory_limit");
+inline constexpr Result kNoRoom = failed(Code::no_memory, "no room to transform the sample");
 
 // Uninitialised, 64-byte aligned; null when the budget refuses.
 template <typename T>

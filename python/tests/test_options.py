@@ -1,0 +1,74 @@
+"""The engine's table of options is what Loader takes, with the same defaults."""
+
+import inspect
+
+import numpy
+import pytest
+
+import stoker
+from stoker import _engine
+
+# Keywords of Loader that only Python has. Everything else is a row of the table.
+PYTHON_ONLY = {"samples", "batch_transform", "output", "copy", "device", "persistent_workers", "cache_dir"}
+TABLE = {row["name"]: row for row in _engine.loader_options()}
+
+
+def keywords():
+    parameters = inspect.signature(stoker.Loader.__init__).parameters.values()
+    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+
+def test_the_signature_has_every_option_of_the_table_and_no_other():
+    assert set(keywords()) == set(TABLE) | PYTHON_ONLY
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_default_of_the_signature_is_that_of_the_table(name):
+    row, default = TABLE[name], keywords()[name]
+    if default is None:
+        assert row["takes_none"], "None is not a value of this option"
+    else:
+        assert (default, type(default)) == (row["default"], type(row["default"]))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_help_of_loader_names_every_option(name):
+    assert name in stoker.Loader.__doc__
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_value_of_the_wrong_type_names_the_option_and_the_right_values(name):
+    with pytest.raises(ValueError) as caught:
+        _engine.checked_option(name, [1, 2])
+    assert caught.value.option == name
+    assert caught.value.message == f"{name} is {TABLE[name]['values']}, not `[1, 2]`"
+
+
+def test_numbers_of_numpy_are_taken():
+    assert _engine.checked_option("batch_size", numpy.int32(4)) == 4
+    assert _engine.checked_option("max_errors", numpy.float32(0.5)) == 0.5
+    for wrong in (True, numpy.float64(4), 4.0, -4, 2**70, "4"):
+        with pytest.raises(ValueError, match="batch_size is a whole number"):
+            _engine.checked_option("batch_size", wrong)
+
+
+def test_an_unknown_option_offers_the_nearest(photos):
+    dataset = _engine.open_dataset(str(photos), label=[], cache_dir="", use_cache=False, options={})
+    with pytest.raises(ValueError, match="no option `bach_size`") as caught:
+        _engine.Loader(dataset, {"bach_size": 4})
+    assert caught.value.hint == "did you mean batch_size?"
+
+
+def test_the_options_in_force_are_those_of_the_table(photos):
+    with stoker.Loader(photos, batch_size=4, shuffle=numpy.bool_(True), timeout="2m", memory_limit="64MB", last_batch="pad") as loader:
+        options = loader.options
+    assert set(options) == {name for name, row in TABLE.items() if row["heading"] != "samples"} | {"output"}
+    assert (options["batch_size"], options["shuffle"], options["timeout"]) == (4, True, 120.0)
+    assert (options["memory_limit"], options["last_batch"], options["drop_last"]) == (64_000_000, "pad", False)
+
+
+def test_encoded_bytes_come_as_they_are(photos):
+    with stoker.Loader(photos, batch_size=2, decode="none", output="numpy", copy=True) as loader:
+        batch = next(iter(loader))
+    first = bytes(batch.data[0, : batch.lengths[0]])
+    assert first == (photos / batch.names[0]).read_bytes()

@@ -1,0 +1,591 @@
+#include "stoker/loader/option_table.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
+#include "stoker/base/units.h"
+#include "stoker/storage/fetcher.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr std::uint64_t kMostInBatch = 100'000'000;
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMostSeed = ~std::uint64_t{0};
+constexpr double kLongestWait_s = 1e9;
+
+constexpr std::array<std::string_view, 5> kStorageWords = {"buffered", "direct", "mmap", "ram", "auto"};
+constexpr std::array<std::string_view, 6> kDTypeWords = {"uint8", "uint16", "float16", "bfloat16", "float32", "int16"};
+
+std::uint64_t count(const Value& value) {
+  return std::get<std::uint64_t>(value);
+}
+const std::string& word(const Value& value) {
+  return std::get<std::string>(value);
+}
+bool is_auto(const Value& value) {
+  return std::holds_alternative<std::string>(value) && word(value) == "auto";
+}
+Value none_if_zero(std::uint64_t number) {
+  return number == 0 ? Value() : Value(number);
+}
+Value auto_if_zero(std::uint64_t number) {
+  return number == 0 ? Value("auto") : Value(number);
+}
+Value auto_if_negative(int number) {
+  return number < 0 ? Value("auto") : Value(static_cast<std::uint64_t>(number));
+}
+int threads(const Value& value) {
+  return is_auto(value) ? kAuto : static_cast<int>(count(value));
+}
+Value text_value(std::string_view text) {
+  return std::string(text);
+}
+
+// A list in JSON, or the short text of the command line.
+transform::Ops parse_transform(const std::string& text) {
+  return text.starts_with('[') ? transform::ops_from_json(text) : transform::parse_ops(text);
+}
+
+Value shuffle_value(const dataset::Shuffle& shuffle) {
+  if (shuffle.how == dataset::Shuffle::How::blocks) return text(shuffle);
+  return shuffle.how == dataset::Shuffle::How::full;
+}
+
+constexpr std::array kTable = {
+    Option{.name = "label",
+           .heading = Heading::samples,
+           .type = ValueType::text,
+           .placeholder = "COLUMN",
+           .unset = "`label`, where there is such a column",
+           .meaning = "label column of an index.csv",
+           .set = [](Request& to, const Value& value) { to.opening.label = word(value); },
+           .get = [](const Request& of) { return of.opening.label.empty() ? Value() : Value(of.opening.label); },
+           .takes_none = true},
+    Option{.name = "class_subset",
+           .heading = Heading::samples,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .unset = "all",
+           .meaning = "number of classes to draw at random; the others are left out and labels are renumbered",
+           .set = [](Request& to, const Value& value) { to.opening.class_subset = count(value); },
+           .get = [](const Request& of) { return none_if_zero(of.opening.class_subset); },
+           .least = 1,
+           .most = kMostSamples,
+           .takes_none = true},
+    Option{.name = "class_subset_seed",
+           .heading = Heading::samples,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "seed that draws the classes",
+           .set = [](Request& to, const Value& value) { to.opening.class_subset_seed = count(value); },
+           .get = [](const Request& of) { return Value(of.opening.class_subset_seed); },
+           .most = kMostSeed},
+    Option{.name = "subset",
+           .heading = Heading::samples,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .unset = "all",
+           .meaning = "number of samples to draw at random; the others are left out",
+           .set = [](Request& to, const Value& value) { to.opening.subset = count(value); },
+           .get = [](const Request& of) { return none_if_zero(of.opening.subset); },
+           .least = 1,
+           .most = kMostSamples,
+           .takes_none = true},
+    Option{.name = "subset_seed",
+           .heading = Heading::samples,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "seed that draws the samples",
+           .set = [](Request& to, const Value& value) { to.opening.subset_seed = count(value); },
+           .get = [](const Request& of) { return Value(of.opening.subset_seed); },
+           .most = kMostSeed},
+    Option{.name = "inflate",
+           .heading = Heading::samples,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "repeat the data set N times without copying it; each copy has its own ids",
+           .set = [](Request& to, const Value& value) { to.opening.inflate = count(value); },
+           .get = [](const Request& of) { return Value(of.opening.inflate); },
+           .least = 1,
+           .most = kMostSamples},
+
+    Option{.name = "batch_size",
+           .heading = Heading::order,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "samples per batch, on each rank",
+           .set = [](Request& to, const Value& value) { to.loader.batch_size = count(value); },
+           .get = [](const Request& of) { return Value(of.loader.batch_size); },
+           .least = 1,
+           .most = kMostInBatch,
+           .is_knob = true,
+           .is_brief = true},
+    Option{.name = "shuffle",
+           .heading = Heading::order,
+           .type = ValueType::shuffle,
+           .placeholder = "HOW",
+           .meaning = "draw a new order every epoch; blocks mixes blocks of neighbours, for disks that are fast in "
+                      "order; blocks:N:M keeps N neighbours together and mixes M samples",
+           .set = [](Request& to, const Value& value) { to.loader.shuffle = dataset::parse_shuffle(word(value)); },
+           .get = [](const Request& of) { return shuffle_value(of.loader.shuffle); },
+           .takes_none = true,
+           .is_knob = true,
+           .is_brief = true},
+    Option{.name = "seed",
+           .heading = Heading::order,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "seed of the order and of the random transforms",
+           .set = [](Request& to, const Value& value) { to.loader.seed = count(value); },
+           .get = [](const Request& of) { return Value(of.loader.seed); },
+           .most = kMostSeed},
+    Option{.name = "drop_last",
+           .heading = Heading::order,
+           .type = ValueType::on_off,
+           .meaning = "leave out a short last batch",
+           .set =
+               [](Request& to, const Value& value) {
+                 if (std::get<bool>(value)) to.loader.last_batch = dataset::LastBatch::drop;
+               },
+           .get = [](const Request& of) { return Value(of.loader.last_batch == dataset::LastBatch::drop); }},
+    Option{.name = "last_batch",
+           .heading = Heading::order,
+           .type = ValueType::word,
+           .placeholder = "HOW",
+           .meaning = "what becomes of a short last batch; pad fills it from the start of the epoch",
+           .set = [](Request& to, const Value& value) { to.loader.last_batch = parse_last_batch(word(value)); },
+           .get = [](const Request& of) { return text_value(name(of.loader.last_batch)); },
+           .words = kLastBatchWords,
+           .takes_none = true},
+    Option{.name = "rank",
+           .heading = Heading::order,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "which of the equal parts of each step this process gets",
+           .set = [](Request& to, const Value& value) { to.loader.rank = count(value); },
+           .get = [](const Request& of) { return Value(of.loader.rank); },
+           .most = kMostInBatch,
+           .takes_none = true},
+    Option{.name = "world_size",
+           .heading = Heading::order,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "number of processes that share each step",
+           .set = [](Request& to, const Value& value) { to.loader.world_size = count(value); },
+           .get = [](const Request& of) { return Value(of.loader.world_size); },
+           .least = 1,
+           .most = kMostInBatch,
+           .takes_none = true},
+
+    Option{
+        .name = "transform",
+        .heading = Heading::output,
+        .type = ValueType::text,
+        .placeholder = "TEXT",
+        .unset = "none",
+        .meaning = "operations on each sample, such as rrc:224,flip",
+        .set = [](Request& to, const Value& value) { to.loader.transform = parse_transform(word(value)); },
+        .get =
+            [](const Request& of) {
+              return of.loader.transform.empty() ? Value() : Value(transform::to_text(of.loader.transform));
+            },
+        .takes_none = true,
+        .is_brief = true},
+    Option{.name = "decode",
+           .heading = Heading::output,
+           .type = ValueType::word,
+           .placeholder = "HOW",
+           .meaning = "how files become arrays; exact gives Pillow's pixels, fast gives pixels close to them, none "
+                      "gives the encoded bytes",
+           .set = [](Request& to, const Value& value) { to.loader.decode = parse_decode(word(value)); },
+           .get = [](const Request& of) { return text_value(name(of.loader.decode)); },
+           .words = kDecodeWords,
+           .is_knob = true},
+    Option{.name = "seek_index",
+           .heading = Heading::output,
+           .type = ValueType::word,
+           .placeholder = "HOW",
+           .meaning =
+               "note places inside JPEG files, so that later crops decode only what they touch; auto saves them, "
+               "memory does not",
+           .set = [](Request& to, const Value& value) { to.loader.seek_index = parse_seek_index(word(value)); },
+           .get = [](const Request& of) { return text_value(name(of.loader.seek_index)); },
+           .words = kSeekIndexWords,
+           .is_knob = true},
+    Option{.name = "exif_orientation",
+           .heading = Heading::output,
+           .type = ValueType::on_off,
+           .meaning = "turn images as their Exif orientation says, before anything else",
+           .set = [](Request& to, const Value& value) { to.loader.exif_orientation = std::get<bool>(value); },
+           .get = [](const Request& of) { return Value(of.loader.exif_orientation); }},
+    Option{.name = "color",
+           .heading = Heading::output,
+           .type = ValueType::word,
+           .placeholder = "NAME",
+           .meaning = "channels of images; keep takes the channels of the file and its 16 bits",
+           .set = [](Request& to, const Value& value) { to.loader.color = parse_color(word(value)); },
+           .get = [](const Request& of) { return text_value(name(of.loader.color)); },
+           .words = kColorWords},
+    Option{
+        .name = "dtype",
+        .heading = Heading::output,
+        .type = ValueType::word,
+        .placeholder = "NAME",
+        .unset = "what the transform gives",
+        .meaning = "type of the batch; uint16 is for 16-bit images, int16 for audio",
+        .set = [](Request& to, const Value& value) { to.loader.output.dtype = parse_dtype(word(value)); },
+        .get =
+            [](const Request& of) {
+              return of.loader.output.dtype ? text_value(name(*of.loader.output.dtype)) : Value();
+            },
+        .words = kDTypeWords,
+        .takes_none = true,
+        .is_knob = true},
+    Option{.name = "layout",
+           .heading = Heading::output,
+           .type = ValueType::word,
+           .placeholder = "NAME",
+           .meaning = "order of the axes of image batches; channels_last has the shape of NCHW and the strides of NHWC",
+           .set = [](Request& to, const Value& value) { to.loader.output.layout = parse_layout(word(value)); },
+           .get = [](const Request& of) { return text_value(name(of.loader.output.layout)); },
+           .words = kLayoutWords},
+    Option{.name = "pin_memory",
+           .heading = Heading::output,
+           .type = ValueType::on_off,
+           .meaning = "page-lock the batches, where a device runtime is found",
+           .set = [](Request& to, const Value& value) { to.loader.pin_memory = std::get<bool>(value); },
+           .get = [](const Request& of) { return Value(of.loader.pin_memory); },
+           .takes_none = true},
+
+    Option{.name = "num_workers",
+           .heading = Heading::resources,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "threads that decode and transform; auto takes the cores of this process, 0 works in the calling "
+                      "thread",
+           .set = [](Request& to, const Value& value) { to.loader.num_workers = threads(value); },
+           .get = [](const Request& of) { return auto_if_negative(of.loader.num_workers); },
+           .most = kMostThreads,
+           .takes_auto = true,
+           .is_knob = true,
+           .is_brief = true},
+    Option{.name = "prefetch_factor",
+           .heading = Heading::resources,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "ready batches beyond the one in use, in total",
+           .set = [](Request& to, const Value& value) { to.loader.prefetch_factor = count(value); },
+           .get = [](const Request& of) { return Value(of.loader.prefetch_factor); },
+           .most = kMostInBatch,
+           .takes_none = true,
+           .is_knob = true},
+    Option{.name = "memory_limit",
+           .heading = Heading::resources,
+           .type = ValueType::bytes,
+           .placeholder = "SIZE",
+           .unset = "25 % of RAM, at most 8 GB",
+           .meaning = "hard bound on memory; it covers all that the loader holds",
+           .set = [](Request& to, const Value& value) { to.loader.memory_limit = count(value); },
+           .get = [](const Request& of) { return none_if_zero(of.loader.memory_limit); },
+           .least = 1,
+           .most = kMostSamples,
+           .takes_none = true,
+           .is_knob = true,
+           .is_brief = true},
+    Option{
+        .name = "storage",
+        .heading = Heading::resources,
+        .type = ValueType::word,
+        .placeholder = "HOW",
+        .meaning = "how bytes are read; direct goes past the page cache, mmap maps packs and arrays, ram keeps what "
+                   "was read, auto decides by size",
+        .set = [](Request& to,
+                  const Value& value) { to.loader.storage = to.opening.storage = storage::parse_storage(word(value)); },
+        .get = [](const Request& of) { return text_value(storage::name(of.loader.storage)); },
+        .words = kStorageWords,
+        .is_knob = true},
+    Option{.name = "io_threads",
+           .heading = Heading::resources,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "threads that read; they are not counted as workers",
+           .set = [](Request& to, const Value& value) { to.loader.io_threads = threads(value); },
+           .get = [](const Request& of) { return auto_if_negative(of.loader.io_threads); },
+           .least = 1,
+           .most = kMostThreads,
+           .takes_auto = true,
+           .is_knob = true},
+    Option{.name = "io_depth",
+           .heading = Heading::resources,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "requests in flight per I/O thread",
+           .set = [](Request& to, const Value& value) { to.loader.io_depth = is_auto(value) ? 0 : count(value); },
+           .get = [](const Request& of) { return auto_if_zero(of.loader.io_depth); },
+           .least = 1,
+           .most = storage::kMaxDepth,
+           .takes_auto = true,
+           .is_knob = true},
+    Option{.name = "io_batch",
+           .heading = Heading::resources,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .meaning = "requests per submission to the kernel",
+           .set = [](Request& to, const Value& value) { to.loader.io_batch = is_auto(value) ? 0 : count(value); },
+           .get = [](const Request& of) { return auto_if_zero(of.loader.io_batch); },
+           .least = 1,
+           .most = storage::kMaxDepth,
+           .takes_auto = true,
+           .is_knob = true},
+    Option{.name = "read_ahead",
+           .heading = Heading::resources,
+           .type = ValueType::bytes,
+           .placeholder = "SIZE",
+           .meaning = "bytes fetched beyond the ready batches",
+           .set = [](Request& to, const Value& value) { to.loader.read_ahead = is_auto(value) ? 0 : count(value); },
+           .get = [](const Request& of) { return auto_if_zero(of.loader.read_ahead); },
+           .least = 1,
+           .most = kMostSamples,
+           .takes_auto = true,
+           .takes_none = true,
+           .is_knob = true},
+    Option{
+        .name = "timeout",
+        .heading = Heading::resources,
+        .type = ValueType::duration,
+        .placeholder = "TIME",
+        .unset = "5 minutes",
+        .meaning = "time without any progress that ends the run with an error naming the sample; 0 waits for ever",
+        .set =
+            [](Request& to, const Value& value) {
+              to.loader.timeout = std::chrono::nanoseconds(std::llround(std::get<double>(value) * 1e9));
+            },
+        .get = [](const Request& of) { return Value(std::chrono::duration<double>(of.loader.timeout).count()); },
+        .takes_none = true},
+
+    Option{
+        .name = "on_error",
+        .heading = Heading::bad_samples,
+        .type = ValueType::word,
+        .placeholder = "HOW",
+        .meaning = "what becomes of a bad sample; replace puts another one in its place, zero a row of zeros",
+        .set =
+            [](Request& to, const Value& value) {
+              to.loader.on_error = parse_on_error(word(value));
+              to.opening.skip_losses = to.loader.on_error != OnError::raise;
+            },
+        .get = [](const Request& of) { return text_value(name(of.loader.on_error)); },
+        .words = kOnErrorWords,
+        .is_brief = true},
+    Option{.name = "max_errors",
+           .heading = Heading::bad_samples,
+           .type = ValueType::real,
+           .placeholder = "N",
+           .unset = "no limit",
+           .meaning = "more bad samples than this in one epoch end the run; below 1 it is a share of the data set",
+           .set = [](Request& to, const Value& value) { to.loader.max_errors = std::get<double>(value); },
+           .get = [](const Request& of) { return of.loader.max_errors == 0 ? Value() : Value(of.loader.max_errors); },
+           .takes_none = true},
+};
+
+[[noreturn]] void refuse_value(const Option& row, const Value& value) {
+  Text hint;
+  if (const auto* const text = std::get_if<std::string>(&value); text != nullptr && !row.words.empty()) {
+    const std::string near = nearest(*text, row.words.data(), row.words.size());
+    if (!near.empty()) hint = fmt::format("did you mean `{}`?", near);
+  }
+  if (row.name == "max_errors") hint = format_text("{} allows none", option("on_error", "raise"));
+  throw Error(ErrorKind::usage,
+              format_text("{} is {}, not `{}`", option(row.name), values_text(row), value_text(value)), hint)
+      .about(row.name);
+}
+
+// A text as the unit's parser reads it, with the option named in what it refuses.
+template <class Parse>
+auto parse_for(const Option& row, const std::string& text, Parse&& parse) {
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::usage, format_text("{}: {}", option(row.name), error.text()), error.hint_text())
+        .about(row.name);
+  }
+}
+
+// The value in the one form that Option::set takes; nothing: it is not one of the option's.
+std::optional<Value> settled(const Option& row, const Value& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  const auto* const number = std::get_if<std::uint64_t>(&value);
+  if (row.takes_auto && is_auto(value)) return value;
+  const auto in_range = [&](std::uint64_t n) -> std::optional<Value> {
+    return n >= row.least && n <= row.most ? std::optional<Value>(n) : std::nullopt;
+  };
+  switch (row.type) {
+    case ValueType::count:
+      return number != nullptr ? in_range(*number) : std::nullopt;
+    case ValueType::bytes:
+      if (text != nullptr) return in_range(parse_for(row, *text, parse_bytes));
+      return number != nullptr ? in_range(*number) : std::nullopt;
+    case ValueType::duration: {
+      double seconds = -1;
+      if (text != nullptr) seconds = std::chrono::duration<double>(parse_for(row, *text, parse_duration)).count();
+      if (number != nullptr) seconds = static_cast<double>(*number);
+      if (const auto* const real = std::get_if<double>(&value)) seconds = *real;
+      return seconds >= 0 && seconds < kLongestWait_s ? std::optional<Value>(seconds) : std::nullopt;
+    }
+    case ValueType::real: {
+      double real = 0;
+      if (number != nullptr) real = static_cast<double>(*number);
+      if (const auto* const given = std::get_if<double>(&value)) real = *given;
+      return real > 0 && std::isfinite(real) ? std::optional<Value>(real) : std::nullopt;
+    }
+    case ValueType::word: {
+      const bool is_known = text != nullptr && std::find(row.words.begin(), row.words.end(), *text) != row.words.end();
+      return is_known ? std::optional<Value>(value) : std::nullopt;
+    }
+    case ValueType::on_off:
+      return std::holds_alternative<bool>(value) ? std::optional<Value>(value) : std::nullopt;
+    case ValueType::shuffle:
+      if (const auto* const on = std::get_if<bool>(&value)) return text_value(*on ? "full" : "off");
+      return text != nullptr ? std::optional<Value>(value) : std::nullopt;
+    case ValueType::text:
+      return text != nullptr ? std::optional<Value>(value) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void check_last_batch(const std::vector<Given>& given) {
+  const auto value_of = [&](std::string_view name) {
+    const auto found = std::find_if(given.begin(), given.end(), [&](const Given& one) { return one.name == name; });
+    return found == given.end() ? Value() : found->value;
+  };
+  const Value last = value_of("last_batch");
+  if (value_of("drop_last") != Value(true) || last == Value() || last == Value("drop")) return;
+  throw Error(ErrorKind::usage,
+              format_text("{} and {} contradict each other", option("drop_last", "True"),
+                          option("last_batch", value_text(last))),
+              "give one of the two")
+      .about("last_batch");
+}
+
+}  // namespace
+
+std::span<const Option> option_table() noexcept {
+  return kTable;
+}
+
+const Option& find_option(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Option& row : kTable) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  const std::string near = nearest(name, names.data(), names.size());
+  throw Error(ErrorKind::usage, fmt::format("the loader has no option `{}`", name),
+              near.empty() ? Text("docs/loader.md lists its options") : format_text("did you mean {}?", option(near)))
+      .about(name);
+}
+
+Value read_value(const Option& row, std::string_view word) {
+  const auto as_number = [&]<class Number>(Number number) -> Value {
+    const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), number);
+    return code == std::errc{} && end == word.data() + word.size() ? Value(number) : text_value(word);
+  };
+  const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  switch (row.type) {
+    case ValueType::count:
+      return as_number(std::uint64_t{});
+    case ValueType::real:
+      return as_number(double{});
+    case ValueType::on_off:
+    case ValueType::shuffle:
+      if (is_one_of({"", "true", "True", "yes"})) return true;
+      if (is_one_of({"false", "False", "no"})) return false;
+      return text_value(word);
+    case ValueType::bytes:
+    case ValueType::duration:
+    case ValueType::word:
+    case ValueType::text:
+      break;
+  }
+  return text_value(word);
+}
+
+void set_option(Request& request, const Option& row, const Value& value) {
+  if (row.takes_none && std::holds_alternative<std::monostate>(value)) return;
+  const std::optional<Value> right = settled(row, value);
+  if (!right) refuse_value(row, value);
+  try {
+    row.set(request, *right);
+  } catch (const Error& error) {
+    throw error.about(row.name);
+  }
+}
+
+Request make_request(const std::vector<Given>& given) {
+  Request request;
+  for (const Given& one : given) set_option(request, find_option(one.name), one.value);
+  check_last_batch(given);
+  if (request.loader.rank >= request.loader.world_size) {
+    throw Error(ErrorKind::usage, format_text("{} is from 0 to {} - 1 ({}), not {}", option("rank"),
+                                              option("world_size"), request.loader.world_size - 1, request.loader.rank))
+        .about("rank");
+  }
+  return request;
+}
+
+std::string values_text(const Option& row) {
+  const std::string_view automatic = row.takes_auto ? "auto or " : "";
+  switch (row.type) {
+    case ValueType::count:
+      if (row.most == kMostSeed) return fmt::format("{}a whole number from {} to 2**64 - 1", automatic, row.least);
+      if (row.most >= kMostSamples) return fmt::format("{}a whole number from {}", automatic, row.least);
+      return fmt::format("{}a whole number from {} to {}", automatic, row.least, format_count(row.most));
+    case ValueType::bytes:
+      return fmt::format("{}a number of bytes or a size such as 4GB", row.takes_auto ? "auto, " : "");
+    case ValueType::duration:
+      return "a number of seconds or a time such as 5m";
+    case ValueType::real:
+      return "a count from 1 or a share below 1";
+    case ValueType::word:
+      return fmt::format("one of {}", fmt::join(row.words, ", "));
+    case ValueType::on_off:
+      return "on or off";
+    case ValueType::shuffle:
+      return "on, off, blocks or blocks:NEIGHBOURS:MIXED";
+    case ValueType::text:
+      return "a text";
+  }
+  return "";
+}
+
+std::string default_text(const Option& row) {
+  return row.unset.empty() ? value_text(row.get(Request{})) : std::string(row.unset);
+}
+
+std::string value_text(const Value& value) {
+  struct Words {
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(bool on) const { return on ? "yes" : "no"; }
+    std::string operator()(std::uint64_t number) const { return std::to_string(number); }
+    std::string operator()(double number) const { return fmt::format("{}", number); }
+    std::string operator()(const std::string& text) const { return text; }
+    std::string operator()(const Unknown& other) const { return other.text; }
+  };
+  return std::visit(Words{}, value);
+}
+
+}  // namespace stoker::loader

@@ -1,0 +1,143 @@
+#include "stoker/loader/option_table.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+
+namespace stoker::loader {
+namespace {
+
+Error error_of_setting(std::string_view name, const Value& value) {
+  try {
+    Request request;
+    set_option(request, find_option(name), value);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::internal, "it was taken");
+}
+
+Value kept(std::string_view name, std::string_view word) {
+  const Option& row = find_option(name);
+  Request request;
+  set_option(request, row, read_value(row, word));
+  return row.get(request);
+}
+
+// A value of the option that is not its default, where it has one.
+std::string other_word(const Option& row) {
+  switch (row.type) {
+    case ValueType::count:
+    case ValueType::bytes:
+    case ValueType::real:
+      return "7";
+    case ValueType::duration:
+      return "7s";
+    case ValueType::word:
+      return std::string(row.words.back());
+    case ValueType::on_off:
+    case ValueType::shuffle:
+      return "true";
+    case ValueType::text:
+      return row.name == "transform" ? "flip" : "column";
+  }
+  return "";
+}
+
+TEST(OptionTable, EveryRowSetsAndGetsItsOwnField) {
+  std::set<std::string_view> names;
+  for (const Option& row : option_table()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_TRUE(names.insert(row.name).second) << "it is declared twice";
+    Request request;
+    const Value before = row.get(request);
+    set_option(request, row, read_value(row, other_word(row)));
+    EXPECT_NE(row.get(request), before);
+    for (const Option& other : option_table()) {
+      const bool is_alias = (other.name == "last_batch") != (row.name == "last_batch") &&
+                            (other.name == "drop_last" || row.name == "drop_last");
+      if (other.name != row.name && !is_alias) EXPECT_EQ(other.get(request), other.get(Request{})) << other.name;
+    }
+    EXPECT_FALSE(row.meaning.empty());
+    EXPECT_FALSE(values_text(row).empty());
+  }
+}
+
+TEST(OptionTable, EveryWordIsTakenAndGivenBack) {
+  for (const Option& row : option_table()) {
+    for (const std::string_view word : row.words) EXPECT_EQ(kept(row.name, word), Value(std::string(word))) << row.name;
+  }
+}
+
+TEST(OptionTable, ADefaultThatIsAValueIsTaken) {
+  for (const Option& row : option_table()) {
+    const Value value = row.get(Request{});
+    if (std::holds_alternative<std::monostate>(value)) {
+      EXPECT_TRUE(row.takes_none) << row.name;
+      EXPECT_FALSE(row.unset.empty()) << row.name;
+      continue;
+    }
+    Request request;
+    set_option(request, row, value);
+    EXPECT_EQ(row.get(request), value) << row.name;
+  }
+}
+
+TEST(OptionTable, AWrongValueIsRefusedByNameWithTheRightOnes) {
+  const Error word = error_of_setting("on_error", Value("skipp"));
+  EXPECT_EQ(word.message(), "on_error is one of raise, skip, replace, zero, not `skipp`");
+  EXPECT_EQ(word.hint(), "did you mean `skip`?");
+  EXPECT_EQ(word.option(), "on_error");
+  EXPECT_EQ(error_of_setting("batch_size", Value(std::uint64_t{0})).message(),
+            "batch_size is a whole number from 1 to 100,000,000, not `0`");
+  EXPECT_EQ(error_of_setting("num_workers", Value(2.5)).message(),
+            "num_workers is auto or a whole number from 0 to 1,024, not `2.5`");
+  EXPECT_EQ(error_of_setting("memory_limit", Value("plenty")).option(), "memory_limit");
+  EXPECT_EQ(error_of_setting("transform", Value("nothing:1")).option(), "transform");
+  EXPECT_EQ(error_of_setting("batch_size", Unknown{"[1]"}).message(),
+            "batch_size is a whole number from 1 to 100,000,000, not `[1]`");
+}
+
+TEST(OptionTable, TheCommandLineSpellsTheSameErrorWithItsFlags) {
+  const auto is_flag = [](std::string_view) { return true; };
+  EXPECT_EQ(error_of_setting("color", Value("blue")).text().in_flags(is_flag),
+            "--image-color is one of rgb, gray, keep, not `blue`");
+  EXPECT_EQ(error_of_setting("max_errors", Value(0.0)).hint_text().in_flags(is_flag), "--on-error raise allows none");
+}
+
+TEST(OptionTable, AnUnknownOptionOffersTheNearest) {
+  try {
+    make_request({{"bach_size", Value(std::uint64_t{2})}});
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "the loader has no option `bach_size`");
+    EXPECT_EQ(error.hint(), "did you mean batch_size?");
+  }
+}
+
+TEST(OptionTable, NumbersAreReadFromWordsAndTextsOnlyWhereTextIsAValue) {
+  EXPECT_EQ(kept("memory_limit", "64MB"), Value(std::uint64_t{64'000'000}));
+  EXPECT_EQ(kept("timeout", "2m"), Value(120.0));
+  EXPECT_EQ(kept("num_workers", "auto"), Value("auto"));
+  EXPECT_EQ(kept("prefetch_factor", "0"), Value(std::uint64_t{0}));
+  EXPECT_EQ(kept("shuffle", "blocks:2:8"), Value("blocks:2:8"));
+  EXPECT_EQ(error_of_setting("batch_size", Value("4")).kind(), ErrorKind::usage) << "a text is not a count";
+}
+
+TEST(OptionTable, ContradictionsAndRanksThatDoNotExistAreRefused) {
+  EXPECT_THROW(make_request({{"drop_last", true}, {"last_batch", Value("pad")}}), Error);
+  EXPECT_NO_THROW(make_request({{"drop_last", true}, {"last_batch", Value("drop")}}));
+  EXPECT_NO_THROW(make_request({{"drop_last", true}, {"last_batch", Value()}}));
+  EXPECT_THROW(make_request({{"rank", Value(std::uint64_t{2})}, {"world_size", Value(std::uint64_t{2})}}), Error);
+}
+
+TEST(OptionTable, WhatConcernsTheDataSetGoesToItToo) {
+  const Request request = make_request({{"storage", Value("mmap")}, {"on_error", Value("skip")}});
+  EXPECT_EQ(request.opening.storage, storage::Storage::mmap);
+  EXPECT_TRUE(request.opening.skip_losses);
+}
+
+}  // namespace
+}  // namespace stoker::loader
