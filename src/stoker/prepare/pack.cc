@@ -489,7 +489,9 @@ PackReport make_pack(const PackOptions& options) {
                             option("on_error", loader::name(options.on_error))))
         .about("on_error");
   }
-  if (options.shard_size < kMiB) throw Error(ErrorKind::usage, "shard_size must be at least 1MiB");
+  if (options.shard_size < kMiB) {
+    throw Error(ErrorKind::usage, format_text("{} must be at least 1MiB", option("shard_size"))).about("shard_size");
+  }
   return Packing(options).run();
 }
 
