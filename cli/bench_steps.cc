@@ -47,7 +47,7 @@ std::uint64_t step(loader::Loader& loader, std::chrono::nanoseconds takes) {
     loader.start_epoch(loader.epoch() + 1, 0, interrupted);
     batch = loader.next(interrupted);
     if (!batch)
-      throw Error(ErrorKind::usage, "there is no batch to measure", "lower batch_size, or keep the last batch");
+      throw Error(ErrorKind::usage, "there is no batch to measure", "lower --batch-size, or keep the last batch");
   }
   const std::uint64_t rows = batch->size();
   batch.reset();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/meter/confidence.h"
 #include "stoker/meter/ledger.h"
@@ -123,7 +124,7 @@ RateReader::RateReader(const std::string& regex, double batch_size)
     throw Error(ErrorKind::usage, fmt::format("`{}` is no regular expression: {}", regex, error.what()));
   }
   if (own_.mark_count() == 0) {
-    throw Error(ErrorKind::usage, fmt::format("rate_regex `{}` has no group that is the rate", regex),
+    throw Error(ErrorKind::usage, format_text("{} `{}` has no group that is the rate", option("rate_regex"), regex),
                 "put the number into brackets: 'throughput: ([0-9.]+)'");
   }
 }

@@ -358,7 +358,7 @@ class Watch {
                    "try the expression on its stdout and stderr: the first group is samples per second");
     }
     return wrong(ended_well ? "it ended without any measured step" : "no step was measured",
-                 "let it run for more steps than warmup_steps and bench_steps together");
+                 "let it run for more steps than --warmup-steps and --bench-steps together");
   }
 
   // What was seen from outside, in the words of a program that reports.
