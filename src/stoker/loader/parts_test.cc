@@ -93,7 +93,7 @@ class Patches : public dataset::Dataset {
                        std::span<char> text) const noexcept override {
     const Run run = runs(index, key)[part];
     if (lie_ == Lie::in_sources) return Location::in_source(borrowed_[run.volume], run.offset, run.bytes);
-    if (!text.empty()) fmt::format_to(text.data(), "bucket/volume-{}\0", run.volume);
+    if (!text.empty()) *fmt::format_to(text.data(), "bucket/volume-{}", run.volume) = '\0';
     return Location::in_store(store_, text.empty() ? nullptr : text.data(), nullptr, run.offset, run.bytes);
   }
   dataset::Label label(std::uint64_t) const noexcept override { return {}; }
