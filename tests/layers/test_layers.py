@@ -27,7 +27,6 @@ STILL = [
     "src/stoker/dataset/open.cc",
     "src/stoker/dataset/scan.cc",
     "src/stoker/loader/device.cc",
-    "src/stoker/loader/engine.cc",
     "src/stoker/loader/seek_file.cc",
     "src/stoker/loader/seek_store.cc",
     "src/stoker/measure/accelerator.cc",

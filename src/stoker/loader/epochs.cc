@@ -6,7 +6,7 @@
 //
 // To end: all threads are told to stop, the consumer leaves, the threads are joined, the reads in flight are cancelled,
 // and only then their memory goes.
-#include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -18,86 +18,66 @@ namespace stoker::loader {
 void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted) {
   refuse_after_fork();
   const Consuming consuming(*this);
-  if (seek_) seek_->save_soon();
+  if (parts_ && parts_->seek) parts_->seek->save_soon();
   enter_epoch(epoch, position, interrupted);
 }
 
 void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted) {
-  const dataset::Order order = make_order(epoch, position);
+  const dataset::Order order = job_.make_order(epoch, position);
   start_threads();
+  const std::optional<std::uint64_t> planned = parts_->planner.epoch();
   bool prefetched = false;  // the I/O threads work for that place already
   {
-    const std::scoped_lock plan(plan_mutex_);
-    const std::scoped_lock lock(mutex_);
-    const bool follows = position == 0 && epoch == epoch_ + 1 && step_ == order_->steps() && plan_epoch_ >= epoch;
+    const std::scoped_lock lock(signals_.mutex);
+    const bool follows = position == 0 && epoch == epoch_ + 1 && step_ == order_.steps() && planned >= epoch;
     const bool is_there = epoch == epoch_ && position == position_ && !asked_;
-    prefetched = !paused_ && !fatal_ && (follows || is_there);
+    prefetched = planned && !parts_->batches.fatal_locked() && (follows || is_there);
   }
   if (!prefetched) drain(interrupted);
   {
-    const std::scoped_lock lock(mutex_);
-    order_.emplace(order);
-    epoch_ = epoch, step_ = 0, position_ = position, epoch_errors_ = 0;
-    returned_ns_ = 0;
+    const std::scoped_lock lock(signals_.mutex);
+    order_ = order;
+    epoch_ = epoch, step_ = 0, position_ = position;
+    errors_.epoch_entered();
+    figures_.epoch_entered();
     asked_ = false;
   }
   if (!prefetched) plan_from_here();
 }
 
-// Nothing more is read. Takes back what was planned and had no room to be read.
-void Loader::Engine::stop_planning() {
-  const std::scoped_lock plan(plan_mutex_);
-  const std::scoped_lock lock(mutex_);
-  paused_ = true;
-  draining_ = true;
-  if (stalled_ != nullptr) free_unit_locked(*std::exchange(stalled_, nullptr));
-  if (plan_sweep_ != nullptr) {
-    for (Unit* const unit : plan_sweep_->units) free_unit_locked(*unit);
-    free_sweeps_.push_back(std::exchange(plan_sweep_, nullptr));
-  }
-  plan_pending_ = nullptr;
-}
-
 // Throws away what is in flight. Throws Error if it does not end; then the next call goes on with it.
 void Loader::Engine::drain(const Interrupted& interrupted) {
-  stop_planning();
-  std::unique_lock lock(mutex_);
-  for (Pending* const pending : pendings_) {
-    pending->abandoned = true;
-    for (Unit* const unit : std::exchange(pending->parked, {})) queue_.push(unit), queued_rows_ += unit->rows;
+  {
+    const std::scoped_lock lock(signals_.mutex);
+    draining_ = true;
   }
-  work_cv_.notify_all();
-  Watch watch(*this, interrupted);
-  while (units_out_ > 0) {
-    if (broken_) throw *broken_;  // the thread that would end them is gone
+  parts_->planner.stop();
+  std::unique_lock lock(signals_.mutex);
+  parts_->batches.abandon_locked();
+  Watch watch = this->watch(interrupted);
+  while (parts_->units.out_locked() > 0) {
+    if (signals_.broken) throw *signals_.broken;  // the thread that would end them is gone
     if (closed_) throw Error(ErrorKind::usage, "the loader was closed while an epoch began");
     wait_locked(lock, watch);
   }
-  release_pendings_locked(lock);
-  fatal_.reset();
+  parts_->batches.release_locked(lock);
 }
 
 // Reading goes on from the consumer's place.
 void Loader::Engine::plan_from_here() {
+  parts_->planner.start(order_, epoch_, step_, serial_);
   {
-    const std::scoped_lock plan(plan_mutex_);
-    const std::scoped_lock lock(mutex_);
-    plan_order_.emplace(*order_);
-    plan_epoch_ = epoch_;
-    plan_step_ = step_;
-    plan_serial_ = serial_;
-    sweep_most_ = std::min(sweep_bytes_, first_sweep_bytes_);
-    paused_ = false;
+    const std::scoped_lock lock(signals_.mutex);
     draining_ = false;
   }
-  wake_readers();
+  parts_->bell.ring();
 }
 
 void Loader::Engine::close(const Interrupted& interrupted) {
   const std::thread::id caller = std::this_thread::get_id();
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(signals_.mutex);
   if (!std::exchange(closed_, true)) {
-    stopping_ = true;
+    signals_.stopping = true;
     // A thread joins the others, so that this one can give up waiting.
     try {
       closer_ = os::start_thread([this, caller] { end_threads(caller); });
@@ -107,9 +87,9 @@ void Loader::Engine::close(const Interrupted& interrupted) {
       lock.lock();
     }
   }
-  Watch watch(*this, interrupted);
+  Watch watch = this->watch(interrupted);
   while (!ended_) {
-    ended_cv_.wait_for(lock, kAskEvery);
+    signals_.ended.wait_for(lock, Watch::kAskEvery);
     if (!ended_) ask_locked(lock, watch);
   }
   std::thread closer = std::move(closer_);
@@ -118,79 +98,56 @@ void Loader::Engine::close(const Interrupted& interrupted) {
 }
 
 void Loader::Engine::leave_closing() {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(signals_.mutex);
   if (closer_.joinable()) closer_.detach();
 }
 
 // `caller` called close(), perhaps from inside its own next().
 void Loader::Engine::end_threads(std::thread::id caller) {
-  io_cv_.notify_all();
-  work_cv_.notify_all();
-  consumer_cv_.notify_all();
-  std::unique_lock lock(mutex_);
+  signals_.readers.notify_all();
+  signals_.workers.notify_all();
+  signals_.consumer.notify_all();
+  std::unique_lock lock(signals_.mutex);
   // A next() in another thread may be decoding; it ends at the next sample. It may also be starting the threads.
-  ended_cv_.wait(lock, [&] { return consumer_ == std::thread::id() || consumer_ == caller; });
-  if (started_) {
+  signals_.ended.wait(lock, [&] { return consumer_ == std::thread::id() || consumer_ == caller; });
+  if (parts_) {
     lock.unlock();
     join_threads();
     lock.lock();
   }
   ended_ = true;
-  ended_cv_.notify_all();
+  signals_.ended.notify_all();
 }
 
 void Loader::Engine::join_threads() {
-  const auto join = [](Thread& thread) {
-    if (thread.thread.joinable()) thread.thread.join();  // not so if it could not be started
-  };
-  const auto now_ends = [this](Ending ending) {
-    const std::scoped_lock lock(mutex_);
+  Parts& parts = *parts_;
+  const auto now_ends = [&](Ending ending) {
+    const std::scoped_lock lock(signals_.mutex);
     ending_ = ending;
-    for (Pending* const pending : pendings_) {
-      for (Unit* const unit : std::exchange(pending->parked, {})) free_unit_locked(*unit);
-    }
-    while (Unit* const unit = queue_.pop()) free_unit_locked(*unit);
-    queued_rows_ = 0;
+    parts.batches.unpark_locked();
+    while (Unit* const unit = parts.work.pop_locked()) parts.units.free_locked(*unit);
   };
-  pool_->forget_on_release();
-  working_->stop();
-  for (auto& io : io_threads_) io->fetcher->wake();
+  parts.batches.pool().forget_on_release();
+  parts.prep.stop_waiting();
+  parts.fetch.wake();
   now_ends(Ending::reads);
-  for (auto& io : io_threads_) join(*io);
+  parts.fetch.join();
   now_ends(Ending::workers);
-  for (auto& worker : workers_) join(*worker);  // a worker may still wake a fetcher
+  parts.prep.join();  // a worker may still wake a fetcher
   now_ends(Ending::reads);
-  for (auto& io : io_threads_) io->fetcher.reset();  // ends what is in flight before its memory goes
+  parts.fetch.cancel_reads();
   now_ends(Ending::others);
-  if (seek_) seek_->finish_saving();
+  if (parts.seek) parts.seek->finish_saving();
 
-  std::unique_lock lock(mutex_);
-  if (ram_ && !ram_->problem().empty()) notes_.push_back(ram_->problem());
-  if (seek_ && !seek_->problem().empty()) notes_.push_back(seek_->problem());
-  room_.reset();
-  sweeps_.clear();
-  for (auto& worker : workers_) working_->give_back(worker->space);
-  working_->give_back(consumer_worker_->space);
-  working_->unmap_free();
-  std::unique_ptr<storage::RamStore> ram = std::move(ram_);
-  release_pendings_locked(lock);
+  std::unique_lock lock(signals_.mutex);
+  if (parts.ram && !parts.ram->problem().empty()) job_.notes.push_back(parts.ram->problem());
+  if (parts.seek && !parts.seek->problem().empty()) job_.notes.push_back(parts.seek->problem());
+  parts.units.drop_memory_locked();
+  parts.prep.drop_memory_locked();
+  std::unique_ptr<storage::RamStore> ram = std::move(parts.ram);
+  parts.batches.release_locked(lock);
   lock.unlock();
   ram.reset();  // joins a thread that may be reading
-}
-
-// Gives the batches in the making and their slabs back.
-void Loader::Engine::release_pendings_locked(std::unique_lock<std::mutex>& lock) {
-  for (Pending* const pending : std::exchange(pendings_, {})) {
-    free_pendings_.push_back(pending);
-    Slab* const slab = std::exchange(pending->slab, nullptr);
-    if (slab == nullptr) continue;
-    --slabs_filling_;
-    lock.unlock();  // release() calls back, and may ask Python for the stream
-    pool_->release(slab);
-    lock.lock();
-  }
-  ready_batches_ = 0;
-  ready_depth_.change(meter::now_ns(), 0);
 }
 
 }  // namespace stoker::loader

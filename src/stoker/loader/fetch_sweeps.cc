@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "stoker/loader/engine.h"
+#include "stoker/loader/fetch_stage.h"
 
 namespace stoker::loader {
 namespace {
@@ -14,93 +14,13 @@ static_assert(alignof(Sweep::Read) > kReadTag && alignof(Unit) > kReadTag);
 
 }  // namespace
 
-// Of a read that is not one row's: of a sweep, or of a part.
-bool Loader::Engine::is_joined(const storage::Fetched& fetched) noexcept {
-  return (fetched.tag & kReadTag) != 0;
-}
-
-// Adds the next rows of the plan. True: it is full, or its window ends. plan_mutex_ is held.
-bool Loader::Engine::extend(Sweep& sweep) {
-  while (true) {
-    while (plan_pending_ == nullptr || plan_row_ == plan_pending_->range.count) {
-      if (!open_pending()) return false;
-    }
-    Pending& pending = *plan_pending_;
-    Unit* unit = nullptr;
-    for (; plan_row_ < pending.range.count; ++plan_row_) {
-      const std::uint64_t position = pending.range.first + plan_row_;
-      const std::uint64_t window = plan_order_->window(position);
-      if (sweep.is_empty()) sweep.epoch = pending.epoch, sweep.window = window;
-      if (window != sweep.window || (pending.epoch != sweep.epoch && window_rows_ != 0)) return true;
-      const std::uint64_t index = plan_order_->sample(position);
-      const storage::Location where = dataset_->location(index);
-      const storage::Range range = where.range();
-      const codec::Bytes held = resident(index, where);
-      const bool too_large = range.bytes > allowance_.encoded_bytes;
-      const bool fits = too_large || (!held.empty() && sweep.is_empty()) || sweep.has_room(range, sweep_most_);
-      if (!fits) return true;
-      if (unit == nullptr || unit->rows == unit_rows_) {
-        unit = take_unit(pending);
-        if (unit == nullptr) return false;
-        unit->sweep = &sweep;
-        sweep.units.push_back(unit);
-      }
-      plan_row(pending, position, index);
-      const std::uint32_t row = unit->rows++;
-      unit->bytes[row] = held;
-      unit->faults[row] = {};
-      if (too_large) {
-        unit->faults[row].too_large = true;
-        unit->faults[row].actual_bytes = range.bytes;
-        unit->has_fault = true;
-      } else if (!held.empty()) {
-        sweep.skip(range);
-      } else {
-        sweep.add(*unit, row, range);
-        ++unit->reads_left;
-      }
-    }
-  }
-}
-
-// A sweep that could be larger waits, unless nothing else is under way: small ones would join little.
-Sweep* Loader::Engine::claim_sweep() {
-  const std::scoped_lock plan(plan_mutex_);
-  if (paused_) return nullptr;
-  if (plan_sweep_ == nullptr) {
-    const std::scoped_lock lock(mutex_);
-    if (free_sweeps_.empty()) return nullptr;
-    plan_sweep_ = free_sweeps_.back();
-    free_sweeps_.pop_back();
-    plan_sweep_->clear();
-  }
-  if (!extend(*plan_sweep_)) {
-    const std::scoped_lock lock(mutex_);
-    if (plan_sweep_->is_empty() || units_out_ > plan_sweep_->units.size()) return nullptr;
-  }
-  // The first ones are small, so that the first batch does not wait for what comes after it.
-  sweep_most_ = std::min(2 * sweep_most_, sweep_bytes_);
-  Sweep* const sweep = std::exchange(plan_sweep_, nullptr);
-  sweep->arrange();
-  sweep->users.store(static_cast<std::uint32_t>(sweep->units.size()) + 1, std::memory_order_relaxed);
-  return sweep;
-}
-
-// True: nobody uses it any more, and it can be filled again.
-bool Loader::Engine::leave(Sweep& sweep) {
-  if (sweep.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-  const std::scoped_lock lock(mutex_);
-  free_sweeps_.push_back(&sweep);
-  return true;
-}
-
 // False: the plan has no more now.
-bool Loader::Engine::submit_sweeps(IoThread& self) {
+bool FetchStage::submit_sweeps(Reader& self) {
   std::array<storage::Fetch, 64> fetches;
   while (self.fetcher->room() > 0) {
     if (self.sweep == nullptr) {
-      self.refused.store(true, std::memory_order_relaxed);
-      self.sweep = claim_sweep();
+      self.bell.refused.store(true, std::memory_order_relaxed);
+      self.sweep = planner_.claim_sweep();
       if (self.sweep == nullptr) return false;
       for (Unit* const unit : self.sweep->units) {
         for (std::uint32_t row = 0; row < unit->rows; ++row) {
@@ -129,13 +49,13 @@ bool Loader::Engine::submit_sweeps(IoThread& self) {
     if (count > 0) self.fetcher->submit({fetches.data(), count});
     if (sweep.submitted == sweep.reads.size()) {
       self.sweep = nullptr;
-      leave(sweep);
+      units_.leave(sweep);
     }
   }
   return true;
 }
 
-void Loader::Engine::complete_sweep(IoThread& self, const storage::Fetched& fetched) {
+void FetchStage::complete_sweep(Reader& self, const storage::Fetched& fetched) {
   Sweep::Read& read = *reinterpret_cast<Sweep::Read*>(fetched.tag & ~kReadTag);
   if (fetched.code == storage::FetchCode::ok) {
     self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
@@ -146,7 +66,7 @@ void Loader::Engine::complete_sweep(IoThread& self, const storage::Fetched& fetc
 }
 
 // A read of many rows failed: each on its own, so that only those fail that must.
-void Loader::Engine::read_pieces(IoThread& self, Sweep::Read& read, const storage::Fetched& fetched) {
+void FetchStage::read_pieces(Reader& self, Sweep::Read& read, const storage::Fetched& fetched) {
   const std::span<std::byte> into(read.into, read.bytes);
   for (std::uint32_t i = 0; i < read.pieces; ++i) {
     const Sweep::Piece& piece = read.sweep->pieces[read.first + i];
@@ -171,7 +91,7 @@ void Loader::Engine::read_pieces(IoThread& self, Sweep::Read& read, const storag
 }
 
 // `data`: of the read; empty if nobody wants the rows any more.
-void Loader::Engine::finish_pieces(IoThread& self, const Sweep::Read& read, codec::Bytes data) {
+void FetchStage::finish_pieces(Reader& self, const Sweep::Read& read, codec::Bytes data) {
   const std::uint64_t offset = read.offset;
   const Sweep::Piece* piece = &read.sweep->pieces[read.first];
   // Once its last row is finished the sweep may be in use again.

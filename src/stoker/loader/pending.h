@@ -44,7 +44,7 @@ struct Pending {
   std::atomic<std::uint64_t> rows_left{0};
   std::atomic<bool> abandoned{false};
 
-  // Under the engine's mutex.
+  // Under Signals::mutex.
   std::uint64_t rows_unmeasured = 0;
   std::uint64_t length = 0;  // of the longest row, where it varies
   Slab* slab = nullptr;
@@ -53,7 +53,7 @@ struct Pending {
   std::vector<struct Unit*> parked;  // read, but waiting for a slab
 
   std::mutex errors_mutex;
-  std::deque<SampleError> errors;                          // without names, which are long: see Engine::named
+  std::deque<SampleError> errors;                          // without names, which are long: see named() in error_list.h
   std::optional<std::pair<std::uint64_t, Error>> failure;  // the first row that ends the run, and why
 };
 
@@ -81,7 +81,7 @@ struct alignas(64) Part {
 struct alignas(64) Unit {
   static constexpr std::uint32_t kMaxRows = 32;
 
-  Pending* pending = nullptr;     // null: not in use. Changed under the engine's mutex
+  Pending* pending = nullptr;     // null: not in use. Changed under Signals::mutex
   struct Sweep* sweep = nullptr;  // where its bytes are, if it has no block of its own
   std::uint32_t first_row = 0, rows = 0;
   ByteRoom::Block block;
@@ -118,24 +118,5 @@ class UnitQueue {
   std::vector<Unit*> ring_;
   std::size_t first_ = 0, next_ = 0;
 };
-
-// A row that could not be made, before policy decides what becomes of it.
-struct BadRow {
-  SampleError error;
-  ErrorKind kind = ErrorKind::corrupt;
-  bool ends_the_run = false;  // whatever the policy
-  bool is_skippable = true;   // another on_error is a remedy
-  Text hint;                  // empty: that is the only remedy
-};
-
-// Where things lie in a slab, for `rows` rows of `length`.
-struct SlabLayout {
-  std::array<std::size_t, kMaxOutputs> outputs{};
-  std::array<std::size_t, kMaxOutputs> row_bytes{};
-  std::size_t labels = 0, real_labels = 0, ids = 0, indices = 0, lengths = 0, valid = 0;
-  std::size_t total = 0;
-};
-
-SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t length) noexcept;
 
 }  // namespace stoker::loader

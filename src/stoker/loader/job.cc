@@ -1,0 +1,305 @@
+#include "stoker/loader/job.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/format_text.h"
+#include "stoker/base/units.h"
+#include "stoker/loader/error_list.h"
+#include "stoker/loader/pending.h"
+#include "stoker/loader/slab_layout.h"
+#include "stoker/meter/counters.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/file_limit.h"
+#include "stoker/os/memory.h"
+#include "stoker/storage/backend.h"
+#include "stoker/storage/probe.h"
+#include "stoker/storage/ram_store.h"
+
+namespace stoker::loader {
+namespace {
+
+constexpr std::uint64_t kMostRows = 100'000'000;
+constexpr std::uint64_t kMostElements = std::uint64_t{1}
+                                        << 40;  // of a batch's rows: more cannot be, and would overflow
+constexpr std::uint64_t kBlockBytes = 512 * kKiB;
+constexpr std::uint64_t kLeastMixed = 16;  // blocks
+
+LoaderOptions checked(LoaderOptions options) {
+  if (options.batch_size == 0 || options.batch_size > kMostRows) {
+    throw Error(ErrorKind::usage, fmt::format("batch_size is 1 up to {}", format_count(kMostRows)));
+  }
+  if (options.prefetch_factor > kMostRows) {
+    throw Error(ErrorKind::usage, fmt::format("prefetch_factor is 0 up to {}", format_count(kMostRows)));
+  }
+  if (options.world_size == 0 || options.rank >= options.world_size) {
+    throw Error(ErrorKind::usage,
+                fmt::format("rank {} of world_size {} does not exist", options.rank, options.world_size));
+  }
+  if (options.num_workers < kAuto) throw Error(ErrorKind::usage, "num_workers is a count, or auto");
+  if (options.max_errors < 0 || !std::isfinite(options.max_errors)) {
+    throw Error(ErrorKind::usage, "max_errors is a share below 1 or a count");
+  }
+  for (const auto& [word, value] : {std::pair("io_depth", options.io_depth), std::pair("io_batch", options.io_batch)}) {
+    if (value <= storage::kMaxDepth) continue;  // 0 is auto
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is 1 up to {}, or auto, not {}", word, format_count(storage::kMaxDepth), value));
+  }
+  if (options.memory_limit == 0)
+    options.memory_limit = std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
+  if (options.num_workers > 1024) throw Error(ErrorKind::usage, "num_workers above 1024 is surely a mistake");
+  return options;
+}
+
+}  // namespace
+
+Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
+    : dataset(std::move(data)),
+      options(checked(std::move(asked))),
+      recipe(*dataset, options),
+      notes(dataset->facts().notes.begin(), dataset->facts().notes.end()),
+      made_ns(meter::now_ns()) {
+  check_losses(*dataset, options.max_errors);
+  const auto has = [](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), "hu_offset") != names.end();
+  };
+  if (has(recipe.facts().columns) && !has(dataset->facts().columns)) {
+    notes.emplace_back(
+        "Window assumes an offset of 0: it was given none, and the data set has no column hu_offset; where stored "
+        "values are shifted, give it, such as Window(offset=32768)");
+  }
+  if (options.pin_memory) {
+    std::string why;
+    device = DeviceRuntime::find(&why);
+    if (!device) {
+      notes.push_back(format_text("{} is off: {}", option("pin_memory"), why));
+      options.pin_memory = false;
+    }
+  }
+  const storage::Location first = dataset->size() > 0 ? dataset->location(0) : storage::Location{};
+  many_parts = dataset->facts().most_parts > 1;
+  in_place = recipe.facts().is_copy && first.source != nullptr && !first.source->is_direct();
+  // A batch whose length is known only when all of it was read might not fit into any sweep.
+  const bool sweeps = first.source != nullptr && storage::advice_on(first).join && !recipe.varies() && !many_parts;
+  choose_threads(first, sweeps);
+  choose_io_depth();
+  if (options.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
+    options.storage = storage::Storage::direct;
+    const storage::DiskRates disk = storage::probe_disk(*first.source, usual_bytes().mean, std::chrono::seconds(1));
+    notes.push_back(format_text("{}: the page cache of this machine ({}) cannot hold {}, and {}",
+                                option("storage", "direct"), format_bytes(os::memory_limit().bytes),
+                                format_bytes(first.source->size_bytes()),
+                                disk.describe(options.shuffle.how == dataset::Shuffle::How::full)));
+  }
+  choose_blocks();
+  divide(sweeps);
+}
+
+void Job::choose_threads(const storage::Location& first, bool sweeps) {
+  const os::Cores cores = os::effective_cores();
+  auto_workers = options.num_workers == kAuto;
+  if (auto_workers) options.num_workers = cores.whole();
+  max_workers = std::max(1, options.num_workers);
+  is_inline = options.num_workers == 0;
+  if (auto_workers && !cores.limited_by.empty()) {
+    notes.push_back(
+        format_text("{}: limited by {}", option("num_workers", std::to_string(options.num_workers)), cores.limited_by));
+  }
+  if (options.io_threads == kAuto) {
+    // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
+    // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
+    options.io_threads = sweeps || storage::advice_on(first).one_thread
+                             ? 1
+                             : std::clamp(recipe.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
+  }
+  if (options.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
+}
+
+void Job::choose_io_depth() {
+  if (options.io_depth == 0) options.io_depth = 256;
+  if (const std::uint64_t files = os::open_file_limit(); files != os::kNoFileLimit) {
+    // Every request in flight may hold a descriptor; a few are left for the rest of the process.
+    const std::uint64_t threads = static_cast<std::uint64_t>(options.io_threads);
+    const std::uint64_t most = std::max<std::uint64_t>(1, files / 4 * 3 / threads);
+    if (options.io_depth > most) {
+      options.io_depth = most;
+      if (files < 1024)
+        notes.push_back(
+            format_text("{}: limited by {} open files (`ulimit -n`)", option("io_depth", std::to_string(most)), files));
+    }
+  }
+  options.io_depth = std::max<std::uint64_t>(options.io_depth, 1);
+}
+
+bool Job::reads_direct() const noexcept {
+  const storage::Source* const source = dataset->size() > 0 ? dataset->location(0).source : nullptr;
+  return source != nullptr ? source->is_direct() : options.storage == storage::Storage::direct;
+}
+
+std::uint64_t Job::slab_bytes_for(std::uint64_t length) const noexcept {
+  const std::uint64_t possible = std::min(length, kMostElements / options.batch_size);
+  return os::Arena::rounded(lay_out(recipe, options.batch_size, possible).total);
+}
+
+dataset::Order Job::make_order(std::uint64_t epoch, std::uint64_t position) const {
+  return dataset::Order({.size = dataset->size(),
+                         .shuffle = options.shuffle,
+                         .seed = options.seed,
+                         .batch_size = options.batch_size,
+                         .rank = options.rank,
+                         .world_size = options.world_size,
+                         .last_batch = options.last_batch},
+                        epoch, position);
+}
+
+// The bytes of a row, of all its parts together.
+std::uint64_t Job::encoded_bytes(std::uint64_t index) const noexcept {
+  if (!many_parts) return dataset->location(index).bytes;
+  const dataset::RowKey key{options.seed, 0, dataset->id(index)};
+  std::uint64_t bytes = 0;
+  for (std::uint32_t part = 0, count = dataset->parts(index, key); part < count; ++part) {
+    bytes += dataset->locate_part(index, key, part, {}).bytes;
+  }
+  return bytes;
+}
+
+Job::Sizes Job::usual_bytes() const noexcept {
+  std::array<std::uint64_t, 256> bytes;
+  const std::uint64_t count = dataset->size(), looks = std::min<std::uint64_t>(count, bytes.size());
+  if (looks == 0) return {};
+  for (std::uint64_t i = 0; i < looks; ++i) bytes[i] = encoded_bytes(i * (count / looks));
+  const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(looks),
+             middle = bytes.begin() + (end - bytes.begin()) / 2;
+  std::nth_element(bytes.begin(), middle, end);
+  return {std::accumulate(bytes.begin(), end, std::uint64_t{0}) / looks, *middle};
+}
+
+// What shuffle=blocks leaves open: blocks that any disk reads at its full rate, and as many as mix well.
+void Job::choose_blocks() {
+  dataset::Shuffle& shuffle = options.shuffle;
+  if (shuffle.how != dataset::Shuffle::How::blocks) return;
+  const std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes().mean);
+  if (shuffle.block == 0) {
+    shuffle.block = std::clamp<std::uint64_t>(kBlockBytes / mean, 1, std::max<std::uint64_t>(1, dataset->size()));
+    shuffle.window = std::max(kMixedBytes / mean / shuffle.block, kLeastMixed) * shuffle.block;
+  }
+  memory_facts.window_rows = std::min(shuffle.window, dataset->size()) / options.world_size + 1;
+  notes.push_back(format_text("{}: {} neighbours ({}) stay together, {} samples ({}) are mixed",
+                              option("shuffle", "blocks"), format_count(shuffle.block),
+                              format_bytes(shuffle.block * mean),
+                              format_count(std::min(shuffle.window, dataset->size())),
+                              format_bytes(std::min(shuffle.window, dataset->size()) * mean)));
+}
+
+// Where the places in JPEG files come from.
+void Job::choose_seek() {
+  if (options.seek_index == UseSeekIndex::off) return;
+  memory_facts.seek = MemoryFacts::Seek::noted;
+  memory_facts.seekable_mcus = recipe.facts().seekable_mcus;
+  const std::string& path = dataset->facts().pack_seek_path;
+  if (path.empty()) return;
+  std::string why;
+  auto packed = std::make_shared<SeekFile>(SeekFile::open(path, why));
+  if (!why.empty()) {
+    notes.push_back(fmt::format("`{}` is not used: {}; `stoker check --repair` makes a new one", path, why));
+  } else if (!packed->rows().empty()) {
+    memory_facts.seek = MemoryFacts::Seek::packed;
+    seek_options.packed = std::move(packed);
+  }
+}
+
+// How much of the data itself may be kept in memory, and what that takes.
+void Job::choose_ram() {
+  using storage::Storage;
+  if (options.storage != Storage::ram && options.storage != Storage::automatic) return;
+  if (many_parts && dataset->sources().empty()) {  // its parts are not the stored samples that RamStore knows
+    if (options.storage == Storage::automatic) options.storage = Storage::buffered;
+    return;
+  }
+  MemoryFacts& facts = memory_facts;
+  facts.ram = options.storage == Storage::ram ? MemoryFacts::Ram::what_fits : MemoryFacts::Ram::if_all_fits;
+  for (const storage::Source* const source : dataset->sources()) {
+    facts.data_bytes += source->size_bytes();
+    facts.data_beside_bytes += os::Arena::rounded(source->size_bytes()) - source->size_bytes();
+  }
+  if (dataset->sources().empty()) {
+    facts.data_bytes = dataset->facts().total_bytes;
+    facts.data_beside_bytes = dataset->stored_count() * storage::RamStore::kBytesPerFile + 2 * kMiB;
+  }
+}
+
+void Job::divide(bool sweeps) {
+  MemoryFacts& facts = memory_facts;
+  const Sizes usual = usual_bytes();
+  Demand& demand = facts.demand;
+  demand.limit_bytes = options.memory_limit;
+  demand.batch_size = std::min<std::uint64_t>(options.batch_size, std::max<std::uint64_t>(1, dataset->size()));
+  demand.usual_bytes = usual.median;
+  demand.batch_bytes = slab_bytes_for(recipe.varies() ? recipe.length_of(demand.usual_bytes) : 0);
+  demand.list_bytes = dataset->memory_bytes();
+  demand.largest_bytes = dataset->facts().largest_bytes;
+  demand.most_parts = dataset->facts().most_parts;
+  demand.in_place = in_place;
+  demand.decodes = !in_place && !recipe.facts().is_copy && !recipe.facts().is_encoded;
+  demand.varies = recipe.varies();
+  facts.mean_bytes = usual.mean;
+  facts.samples = dataset->size();
+  facts.scratch_estimate = recipe.facts().scratch_estimate;
+  facts.is_heavy = recipe.facts().is_heavy;
+  facts.direct = reads_direct();
+  facts.sweeps = sweeps;
+  facts.batch_size = options.batch_size;
+  facts.prefetch_factor = options.prefetch_factor;
+  facts.read_ahead = options.read_ahead;
+  facts.io_depth = options.io_depth;
+  facts.workers = static_cast<std::uint64_t>(max_workers);
+  facts.io_threads = static_cast<std::uint64_t>(options.io_threads);
+  facts.stored_files = dataset->stored_count();
+  choose_seek();
+  choose_ram();
+  memory = divide_memory(facts);
+  if (!memory.is_enough) {
+    const std::uint64_t least = least_limit(facts);
+    throw Error(
+        ErrorKind::usage,
+        format_text("{} {} is too small: two batches ({} each), a sample ({}) with its working memory, the list of "
+                    "samples ({}) and {} threads need at least {} ({} bytes)",
+                    option("memory_limit"), format_bytes(options.memory_limit), format_bytes(demand.batch_bytes),
+                    format_bytes(demand.usual_bytes), format_bytes(demand.list_bytes), facts.workers + facts.io_threads,
+                    format_bytes(least), least),
+        format_text("raise {}, or lower {} or {}", option("memory_limit"), option("batch_size"), option("num_workers")))
+        .about("memory_limit");
+  }
+  if (options.io_batch == 0) options.io_batch = in_place ? memory.unit_rows : Unit::kMaxRows;
+  seek_options.limit_bytes = memory.seek;
+  if (memory.seek_step != 0) {
+    seek_options.step = memory.seek_step;
+    seek_options.files = dataset->stored_count();
+    if (options.seek_index == UseSeekIndex::automatic) seek_options.path = dataset->facts().seek_path;
+  }
+  if (facts.ram != MemoryFacts::Ram::off) {
+    const Text sizes =
+        format_text("the data is {}, and {} {} has room for {} of it", format_bytes(facts.data_bytes),
+                    option("memory_limit"), format_bytes(options.memory_limit), format_bytes(memory.ram_room));
+    if (options.storage == storage::Storage::automatic) {
+      options.storage = memory.ram_holds_all(facts) ? storage::Storage::ram : storage::Storage::buffered;
+      notes.push_back(format_text("{}: {}", option("storage", name(options.storage)), sizes));
+    } else if (!memory.ram_holds_all(facts)) {
+      notes.push_back(format_text("{}: {}; the rest is read from disk each epoch", option("storage", "ram"), sizes));
+    }
+  }
+  if (facts.window_rows != 0 && facts.sweeps && memory.sweep < memory.wanted_sweep) {
+    notes.push_back(
+        format_text("{}: {} {} has room to read {} of the {} that are mixed at once: reads are smaller than blocks",
+                    option("shuffle", "blocks"), option("memory_limit"), format_bytes(options.memory_limit),
+                    format_bytes(memory.sweep), format_bytes(memory.wanted_sweep)));
+  }
+}
+
+}  // namespace stoker::loader

@@ -1,0 +1,58 @@
+// What one loader does, settled before any of its threads starts: the data set, the options with every "auto" resolved,
+// the recipe, and the shares of memory. The parts of the engine read it from any thread without a lock. Only the engine
+// changes it later, and only `options.num_workers`, `options.io_threads` and `notes`, which no other part reads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stoker/dataset/order.h"
+#include "stoker/loader/device.h"
+#include "stoker/loader/memory_division.h"
+#include "stoker/loader/recipe.h"
+#include "stoker/loader/seek_store.h"
+#include "stoker/storage/location.h"
+
+namespace stoker::loader {
+
+struct Job {
+  // Looks at the first samples. Throws Error, also where memory_limit is too small.
+  Job(dataset::DatasetPtr data, LoaderOptions asked);
+
+  dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
+  std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;  // of a batch whose rows have this length
+  // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
+  bool reads_direct() const noexcept;
+
+  dataset::DatasetPtr dataset;
+  LoaderOptions options;
+  Recipe recipe;
+  std::vector<Text> notes;   // things worth saying once
+  std::int64_t made_ns = 0;  // when the loader was made
+  std::shared_ptr<DeviceRuntime> device;
+  bool auto_workers = false;
+  bool is_inline = false;    // num_workers = 0: the consumer decodes
+  int max_workers = 1;       // at the start; set_num_workers() does not change what was divided by it
+  bool in_place = false;     // rows are read straight into the slab
+  bool many_parts = false;   // rows have several parts
+  MemoryFacts memory_facts;  // what the shares were made from
+  Division memory;
+  SeekOptions seek_options;
+
+ private:
+  struct Sizes {
+    std::uint64_t mean = 0, median = 0;
+  };
+  Sizes usual_bytes() const noexcept;  // of some samples, evenly spread
+  std::uint64_t encoded_bytes(std::uint64_t index) const noexcept;
+  void choose_threads(const storage::Location& first, bool sweeps);
+  void choose_io_depth();
+  void choose_blocks();
+  void choose_seek();
+  void choose_ram();
+  void divide(bool sweeps);
+};
+
+}  // namespace stoker::loader

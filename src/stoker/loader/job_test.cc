@@ -1,0 +1,61 @@
+#include "stoker/loader/job.h"
+
+#include <gtest/gtest.h>
+
+#include "stoker/loader/engine_parts_test.h"
+
+namespace stoker::loader {
+namespace {
+
+TEST(Job, SettlesEveryAuto) {
+  LoaderOptions options = rows_of_100(2);
+  options.num_workers = options.io_threads = kAuto;
+  options.memory_limit = 0;
+  const Job job(held_sounds(8), options);
+  EXPECT_TRUE(job.auto_workers);
+  EXPECT_GE(job.options.num_workers, 1);
+  EXPECT_GE(job.options.io_threads, 1);
+  EXPECT_GE(job.options.io_depth, 1u);
+  EXPECT_GE(job.options.io_batch, 1u);
+  EXPECT_GT(job.options.memory_limit, 0u);
+}
+
+TEST(Job, NamesTheLeastMemoryLimitThatWorks) {
+  LoaderOptions options = rows_of_100(2);
+  options.memory_limit = 1 << 20;
+  std::string message;
+  try {
+    const Job job(held_sounds(8), options);
+  } catch (const Error& error) {
+    message = error.message();
+  }
+  const std::size_t at = message.rfind('(');
+  ASSERT_NE(at, std::string::npos) << message;
+  options.memory_limit = std::stoull(message.substr(at + 1));
+  EXPECT_TRUE(Job(held_sounds(8), options).memory.is_enough);
+}
+
+TEST(Job, ChoosesBlocksThatMix) {
+  LoaderOptions options = rows_of_100(2);
+  options.shuffle = dataset::parse_shuffle("blocks");
+  const Job job(held_sounds(100), options);
+  EXPECT_GE(job.options.shuffle.block, 1u);
+  EXPECT_EQ(job.options.shuffle.window % job.options.shuffle.block, 0u);
+  EXPECT_NE(job.notes.back().in_python().find("stay together"), std::string::npos);
+}
+
+TEST(Job, RefusesOptionsThatMeanNothing) {
+  const auto refuses = [](const std::function<void(LoaderOptions&)>& change) {
+    LoaderOptions options = rows_of_100(2);
+    change(options);
+    EXPECT_THROW(Job(held_sounds(8), options), Error);
+  };
+  refuses([](LoaderOptions& options) { options.batch_size = 0; });
+  refuses([](LoaderOptions& options) { options.rank = 1; });
+  refuses([](LoaderOptions& options) { options.num_workers = -2; });
+  refuses([](LoaderOptions& options) { options.io_threads = 0; });
+  refuses([](LoaderOptions& options) { options.max_errors = -1; });
+}
+
+}  // namespace
+}  // namespace stoker::loader

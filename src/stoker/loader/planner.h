@@ -1,0 +1,63 @@
+// Which rows are read next: claims units and sweeps in global order, and takes room for their bytes in that order. So
+// whoever waits for room waits for earlier batches only, and nothing can wait forever. Safe from any thread; has a lock
+// of its own, which comes before Signals::mutex (signals.h).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "stoker/dataset/order.h"
+#include "stoker/loader/batch_queue.h"
+#include "stoker/loader/job.h"
+#include "stoker/loader/row_bytes.h"
+#include "stoker/loader/unit_store.h"
+
+namespace stoker::loader {
+
+class Planner {
+ public:
+  // Plans nothing until start(). Borrows all.
+  Planner(const Job& job, const RowBytes& row_bytes, BatchQueue& batches, UnitStore& units, Signals& signals) noexcept;
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+
+  // The next rows, with room for their bytes. Null: there is no room now, or nothing is planned.
+  Unit* claim();
+  // The same for many rows that are read together. A sweep that could be larger waits, unless nothing else is under
+  // way: small ones would join little.
+  Sweep* claim_sweep();
+
+  // Plans from step `step` of `order` on, and the epochs after it. The first batch gets this serial number.
+  void start(const dataset::Order& order, std::uint64_t epoch, std::uint64_t step, std::uint64_t serial);
+  // Nothing more is claimed. Takes back what was planned and had no room to be read.
+  void stop();
+  // The epoch of the rows that are planned now; none: stopped.
+  std::optional<std::uint64_t> epoch();
+
+ private:
+  bool open_batch();
+  bool has_row();
+  const Row& plan_row(std::uint64_t position, std::uint64_t index);
+  Unit* plan_unit();
+  bool admit(Unit& unit);
+  bool extend(Sweep& sweep);
+
+  const Job& job_;
+  const RowBytes& row_bytes_;
+  BatchQueue& batches_;
+  UnitStore& units_;
+  Signals& signals_;
+
+  std::mutex mutex_;  // for all below
+  bool stopped_ = true;
+  std::optional<dataset::Order> order_;
+  std::uint64_t epoch_ = 0, step_ = 0, serial_ = 0;
+  Pending* pending_ = nullptr;  // whose rows are next
+  std::uint64_t row_ = 0;
+  Unit* stalled_ = nullptr;  // planned, but there was no room
+  Sweep* sweep_ = nullptr;   // being filled
+  std::uint64_t sweep_most_ = 0;
+};
+
+}  // namespace stoker::loader
