@@ -46,7 +46,7 @@ TEST(BadRow, NamesTheWorkingMemoryThatDecodingAskedFor) {
   const RowResult no_memory{failed(Code::no_memory, "no working memory for it"), "decode"};
   const BadRow bad = describe_unmade(job, no_memory, 99 << 20);
   EXPECT_TRUE(has(bad.error.cause, "working memory for it needs 99.0 MiB")) << bad.error.cause.in_python();
-  EXPECT_EQ(describe_unmade(job, no_memory, 0).error.cause.in_python(), "no working memory for it");
+  EXPECT_EQ(describe_unmade(job, no_memory, 0).error.cause.in_python(), "no working memory for it: raise memory_limit");
 }
 
 TEST(BadRow, OffersToGoOnWithoutItUnlessTheFailureHasItsOwnRemedy) {
