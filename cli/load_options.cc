@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/feed/workload.h"
 
 #include "terminal.h"
 
@@ -42,7 +43,7 @@ EmulatedStep emulated_step(const Arguments& arguments) {
     if (arguments.has("--step-ms")) {
       throw Error(ErrorKind::usage, "`--step-ms` and `--workload` both set the step", "give one of the two");
     }
-    step.workload = find_workload(arguments.text("--workload"));
+    step.workload = feed::find_workload(arguments.text("--workload"));
     step.step_ms = step.workload->step_ms;
   } else if (arguments.has("--step-ms")) {
     step.step_ms = arguments.number("--step-ms");
@@ -53,7 +54,7 @@ EmulatedStep emulated_step(const Arguments& arguments) {
   return step;
 }
 
-loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<Workload>& workload) {
+loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<feed::Workload>& workload) {
   loader::LoaderOptions options;
   if (arguments.has("--batch-size")) {
     options.batch_size = arguments.count("--batch-size", 1);
@@ -186,7 +187,7 @@ std::string loader_help() {
   if (out.back() != '\n') out += '\n';
   out += "\nworkloads (--workload; batch size and step of MLPerf Storage):\n";
   std::vector<std::vector<std::string>> rows = {{"name", "batch size", "step", "AU at least"}};
-  for (const Workload& workload : workloads()) {
+  for (const feed::Workload& workload : feed::workloads()) {
     rows.push_back({std::string(workload.name), std::to_string(workload.batch_size),
                     fmt::format("{:.2f} ms", workload.step_ms), fmt::format("{:.0f} %", 100 * workload.au_min)});
   }

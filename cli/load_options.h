@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "stoker/dataset/dataset.h"
+#include "stoker/feed/workload.h"
 #include "stoker/loader/options.h"
 
-#include "feed.h"
 #include "flags.h"
 
 namespace stoker::cli {
@@ -25,11 +25,11 @@ std::string loader_help();       // the transforms and the workloads, for --help
 std::string terminal_color(const Arguments& arguments);
 
 struct EmulatedStep {
-  std::optional<Workload> workload;
+  std::optional<feed::Workload> workload;
   double step_ms = 0;  // 0: full speed
 };
 EmulatedStep emulated_step(const Arguments& arguments);
-loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<Workload>& workload);
+loader::LoaderOptions loader_options(const Arguments& arguments, const std::optional<feed::Workload>& workload);
 dataset::OpenOptions open_options(const Arguments& arguments, storage::Storage storage);
 
 }  // namespace stoker::cli

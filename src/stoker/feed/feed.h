@@ -4,23 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "stoker/loader/loader.h"
+#include "stoker/meter/ledger.h"
 
-namespace stoker::cli {
-
-// Figures of MLPerf Storage: what the accelerator eats, and the utilisation that counts as fed.
-struct Workload {
-  std::string_view name;
-  std::uint64_t batch_size;
-  double step_ms;
-  double au_min;
-};
-std::span<const Workload> workloads();
-const Workload& find_workload(const std::string& name);  // throws Error(usage), offering the nearest
+namespace stoker::feed {
 
 // A span of the run. The first step of the run is in no span (MLPerf Storage leaves it out), unless it is the only one.
 struct Span {
@@ -44,7 +33,7 @@ struct Fed {
   double wall_s = 0, cpu_s = 0;
   double first_batch_s = 0;
   bool first_step_excluded = false;
-  bool interrupted = false;  // by Ctrl-C
+  bool interrupted = false;  // FeedOptions::interrupted said so
   loader::Stats stats;
   std::uint64_t process_peak_bytes = 0;  // anonymous and shared memory, largest seen
 };
@@ -55,10 +44,11 @@ struct FeedOptions {
   std::uint64_t steps = 0;                                             // stop after so many; 0: no limit
   std::chrono::nanoseconds time{0};                                    // stop after so long; 0: no limit
   std::function<void(const Fed& so_far, double per_second)> progress;  // about ten times a second
+  std::function<bool()> interrupted;                                   // asked at every step, and while it lasts
 };
 
-// Starts where the loader stands (a fresh loader: epoch 0). Throws what next() throws, except for Ctrl-C.
-// `fed` holds what was measured, also when it throws.
+// Starts where the loader stands (a fresh loader: epoch 0). Throws what next() throws, except where it was
+// interrupted. `fed` holds what was measured, also when it throws.
 void feed(loader::Loader& loader, const FeedOptions& options, Fed& fed);
 
-}  // namespace stoker::cli
+}  // namespace stoker::feed

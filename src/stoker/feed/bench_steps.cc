@@ -1,20 +1,18 @@
-#include "bench_steps.h"
+#include "stoker/feed/bench_steps.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <thread>
-
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/write_all.h"
 
-#include "interrupt.h"
-
-namespace stoker::cli {
+namespace stoker::feed {
 namespace {
 
 constexpr double kLeastBlock = 0.04;
@@ -28,12 +26,7 @@ class Reporter {
   void say(const Json& json) const {
     if (fd_ < 0) return;
     const std::string line = json.dump() + "\n";
-    std::size_t done = 0;
-    while (done < line.size()) {
-      const ssize_t got = ::write(fd_, line.data() + done, line.size() - done);
-      if (got <= 0 && errno != EINTR) return;  // nobody listens
-      if (got > 0) done += static_cast<std::size_t>(got);
-    }
+    (void)os::write_all(fd_, std::as_bytes(std::span(line.data(), line.size())));  // an error: nobody listens
   }
 
  private:
@@ -41,17 +34,17 @@ class Reporter {
 };
 
 // One step: the next batch, of the next epoch if need be, and the accelerator's time.
-std::uint64_t step(loader::Loader& loader, std::chrono::nanoseconds takes) {
-  loader::BatchPtr batch = loader.next(interrupted);
+std::uint64_t step(loader::Loader& loader, const BenchSteps& options) {
+  loader::BatchPtr batch = loader.next(options.interrupted);
   if (!batch) {
-    loader.start_epoch(loader.epoch() + 1, 0, interrupted);
-    batch = loader.next(interrupted);
+    loader.start_epoch(loader.epoch() + 1, 0, options.interrupted);
+    batch = loader.next(options.interrupted);
     if (!batch)
       throw Error(ErrorKind::usage, "there is no batch to measure", "lower batch_size, or keep the last batch");
   }
   const std::uint64_t rows = batch->size();
   batch.reset();
-  if (takes.count() > 0) std::this_thread::sleep_for(takes);
+  if (options.step.count() > 0) std::this_thread::sleep_for(options.step);
   return rows;
 }
 
@@ -83,8 +76,9 @@ Ledger ledger_of(const loader::Stats& before, const loader::Stats& after, double
 
 Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const Reporter reporter;
+  const auto interrupted = [&] { return options.interrupted && options.interrupted(); };
   reporter.say({{"event", "hello"}});
-  for (std::uint64_t i = 0; i < options.warmup_steps && !interrupted(); ++i) step(loader, options.step);
+  for (std::uint64_t i = 0; i < options.warmup_steps && !interrupted(); ++i) step(loader, options);
   reporter.say({{"event", "block"}, {"steps", options.warmup_steps}, {"samples", 0}, {"seconds", 0}, {"warmup", true}});
 
   Benched all;
@@ -100,7 +94,7 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
     std::uint64_t steps = 0, samples = 0;
     double seconds = 0;
     do {
-      samples += step(loader, options.step);
+      samples += step(loader, options);
       ++steps;
       seconds = static_cast<double>(meter::now_ns() - began) * 1e-9;
     } while ((steps < 2 || seconds < kLeastBlock) && !interrupted());
@@ -135,4 +129,4 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   return all;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::feed

@@ -1,40 +1,17 @@
-#include "feed.h"
+#include "stoker/feed/feed.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-
-#include <fmt/format.h>
-#include <time.h>
+#include <thread>
 
 #include "stoker/base/error.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/memory.h"
 
-#include "interrupt.h"
-
-namespace stoker::cli {
+namespace stoker::feed {
 namespace {
 
-constexpr std::array kWorkloads = {
-    Workload{"resnet50-h100", 400, 224, 0.90}, Workload{"resnet50-a100", 400, 435, 0.90},
-    Workload{"unet3d-h100", 7, 323, 0.90},     Workload{"unet3d-a100", 7, 636, 0.90},
-    Workload{"cosmoflow-h100", 1, 3.50, 0.70}, Workload{"cosmoflow-a100", 1, 5.51, 0.70},
-};
-
-// Sleeps to an absolute time, in slices so that Ctrl-C that was delivered to another thread is seen. False:
-// interrupted.
-bool sleep_until(std::int64_t deadline_ns) {
-  for (;;) {
-    if (interrupted()) return false;
-    const std::int64_t now = meter::now_ns();
-    if (now >= deadline_ns) return true;
-    const std::int64_t to = std::min(deadline_ns, now + 50'000'000);
-    const timespec at{static_cast<time_t>(to / 1'000'000'000), static_cast<long>(to % 1'000'000'000)};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
-  }
-}
+constexpr std::int64_t kSliceNs = 50'000'000;  // of a sleep
 
 meter::WaitSplit minus(meter::WaitSplit a, const meter::WaitSplit& b) {
   a.fetch_ns -= b.fetch_ns;
@@ -115,6 +92,19 @@ class Run {
   }
 
  private:
+  bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+  // In slices, so that an interruption is seen. False: interrupted.
+  bool sleep_until(std::int64_t deadline_ns) const {
+    for (;;) {
+      if (interrupted()) return false;
+      const std::int64_t now = meter::now_ns();
+      if (now >= deadline_ns) return true;
+      const std::chrono::nanoseconds to(std::min(deadline_ns, now + kSliceNs));
+      std::this_thread::sleep_until(meter::Clock::time_point(to));
+    }
+  }
+
   bool done() const {
     return fed_.interrupted || (options_.steps > 0 && fed_.steps >= options_.steps) ||
            (options_.time.count() > 0 && meter::now_ns() - began_ns_ >= options_.time.count());
@@ -122,7 +112,7 @@ class Run {
 
   void enter(std::uint64_t epoch) {
     try {
-      loader_.start_epoch(epoch, 0, interrupted);
+      loader_.start_epoch(epoch, 0, options_.interrupted);
     } catch (const Error&) {
       if (!interrupted()) throw;
       fed_.interrupted = true;
@@ -131,7 +121,7 @@ class Run {
 
   loader::BatchPtr take() {
     try {
-      return loader_.next(interrupted);
+      return loader_.next(options_.interrupted);
     } catch (const Error&) {
       if (!interrupted()) throw;
       fed_.interrupted = true;
@@ -228,23 +218,6 @@ class Run {
 
 }  // namespace
 
-std::span<const Workload> workloads() {
-  return kWorkloads;
-}
-
-const Workload& find_workload(const std::string& name) {
-  std::vector<std::string_view> names;
-  std::string list;
-  for (const Workload& workload : kWorkloads) {
-    if (workload.name == name) return workload;
-    names.push_back(workload.name);
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", workload.name);
-  }
-  const std::string near = nearest(name, names.data(), names.size());
-  throw Error(ErrorKind::usage, fmt::format("there is no workload `{}`", name),
-              near.empty() ? fmt::format("the workloads are: {}", list) : fmt::format("did you mean `{}`?", near));
-}
-
 void feed(loader::Loader& loader, const FeedOptions& options, Fed& fed) {
   Run run(loader, options, fed);
   try {
@@ -256,4 +229,4 @@ void feed(loader::Loader& loader, const FeedOptions& options, Fed& fed) {
   run.finish();
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::feed

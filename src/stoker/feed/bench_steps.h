@@ -4,15 +4,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "stoker/loader/loader.h"
 
-namespace stoker::cli {
+namespace stoker::feed {
 
 struct BenchSteps {
   std::uint64_t warmup_steps = 5, bench_steps = 20;  // at least; more until `least` is over: shorter is mostly chance
   std::chrono::nanoseconds least = std::chrono::milliseconds(500);
   std::chrono::nanoseconds step{0};  // of the emulated accelerator
+  std::function<bool()> interrupted = {};
 };
 
 // What one sample cost each stage while the clock ran: seconds of one thread. `stoker plan` predicts from it.
@@ -34,8 +36,8 @@ struct Benched {
   Ledger ledger;
 };
 
-// The loader stands at the start of an epoch. Epochs follow one another. Throws what next() throws; Ctrl-C ends it
-// early.
+// The loader stands at the start of an epoch. Epochs follow one another. Throws what next() throws. Ends
+// early where it is interrupted.
 Benched bench_steps(loader::Loader& loader, const BenchSteps& options);
 
-}  // namespace stoker::cli
+}  // namespace stoker::feed
