@@ -6,7 +6,7 @@
 
 #include "stoker/base/json.h"
 
-namespace stoker::cli {
+namespace stoker::tune {
 
 // What an interpreter has, without importing anything large. Throws Error where it cannot be run.
 struct PythonFacts {
@@ -19,4 +19,4 @@ PythonFacts look_at_python(const std::string& python);
 // `python`: of the job; null: not known.
 Json tuning_environment(const PythonFacts* python);
 
-}  // namespace stoker::cli
+}  // namespace stoker::tune

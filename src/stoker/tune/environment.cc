@@ -1,4 +1,4 @@
-#include "tune_environment.h"
+#include "stoker/tune/environment.h"
 
 #include <fstream>
 
@@ -12,7 +12,7 @@
 #include "stoker/os/isolated.h"
 #include "stoker/os/memory.h"
 
-namespace stoker::cli {
+namespace stoker::tune {
 namespace {
 
 // torch's versions stand in a file of its own, so that nothing has to be imported, which takes seconds.
@@ -87,4 +87,4 @@ Json tuning_environment(const PythonFacts* python) {
           {"stoker", kVersion}};
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::tune
