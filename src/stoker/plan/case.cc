@@ -1,4 +1,5 @@
-// A case described in a file: figures that somebody measured, as JSON. Its keys are in docs/planning.md.
+#include "stoker/plan/case.h"
+
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -9,10 +10,7 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 
-#include "files.h"
-#include "plan_input.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
 
 // An object of the file with its place in it, so that a mistake is named: `runs[0].stages.prep_s`.
@@ -109,10 +107,10 @@ std::map<std::string, std::string> knobs_of(const Node& node, const char* key) {
   return knobs;
 }
 
-plan::Job read_job(const Node& job, std::optional<double>& effective_batch) {
+Job read_job(const Node& job, std::optional<double>& effective_batch) {
   job.only({"images", "epochs", "epoch_images", "steps_per_epoch", "batch_size", "budget", "effective_batch",
             "validation_time", "checkpoint_time", "checkpoint_every"});
-  plan::Job out;
+  Job out;
   out.images = job.number("images", 0);
   if (job.has("epoch_images")) out.epoch_images = job.number("epoch_images", 0);
   if (job.has("steps_per_epoch")) out.epoch_images = job.number("steps_per_epoch", 0) * job.number("batch_size", 1);
@@ -151,8 +149,7 @@ void read_data(const Node& data, PlanRun& run) {
   run.limits.dataset_bytes = run.setting.dataset_bytes;
   const std::string storage = data.text("storage", "buffered"), cache = data.text("cache", "warm");
   bool known = false;
-  for (const plan::Access access :
-       {plan::Access::buffered, plan::Access::direct, plan::Access::mmap, plan::Access::ram, plan::Access::remote}) {
+  for (const Access access : {Access::buffered, Access::direct, Access::mmap, Access::ram, Access::remote}) {
     if (storage != name(access)) continue;
     run.setting.access = access;
     known = true;
@@ -198,7 +195,7 @@ tune::Row read_row(const Node& node, std::uint64_t number) {
 void read_stages(const Node& node, PlanRun& run, double cores) {
   node.only({"batch_size", "num_workers", "io_threads", "fetch_in_workers", "fetch_s", "prep_s", "handoff_s",
              "compute_s", "cpu_s", "storage_per_s"});
-  plan::Stages stages;
+  Stages stages;
   stages.cores = cores;
   stages.batch_size = node.number("batch_size", 1);
   stages.workers = node.number("num_workers", 1, 1e6);
@@ -231,9 +228,9 @@ void read_memory(const Node& node, PlanRun& run) {
 
 }  // namespace
 
-PlanInput read_case(const std::string& path) {
-  const Json json = Json::parse(read_text(path), path);
-  const Node root(json, path, "");
+PlanInput parse_case(std::string_view text, const std::string& file) {
+  const Json json = Json::parse(text, file);
+  const Node root(json, file, "");
   root.only({"schema", "title", "job", "machine", "data", "runs"});
   if (root.text("schema") != "stoker.case/1") root.refuse("schema", "is not stoker.case/1");
   PlanInput input;
@@ -242,14 +239,14 @@ PlanInput read_case(const std::string& path) {
     node.only(
         {"name", "model", "amp", "checkpointing", "current", "rows", "stages", "memory", "epochs", "target_per_s"});
     PlanRun run;
-    run.kind = "case";
-    run.source = path;
-    run.name = node.text("name", std::filesystem::path(path).stem().string());
+    run.kind = PlanSource::case_file;
+    run.source = file;
+    run.name = node.text("name", std::filesystem::path(file).stem().string());
     double cores = 0;
     if (root.has("machine")) read_machine(root.child("machine"), run, cores);
     if (root.has("data")) read_data(root.child("data"), run);
     run.model = node.text("model");
-    if (!run.model.empty()) run.vit = plan::parse_vit(run.model);
+    if (!run.model.empty()) run.vit = parse_vit(run.model);
     run.training.half = node.text("amp", "bf16") != "none";
     run.training.checkpointing = node.flag("checkpointing", false);
     run.current = knobs_of(node, "current");
@@ -276,4 +273,4 @@ PlanInput read_case(const std::string& path) {
   return input;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan

@@ -7,29 +7,28 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/plan/input.h"
 #include "stoker/plan/options.h"
 
-#include "plan_input.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 
 struct PlannedConfiguration {
-  plan::Configuration measured;
-  std::optional<plan::RateSpread> rate = {};    // none: it failed
-  std::optional<plan::Duration> duration = {};  // none: it failed, or no job is known
+  Configuration measured;
+  std::optional<RateSpread> rate = {};    // none: it failed
+  std::optional<Duration> duration = {};  // none: it failed, or no job is known
   bool is_best = false, is_chosen = false;
 };
 
 struct DevicePlan {
-  plan::MemoryLine line;
-  std::vector<plan::Compared> points;  // of the rows with the same memory settings, and those that ran out
-  double limit_bytes = 0;              // 0: not known
+  MemoryLine line;
+  std::vector<Compared> points;  // of the rows with the same memory settings, and those that ran out
+  double limit_bytes = 0;        // 0: not known
   std::optional<std::uint64_t> largest_batch;
   std::optional<double> parameters, forward_flops;  // of a model's description
 };
 
 struct VerifiedWhatIf {
-  plan::WhatIf what;
+  WhatIf what;
   bool closes = false;  // reaches what the accelerator takes
   std::optional<double> measured_per_s = {}, low = {}, high = {},
                         error = {};  // error: beyond the observed interval, as a share
@@ -43,12 +42,12 @@ struct PlannedRun {
   std::vector<PlannedConfiguration> configurations;
   std::optional<std::size_t> best, chosen;
   std::optional<DevicePlan> device;
-  std::optional<plan::HostBudget> host;
+  std::optional<HostBudget> host;
   std::vector<VerifiedWhatIf> what_ifs;
   std::optional<double> verified_per_s;  // of the present settings, measured in turn with the what-ifs
-  std::vector<plan::Option> options;
-  std::optional<plan::EpochSplit> epochs;
-  std::vector<plan::ScaleOut> nodes;
+  std::vector<Option> options;
+  std::optional<EpochSplit> epochs;
+  std::vector<ScaleOut> nodes;
   std::optional<double> saturating_nodes;
   std::vector<std::string> notes;
 
@@ -56,7 +55,7 @@ struct PlannedRun {
 };
 
 struct PlanAnswer {
-  plan::Job job;
+  Job job;
   bool has_job = false;
   std::optional<double> needed_per_s;
   std::vector<PlannedRun> runs;
@@ -84,4 +83,4 @@ PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes);
 // Again, after what-ifs were measured.
 void finish_plan(PlanAnswer& answer);
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan

@@ -1,4 +1,4 @@
-#include "plan_answer.h"
+#include "stoker/plan/answer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,22 +8,19 @@
 
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
+#include "stoker/plan/command.h"
 #include "stoker/tune/classify.h"
 
-#include "plan_command.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
 
-using plan::BudgetVerdict;
-
-double knob(const plan::Configuration& one, const char* name, double fallback) {
+double knob(const Configuration& one, const char* name, double fallback) {
   const auto found = one.knobs.find(name);
   return found == one.knobs.end() ? fallback : tune::number_of(found->second).value_or(fallback);
 }
 
-plan::Training training_of(const PlanRun& run, const plan::Configuration& one) {
-  plan::Training training = run.training;
+Training training_of(const PlanRun& run, const Configuration& one) {
+  Training training = run.training;
   if (one.knobs.contains("checkpointing")) training.checkpointing = knob(one, "checkpointing", 0) > 0;
   if (const auto amp = one.knobs.find("amp"); amp != one.knobs.end())
     training.half = amp->second != "none" && amp->second != "false";
@@ -31,7 +28,7 @@ plan::Training training_of(const PlanRun& run, const plan::Configuration& one) {
 }
 
 // Knobs that shift the line of memory over the batch.
-bool same_memory_settings(const plan::Configuration& a, const plan::Configuration& b) {
+bool same_memory_settings(const Configuration& a, const Configuration& b) {
   for (const char* name : {"checkpointing", "amp", "img_size"}) {
     const auto x = a.knobs.find(name), y = b.knobs.find(name);
     if ((x == a.knobs.end()) != (y == b.knobs.end())) return false;
@@ -40,17 +37,17 @@ bool same_memory_settings(const plan::Configuration& a, const plan::Configuratio
   return true;
 }
 
-plan::MemoryPoint point_of(const plan::Configuration& one) {
-  plan::MemoryPoint point{.batch = knob(one, "batch_size", 0)};
+MemoryPoint point_of(const Configuration& one) {
+  MemoryPoint point{.batch = knob(one, "batch_size", 0)};
   if (one.device_allocated_bytes) point.observed_bytes = static_cast<double>(*one.device_allocated_bytes);
-  point.out_of_memory = one.status == "oom_device" || one.status == "oom_suspect";
+  point.out_of_memory = one.status == tune::Status::oom_device || one.status == tune::Status::oom_suspect;
   return point;
 }
 
 std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
   const PlanRun& input = run.input;
-  std::vector<plan::MemoryPoint> alike;
-  const plan::Configuration* const chosen = run.chosen ? &run.configurations[*run.chosen].measured : nullptr;
+  std::vector<MemoryPoint> alike;
+  const Configuration* const chosen = run.chosen ? &run.configurations[*run.chosen].measured : nullptr;
   for (const PlannedConfiguration& one : run.configurations) {
     if (knob(one.measured, "batch_size", 0) <= 0) continue;
     if (!chosen || same_memory_settings(one.measured, *chosen)) alike.push_back(point_of(one.measured));
@@ -58,34 +55,33 @@ std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
   DevicePlan device;
   device.limit_bytes = input.device_limit_bytes;
   const std::optional<double> limit = device.limit_bytes > 0 ? std::optional(device.limit_bytes) : std::nullopt;
-  const std::optional<plan::MemoryLine> fitted = plan::fit_line(alike);
+  const std::optional<MemoryLine> fitted = fit_line(alike);
   if (input.vit) {
     device.parameters = input.vit->parameters();
     device.forward_flops = input.vit->forward_flops();
-    const plan::Training usual = chosen ? training_of(input, *chosen) : input.training;
-    device.line = fitted ? *fitted : plan::memory_line(*input.vit, usual);
+    const Training usual = chosen ? training_of(input, *chosen) : input.training;
+    device.line = fitted ? *fitted : memory_line(*input.vit, usual);
     for (const PlannedConfiguration& one : run.configurations) {  // each by its own settings
-      const plan::MemoryPoint point = point_of(one.measured);
+      const MemoryPoint point = point_of(one.measured);
       if (point.batch <= 0 || (!point.observed_bytes && !point.out_of_memory)) continue;
       const bool is_alike = !chosen || same_memory_settings(one.measured, *chosen);
-      const plan::MemoryLine line =
-          fitted && is_alike ? *fitted : plan::memory_line(*input.vit, training_of(input, one.measured));
-      device.points.push_back(plan::compare(line, {&point, 1}, limit).front());
+      const MemoryLine line = fitted && is_alike ? *fitted : memory_line(*input.vit, training_of(input, one.measured));
+      device.points.push_back(compare(line, {&point, 1}, limit).front());
     }
   } else if (fitted) {
     device.line = *fitted;
-    std::erase_if(alike, [](const plan::MemoryPoint& point) { return !point.observed_bytes && !point.out_of_memory; });
-    device.points = plan::compare(device.line, alike, limit);
+    std::erase_if(alike, [](const MemoryPoint& point) { return !point.observed_bytes && !point.out_of_memory; });
+    device.points = compare(device.line, alike, limit);
   } else {
     return std::nullopt;
   }
-  if (limit) device.largest_batch = plan::largest_batch(device.line, *limit, margin);
+  if (limit) device.largest_batch = largest_batch(device.line, *limit, margin);
   return device;
 }
 
-std::optional<plan::HostBudget> host_of(const PlannedRun& run, const PlanAnswer& answer) {
+std::optional<HostBudget> host_of(const PlannedRun& run, const PlanAnswer& answer) {
   const PlanRun& input = run.input;
-  plan::HostUse use = input.host;
+  HostUse use = input.host;
   if (use.main_bytes <= 0 && use.worker_bytes <= 0) {
     const PlannedConfiguration* const chosen = run.picked();
     if (!chosen || !chosen->measured.host_peak_bytes) return std::nullopt;
@@ -95,7 +91,7 @@ std::optional<plan::HostBudget> host_of(const PlannedRun& run, const PlanAnswer&
   if (run.picked() && run.picked()->measured.device_allocated_bytes)
     use.device_bytes = static_cast<double>(*run.picked()->measured.device_allocated_bytes);
   if (answer.has_job && run.picked() && run.picked()->duration) use.seconds = run.picked()->duration->p50 * 86400;
-  return plan::host_budget(use, input.limits);
+  return host_budget(use, input.limits);
 }
 
 void note_epochs(PlannedRun& run) {
@@ -104,7 +100,7 @@ void note_epochs(PlannedRun& run) {
   const double workers = run.input.stages ? run.input.stages->workers : 1;
   const double first = epochs.front().per_s, later = epochs.back().per_s;
   const double images = run.epochs ? run.epochs->images : 0;
-  run.epochs = plan::split_epochs(images > 0 ? images : 1, first, later, workers);
+  run.epochs = split_epochs(images > 0 ? images : 1, first, later, workers);
 }
 
 // Rows that differ in several knobs each cannot say which of them mattered.
@@ -131,9 +127,9 @@ void note_confounded(PlannedRun& run) {
 }
 
 void explain_failures(PlannedRun& run, bool all_failed) {
-  std::map<std::string, std::map<std::string, std::size_t>> classes;  // status: error: how many
+  std::map<std::string_view, std::map<std::string, std::size_t>> classes;  // status: error: how many
   for (const PlannedConfiguration& one : run.configurations) {
-    if (!one.rate) ++classes[one.measured.status][one.measured.error];
+    if (!one.rate) ++classes[name(one.measured.status)][one.measured.error];
   }
   for (const auto& [status, errors] : classes) {
     std::size_t count = 0;
@@ -154,7 +150,7 @@ void explain_failures(PlannedRun& run, bool all_failed) {
 
 std::string label_of(const PlannedRun& run) {
   const PlannedConfiguration* const chosen = run.picked();
-  return chosen ? plan::text(chosen->measured.knobs) : "";
+  return chosen ? text(chosen->measured.knobs) : "";
 }
 
 // The settings as they are now, where they were measured; else the chosen ones.
@@ -170,16 +166,16 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
   const PlanRun& input = run.input;
   const PlannedConfiguration* const now = present(run);
   if (!now) return;
-  std::vector<plan::Configuration> measured;
+  std::vector<Configuration> measured;
   for (const PlannedConfiguration& one : run.configurations) measured.push_back(one.measured);
-  std::vector<plan::WhatIf> what_ifs;
+  std::vector<WhatIf> what_ifs;
   for (const VerifiedWhatIf& one : run.what_ifs) {
     what_ifs.push_back(one.what);
     if (!one.gain || one.noise) continue;  // noise says nothing against the prediction
     what_ifs.back().gain = *one.gain;
-    what_ifs.back().evidence = plan::Evidence::measured;
+    what_ifs.back().evidence = Evidence::measured;
   }
-  plan::Situation situation;
+  Situation situation;
   situation.knobs = now->measured.knobs;
   situation.rate = *now->rate;
   situation.job = answer.job;
@@ -193,34 +189,34 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
   situation.vit = input.vit;
   situation.measured = measured;
   situation.what_ifs = what_ifs;
-  situation.command = [&](const plan::Option& option, const std::vector<std::string>& flags) {
+  situation.command = [&](const Option& option, const std::vector<std::string>& flags) {
     return command_for(input, option, flags);
   };
-  run.options = plan::options(situation);
+  run.options = options(situation);
 }
 
 void add_what_ifs(PlannedRun& run, const PlanWishes& wishes) {
   if (!run.input.stages) return;
-  const plan::Stages& stages = *run.input.stages;
-  std::vector<plan::WhatIf> all;
-  for (const std::string& text : wishes.what_ifs) all.push_back(plan::asked(stages, run.input.setting, text));
-  if (wishes.what_ifs.empty()) all = plan::what_ifs(stages, run.input.setting);
+  const Stages& stages = *run.input.stages;
+  std::vector<WhatIf> all;
+  for (const std::string& text : wishes.what_ifs) all.push_back(asked(stages, run.input.setting, text));
+  if (wishes.what_ifs.empty()) all = what_ifs(stages, run.input.setting);
   const PlannedConfiguration* const now = present(run);
-  const double base = now ? now->rate->p50 : plan::predict(stages).per_s;
-  for (plan::WhatIf& what : all) {
-    plan::set_base(what, base);
+  const double base = now ? now->rate->p50 : predict(stages).per_s;
+  for (WhatIf& what : all) {
+    set_base(what, base);
     VerifiedWhatIf one{.what = std::move(what)};
     if (run.input.target_per_s) {
-      plan::Stages without = one.what.stages;  // the accelerator itself is not asked here
+      Stages without = one.what.stages;  // the accelerator itself is not asked here
       without.compute_s = 0;
-      one.closes = one.what.feasible && plan::predict(without).per_s >= run.input.target_per_s->first;
+      one.closes = one.what.feasible && predict(without).per_s >= run.input.target_per_s->first;
     }
     run.what_ifs.push_back(std::move(one));
   }
   std::vector<double> nodes = wishes.nodes;
-  run.saturating_nodes = plan::saturating_nodes(stages);
+  run.saturating_nodes = saturating_nodes(stages);
   if (nodes.empty() && run.saturating_nodes) nodes = {1, 2, 4, 8, 16};
-  if (!nodes.empty()) run.nodes = plan::scale_out(stages, nodes);
+  if (!nodes.empty()) run.nodes = scale_out(stages, nodes);
 }
 
 PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& wishes) {
@@ -228,21 +224,21 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   run.notes = input.notes;
   run.best = input.choice.best;
   run.chosen = input.choice.chosen;
-  plan::Job job = answer.job;
+  Job job = answer.job;
   if (!job.cold_per_s && input.epochs.size() > 1 && input.epochs.front().per_s < input.epochs.back().per_s) {
     job.cold_per_s = input.epochs.front().per_s;
   }
-  for (const plan::Configuration& measured : input.configurations) {
+  for (const Configuration& measured : input.configurations) {
     PlannedConfiguration one{.measured = measured};
     if (measured.ok()) {
-      one.rate = plan::spread_of(measured.rates);
+      one.rate = spread_of(measured.rates);
       if (measured.step_ms && measured.compute_ms && *measured.compute_ms > 0) {
         // No luck makes a run faster than its step, which itself differs a little from run to run.
         constexpr double kStepDiffers = 1.03;
         const double waiting = std::max(1.0, *measured.step_ms / *measured.compute_ms);
         one.rate->p90 = std::min(one.rate->p90, one.rate->p50 * waiting * kStepDiffers);
       }
-      if (answer.has_job) one.duration = plan::duration_of(job, *one.rate);
+      if (answer.has_job) one.duration = duration_of(job, *one.rate);
     }
     run.configurations.push_back(std::move(one));
   }
@@ -255,12 +251,11 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   run.device = device_of(run, wishes.margin);
   run.host = host_of(run, answer);
   if (run.input.epochs.size() > 1) {
-    run.epochs = plan::EpochSplit{.images = answer.job.epoch_images.value_or(0)};
+    run.epochs = EpochSplit{.images = answer.job.epoch_images.value_or(0)};
     note_epochs(run);
   }
   note_confounded(run);
-  if (run.input.stages && run.input.stages->cores <= 0 &&
-      plan::predict(*run.input.stages).limit != plan::Limit::compute) {
+  if (run.input.stages && run.input.stages->cores <= 0 && predict(*run.input.stages).limit != Limit::compute) {
     run.notes.emplace_back(
         "the cores of the machine are not known, so what more workers give is not predicted: --cores N");
   }
@@ -273,11 +268,11 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
 }
 
 // The first option that closes what is missing, or the one that comes nearest; one of high risk only if all are.
-const plan::Option* way_out(const PlannedRun& run, double times) {
+const Option* way_out(const PlannedRun& run, double times) {
   for (const bool is_risky : {false, true}) {
-    const plan::Option* nearest = nullptr;
-    for (const plan::Option& option : run.options) {
-      if (!option.worth || (option.risk == plan::Risk::high) != is_risky) continue;
+    const Option* nearest = nullptr;
+    for (const Option& option : run.options) {
+      if (!option.worth || (option.risk == Risk::high) != is_risky) continue;
       if (option.gain.p50 >= times) return &option;
       if (!nearest || option.gain.p50 > nearest->gain.p50) nearest = &option;
     }
@@ -286,7 +281,7 @@ const plan::Option* way_out(const PlannedRun& run, double times) {
   return nullptr;
 }
 
-std::string range_of(const plan::Duration& duration) {
+std::string range_of(const Duration& duration) {
   const TimeUnit unit = time_unit(duration.p50);
   return fmt::format("{} {} ({} to {})", in_unit(duration.p50, unit), unit.name, in_unit(duration.p10, unit),
                      in_unit(duration.p90, unit));
@@ -298,14 +293,14 @@ std::string time_text(double days) {
 }
 
 std::string shortfall_of(const PlanAnswer& answer, const PlannedRun& run) {
-  const plan::Duration& duration = *run.picked()->duration;
+  const Duration& duration = *run.picked()->duration;
   if (!answer.needed_per_s) return "validation, checkpoints and epoch 0 alone take longer than the budget";
   const double times = *answer.needed_per_s / run.picked()->rate->p50;
   std::string text = fmt::format("{} too long; {} images/s are needed, {:.2f} times what it has",
                                  time_text(duration.over_days), format_rate(*answer.needed_per_s), times);
-  if (const plan::Option* const option = way_out(run, times)) {
+  if (const Option* const option = way_out(run, times)) {
     const std::string what = fmt::format("{} ({:.2f}x, {}{})", option->name, option->gain.p50, name(option->evidence),
-                                         option->risk == plan::Risk::high ? ", a high risk" : "");
+                                         option->risk == Risk::high ? ", a high risk" : "");
     text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {}", what)
                                       : fmt::format("; nothing here closes it, {} comes nearest", what);
   } else {
@@ -321,7 +316,7 @@ void say_pivot(PlanAnswer& answer) {
   const PlannedRun& best = answer.runs[*answer.chosen_run];
   for (const PlannedRun& run : answer.runs) {
     if (&run == &best || !run.picked() || !run.picked()->duration) continue;
-    const plan::Duration &long_one = *run.picked()->duration, &short_one = *best.picked()->duration;
+    const Duration &long_one = *run.picked()->duration, &short_one = *best.picked()->duration;
     std::string ratio;
     if (run.input.vit && best.input.vit) {
       ratio = fmt::format(" (measured {:.2f} times apart; their FLOPs alone say {:.2f})",
@@ -396,7 +391,7 @@ void finish_plan(PlanAnswer& answer) {
     answer.headline = fmt::format("{}: {} images/s", run.input.name, format_rate(picked.rate->p50));
   }
   if (answer.runs.size() > 1 && picked.duration) say_pivot(answer);
-  for (const plan::Option& option : run.options) {
+  for (const Option& option : run.options) {
     if (option.order == 1) answer.next_command = option.command;
   }
 }
@@ -405,7 +400,7 @@ PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes) {
   PlanAnswer answer;
   answer.job = input.job;
   answer.has_job = input.job.images > 0;
-  if (answer.has_job) answer.needed_per_s = plan::needed_per_s(input.job);
+  if (answer.has_job) answer.needed_per_s = needed_per_s(input.job);
   for (PlanRun& run : input.runs) {
     settle_rows(run, input.effective_batch);
     answer.runs.push_back(plan_run(std::move(run), answer, wishes));
@@ -414,4 +409,4 @@ PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes) {
   return answer;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan

@@ -1,4 +1,5 @@
-// A ledger as `stoker load --bench-steps N --json` or `stoker measure --json` printed it.
+#include "stoker/plan/ledger.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -7,10 +8,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
 
-#include "files.h"
-#include "plan_input.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
 
 constexpr double kFetchShows = 0.2;  // of the time: a cold run that waited so long for bytes shows what the disk gives
@@ -22,10 +20,10 @@ double number_or(const Json& json, const char* key, double fallback) {
 }
 
 // The what-ifs count on no core that other programs had while it was measured.
-void note_rivals(const Json& ledger, double per_s, plan::Stages& stages, PlanRun& run) {
+void note_rivals(const Json& ledger, double per_s, Stages& stages, PlanRun& run) {
   const double usable = number_or(ledger, "usable_cores", 0);
   if (usable <= 0 || usable >= kCrowded * stages.cores) return;
-  plan::take_out_rivals(stages, per_s * stages.cpu_s);
+  take_out_rivals(stages, per_s * stages.cpu_s);
   run.notes.push_back(
       fmt::format("other programs took {:.1f} of {:g} cores while the ledger was measured: the what-ifs assume that "
                   "they still do",
@@ -34,7 +32,7 @@ void note_rivals(const Json& ledger, double per_s, plan::Stages& stages, PlanRun
 
 void read_steps(const Json& json, PlanRun& run) {
   const Json& ledger = json.at("ledger");
-  plan::Stages stages;
+  Stages stages;
   stages.batch_size = ledger.at("batch_size").get<double>();
   stages.workers = ledger.at("num_workers").get<double>();
   stages.io_threads = ledger.at("io_threads").get<double>();
@@ -45,7 +43,7 @@ void read_steps(const Json& json, PlanRun& run) {
   stages.compute_s = ledger.at("compute_s").get<double>();
   stages.cpu_s = ledger.at("cpu_s").get<double>();
   note_rivals(ledger, json.at("samples_per_s").get<double>(), stages, run);
-  plan::Setting& setting = run.setting;
+  Setting& setting = run.setting;
   setting.sample_bytes = ledger.at("sample_bytes").get<double>();
   setting.decoded_bytes = ledger.at("decoded_bytes").get<double>();
   setting.dataset_bytes = ledger.at("dataset_bytes").get<double>();
@@ -55,7 +53,7 @@ void read_steps(const Json& json, PlanRun& run) {
   setting.decodes = ledger.at("decodes").get<bool>();
   setting.is_random = ledger.value("random", false);
   setting.is_file_per_sample = ledger.at("file_per_sample").get<bool>();
-  for (const plan::Access access : {plan::Access::direct, plan::Access::mmap, plan::Access::ram}) {
+  for (const Access access : {Access::direct, Access::mmap, Access::ram}) {
     if (storage == name(access)) setting.access = access;
   }
   if (cache.starts_with("cold") && ledger.at("fetch_share").get<double>() > kFetchShows) {
@@ -144,19 +142,18 @@ void read_ledger(const Json& json, const std::string& file, PlanRun& run) {
   }
 }
 
-PlanRun run_of_ledger(const std::string& file) {
+PlanRun run_of_ledger(const Json& json, const std::string& file) {
   PlanRun run;
-  run.kind = "ledger";
+  run.kind = PlanSource::ledger;
   run.source = file;
   run.name = std::filesystem::path(file).stem().string();
-  const auto json = Json::parse_or_null(read_text(file));
   read_ledger(json, file, run);
   tune::Row row{.trial = 1};
   row.knobs = {{"batch_size", fmt::format("{:g}", run.stages->batch_size)},
                {"num_workers", fmt::format("{:g}", run.stages->workers)}};
-  row.images_per_s = run.seen_per_s > 0 ? run.seen_per_s : plan::predict(*run.stages).per_s;
+  row.images_per_s = run.seen_per_s > 0 ? run.seen_per_s : predict(*run.stages).per_s;
   run.rows = {row};
   return run;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan

@@ -1,11 +1,8 @@
-// plan.json. Keys are only added; docs/planning.md lists them.
+#include "stoker/plan/answer_json.h"
 
-#include "stoker/base/json.h"
+#include "stoker/base/version.h"
 
-#include "json_head.h"
-#include "plan_report.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
 
 template <typename T>
@@ -19,14 +16,14 @@ Json known(double value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
-Json to_json(const plan::RateSpread& spread) {
+Json to_json(const RateSpread& spread) {
   return {{"p10", spread.p10}, {"p50", spread.p50}, {"p90", spread.p90}};
 }
 
 Json to_json(const PlannedConfiguration& one) {
-  const plan::Configuration& measured = one.measured;
-  Json json = {{"label", plan::text(measured.knobs)}, {"knobs", measured.knobs}, {"status", measured.status},
-               {"error", or_null(measured.error)},    {"best", one.is_best},     {"chosen", one.is_chosen}};
+  const Configuration& measured = one.measured;
+  Json json = {{"label", text(measured.knobs)},    {"knobs", measured.knobs}, {"status", name(measured.status)},
+               {"error", or_null(measured.error)}, {"best", one.is_best},     {"chosen", one.is_chosen}};
   json["images_per_s"] = one.rate ? to_json(*one.rate) : Json(nullptr);
   json["runs"] = measured.rates.size();
   json["interval"] = one.rate ? Json(one.rate->assumed ? "assumed" : "measured") : Json(nullptr);
@@ -36,7 +33,7 @@ Json to_json(const PlannedConfiguration& one) {
   json["over_days"] = nullptr;
   json["parts"] = nullptr;
   if (one.duration) {
-    const plan::Duration& duration = *one.duration;
+    const Duration& duration = *one.duration;
     json["days"] = {{"p10", duration.p10}, {"p50", duration.p50}, {"p90", duration.p90}};
     json["images_per_day"] = to_json(duration.images_per_day);
     if (duration.verdict) {
@@ -58,7 +55,7 @@ Json to_json(const PlannedConfiguration& one) {
 
 Json to_json(const DevicePlan& device) {
   Json points = Json::array();
-  for (const plan::Compared& one : device.points) {
+  for (const Compared& one : device.points) {
     points.push_back({{"batch_size", one.point.batch},
                       {"predicted_bytes", one.predicted_bytes},
                       {"observed_bytes", or_null(one.point.observed_bytes)},
@@ -76,9 +73,9 @@ Json to_json(const DevicePlan& device) {
           {"points", points}};
 }
 
-Json to_json(const plan::HostBudget& host) {
+Json to_json(const HostBudget& host) {
   Json lines = Json::array();
-  for (const plan::HostLine& line : host.lines) {
+  for (const HostLine& line : host.lines) {
     lines.push_back({{"what", line.what}, {"bytes", line.bytes}, {"how", line.how}});
   }
   return {{"unified", host.unified},
@@ -94,7 +91,7 @@ Json to_json(const plan::HostBudget& host) {
 }
 
 Json to_json(const VerifiedWhatIf& one) {
-  const plan::WhatIf& what = one.what;
+  const WhatIf& what = one.what;
   Json json = {{"name", what.name},
                {"change", what.change},
                {"predicted_images_per_s", what.predicted.per_s},
@@ -115,7 +112,7 @@ Json to_json(const VerifiedWhatIf& one) {
   return json;
 }
 
-Json to_json(const plan::Option& option, const PlanRun& run) {
+Json to_json(const Option& option, const PlanRun& run) {
   return {{"order", option.order},
           {"name", option.name},
           {"change", option.change},
@@ -134,8 +131,8 @@ Json to_json(const plan::Option& option, const PlanRun& run) {
           {"command", or_null(option.command)}};
 }
 
-Json to_json(const plan::Stages& stages) {
-  const plan::Predicted predicted = plan::predict(stages);
+Json to_json(const Stages& stages) {
+  const Predicted predicted = predict(stages);
   return {{"batch_size", stages.batch_size},
           {"num_workers", stages.workers},
           {"io_threads", stages.io_threads},
@@ -155,7 +152,7 @@ Json to_json(const plan::Stages& stages) {
 
 Json to_json(const PlannedRun& run) {
   const PlanRun& input = run.input;
-  Json json = {{"name", input.name}, {"source", input.source}, {"kind", input.kind}};
+  Json json = {{"name", input.name}, {"source", input.source}, {"kind", name(input.kind)}};
   json["model"] = or_null(input.model);
   json["points"] = run.configurations.size();
   json["ok"] = input.choice.ok;
@@ -187,11 +184,11 @@ Json to_json(const PlannedRun& run) {
                       {"local_copy_gain_first", run.epochs->local_copy_first},
                       {"local_copy_gain_later", run.epochs->local_copy_later}};
   }
-  json["nodes"] = list(run.nodes, [](const plan::ScaleOut& one) {
+  json["nodes"] = list(run.nodes, [](const ScaleOut& one) {
     return Json{{"nodes", one.nodes}, {"images_per_s", one.per_s}, {"share", one.share}};
   });
   json["saturating_nodes"] = or_null(run.saturating_nodes);
-  json["options"] = list(run.options, [&](const plan::Option& option) { return to_json(option, input); });
+  json["options"] = list(run.options, [&](const Option& option) { return to_json(option, input); });
   json["notes"] = run.notes;
   return json;
 }
@@ -199,13 +196,13 @@ Json to_json(const PlannedRun& run) {
 }  // namespace
 
 Json to_json(const PlanAnswer& answer) {
-  Json json = json_head("plan");
+  Json json = {{"schema", "stoker.plan/1"}, {"stoker_version", kVersion}};
   json["headline"] = answer.headline;
   json["pivot"] = or_null(answer.pivot);
   json["answer_is_no"] = answer.is_no;
   json["job"] = nullptr;
   if (answer.has_job) {
-    const plan::Job& job = answer.job;
+    const Job& job = answer.job;
     json["job"] = {{"images", job.images},
                    {"epoch_images", or_null(job.epoch_images)},
                    {"epochs", job.epoch_images ? Json(job.epochs()) : Json(nullptr)},
@@ -223,4 +220,4 @@ Json to_json(const PlanAnswer& answer) {
   return json;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan

@@ -1,16 +1,14 @@
-#include "plan_command.h"
+#include "stoker/plan/command.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "stoker/base/shell.h"
 #include "stoker/plan/job_command.h"
-#include "stoker/report/words.h"
 
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
-
-using plan::Change;
 
 std::string flag_of(std::string knob) {
   std::replace(knob.begin(), knob.end(), '_', '-');
@@ -26,7 +24,7 @@ std::string pack_command(const std::string& data, Change change) {
 }
 
 // All other settings stay as they are, or the figures cannot be compared.
-std::string load_command(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags) {
+std::string load_command(const PlanRun& run, const Option& option, const std::vector<std::string>& flags) {
   std::string command = fmt::format("stoker load {}", run.address);
   const auto is_given = [](const std::vector<std::string>& words, const std::string& flag) {
     return std::find(words.begin(), words.end(), flag) != words.end();
@@ -48,12 +46,12 @@ std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
     const bool has_knob = word.find('{') != std::string::npos;
-    text += (text.empty() ? "" : " ") + (has_knob ? word : report::shell_word(word));
+    text += (text.empty() ? "" : " ") + (has_knob ? word : shell_word(word));
   }
   return text;
 }
 
-plan::Command measure_command(const PlanRun& run, const plan::Option& option) {
+Command measure_command(const PlanRun& run, const Option& option) {
   constexpr std::string_view kMeasure = "stoker measure --steps 100 --stop -- ";
   const std::string job = run.command.empty() ? "python train.py" : joined(run.command);
   if (option.knob.empty())
@@ -61,7 +59,7 @@ plan::Command measure_command(const PlanRun& run, const plan::Option& option) {
   if (job.find("{" + option.knob + "}") != std::string::npos)
     return {fmt::format("stoker tune --grid {}={} -- {}", option.knob, option.value, job)};
   if (const auto now = run.current.find(option.knob); now != run.current.end()) {
-    if (const auto changed = plan::with_knob(run.command, option.knob, now->second, option.value))
+    if (const auto changed = with_knob(run.command, option.knob, now->second, option.value))
       return {fmt::format("{}{}", kMeasure, joined(*changed))};
   }
   return {fmt::format("{}{}   # first set {}={} {}: stoker knows no flag of this command for it", kMeasure, job,
@@ -71,7 +69,7 @@ plan::Command measure_command(const PlanRun& run, const plan::Option& option) {
 
 }  // namespace
 
-plan::Command command_for(const PlanRun& run, const plan::Option& option, const std::vector<std::string>& flags) {
+Command command_for(const PlanRun& run, const Option& option, const std::vector<std::string>& flags) {
   const std::string data = run.address.empty() ? run.data : run.address;
   if (is_pack(option.kind) && !data.empty()) return {pack_command(data, option.kind)};
   if (!run.address.empty()) return {load_command(run, option, flags)};
@@ -82,4 +80,4 @@ plan::Command command_for(const PlanRun& run, const plan::Option& option, const 
   return measure_command(run, option);
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan

@@ -1,61 +1,39 @@
-#include "plan_verify.h"
+#include "stoker/plan/verify.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
-#include "stoker/os/temporary_folder.h"
-#include "stoker/tune/trial.h"
+#include "stoker/plan/ledger.h"
 
-#include "files.h"
-#include "own_verb.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
 
 constexpr double kLongestFill = 120;    // seconds
 constexpr double kMostPackBytes = 2e9;  // a pack for trying is not made of more than that
 constexpr double kNoisy = 0.15;         // runs of one setting that differ by more cannot show a smaller gain
 
-// A folder inside the one that is gone at the end.
-std::string inside(const os::TemporaryFolder& scratch, const std::string& name) {
-  const std::string path = scratch.path() + "/" + name;
-  std::filesystem::create_directories(path);
-  return path;
-}
-
-tune::TrialResult run(const std::vector<std::string>& command, const std::string& folder,
-                      const VerifyOptions& options) {
-  tune::TrialOptions trial;
-  trial.command = command;
-  trial.folder = folder;
-  trial.bench_steps = options.bench_steps;
-  return tune::run_trial(trial, options.interrupted);
-}
-
 bool is_taken(const std::vector<std::string>& words, const std::string& flag) {
   return std::find(words.begin(), words.end(), flag) != words.end();
 }
 
-bool is_ram(const plan::WhatIf& what) {
-  return what.kind == plan::Change::knob && what.knob == "storage" && what.value == name(plan::Access::ram);
+bool is_ram(const WhatIf& what) {
+  return what.kind == Change::knob && what.knob == "storage" && what.value == name(Access::ram);
 }
 
-std::string why_not(const plan::WhatIf& what, const PlanRun& input) {
+std::string why_not(const WhatIf& what, const PlanRun& input) {
   if (!what.feasible) return what.why;
-  if (what.kind == plan::Change::pack_raw)
-    return "it holds what the transforms make of a sample: pack that, and measure it";
+  if (what.kind == Change::pack_raw) return "it holds what the transforms make of a sample: pack that, and measure it";
   if (what.needs_pack && input.setting.dataset_bytes > kMostPackBytes)
     return "the data is too large to be packed for a try";
-  if (is_ram(what) && input.stages &&
-      input.setting.dataset_samples > kLongestFill * plan::predict(*input.stages).per_s) {
+  if (is_ram(what) && input.stages && input.setting.dataset_samples > kLongestFill * predict(*input.stages).per_s) {
     return "filling the memory takes too long for a try";
   }
-  if (what.needs_pack || !what.flags.empty() || what.kind == plan::Change::faster_decode) return "";
+  if (what.needs_pack || !what.flags.empty() || what.kind == Change::faster_decode) return "";
   return "it cannot be run on one machine by flags alone";
 }
 
@@ -66,7 +44,7 @@ double mean_rate(const std::vector<tune::Row>& rows) {
 }
 
 // By how much the runs of one setting differ: 0.3 means that the fastest is 1.3 times as fast as the slowest.
-double spread_of(const std::vector<tune::Row>& rows) {
+double difference_of(const std::vector<tune::Row>& rows) {
   const auto [least, most] = std::minmax_element(rows.begin(), rows.end(), [](const tune::Row& a, const tune::Row& b) {
     return *a.images_per_s < *b.images_per_s;
   });
@@ -82,7 +60,7 @@ void judge(VerifiedWhatIf& one, const std::vector<tune::Row>& rows, const std::v
   }
   one.measured_per_s = mean_rate(rows);
   one.gain = *one.measured_per_s / mean_rate(base);
-  const double noise = std::max(spread_of(rows), spread_of(base));
+  const double noise = std::max(difference_of(rows), difference_of(base));
   if (noise > kNoisy && std::abs(std::log(*one.gain)) < std::log(1 + noise)) one.noise = noise;
   const double predicted = mean_rate(base) * one.what.gain;  // in these minutes
   const double beyond = predicted > *one.high ? predicted - *one.high : predicted < *one.low ? *one.low - predicted : 0;
@@ -91,13 +69,13 @@ void judge(VerifiedWhatIf& one, const std::vector<tune::Row>& rows, const std::v
 
 }  // namespace
 
-std::vector<std::string> load_command(const PlanRun& run, const std::string& address,
-                                      const std::vector<std::string>& more, std::uint64_t bench_steps) {
-  std::vector<std::string> command = {own_program(), "load", address, "--quiet", "--json"};
+std::vector<std::string> load_words(const PlanRun& run, const std::string& address,
+                                    const std::vector<std::string>& more, std::uint64_t bench_steps) {
+  std::vector<std::string> words = {"load", address, "--quiet", "--json"};
   const auto add = [&](const std::string& flag, const std::string& value) {
-    if (is_taken(more, flag) || is_taken(command, flag)) return;
-    command.push_back(flag);
-    if (!value.empty()) command.push_back(value);
+    if (is_taken(more, flag) || is_taken(words, flag)) return;
+    words.push_back(flag);
+    if (!value.empty()) words.push_back(value);
   };
   for (const auto& [knob, value] : run.current) {
     std::string flag = "--" + knob;
@@ -109,35 +87,30 @@ std::vector<std::string> load_command(const PlanRun& run, const std::string& add
     add(flag, value);
   }
   for (std::size_t i = 0; i + 1 < run.flags.size(); i += 2) add(run.flags[i], run.flags[i + 1]);
-  if (run.shuffle && !run.current.contains("shuffle")) command.emplace_back("--shuffle");
-  command.insert(command.end(), more.begin(), more.end());
-  command.insert(command.end(), {"--bench-steps", std::to_string(bench_steps)});
+  if (run.shuffle && !run.current.contains("shuffle")) words.emplace_back("--shuffle");
+  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), {"--bench-steps", std::to_string(bench_steps)});
   add("--warmup-steps", "8");
-  return command;
+  return words;
 }
 
 void measure_ledger(PlanRun& input, const VerifyOptions& options) {
-  const os::TemporaryFolder scratch("stoker-plan-");
   if (options.begun) options.begun("the ledger");
-  const std::string folder = inside(scratch, "ledger");
-  const tune::TrialResult result = run(load_command(input, input.address, {}, options.bench_steps), folder, options);
-  if (!result.row.ok()) {
-    throw Error(ErrorKind::usage, fmt::format("cannot measure `{}`: {}", input.address, result.row.error),
+  const Tried tried = options.run(load_words(input, input.address, {}, options.bench_steps));
+  if (!tried.row.ok()) {
+    throw Error(ErrorKind::usage, fmt::format("cannot measure `{}`: {}", input.address, tried.row.error),
                 "run the same settings with `stoker load` to see more");
   }
-  const auto json = Json::parse_or_null(read_text(folder + "/stdout"));
-  read_ledger(json, input.address, input);
+  read_ledger(Json::parse_or_null(tried.output), input.address, input);
 }
 
 void verify(PlannedRun& planned, const VerifyOptions& options) {
-  const os::TemporaryFolder scratch("stoker-plan-");
   std::vector<std::vector<tune::Row>> rows(planned.what_ifs.size());
-  std::map<std::string, std::string> packs;  // what-if -> address, or "" where it could not be made
+  std::map<std::size_t, std::string> packs;  // of what-ifs: addresses
   std::vector<tune::Row> base;
   for (std::uint64_t round = 0; round < options.rounds; ++round) {
     if (options.begun) options.begun("the present settings");
-    const tune::TrialResult present = run(load_command(planned.input, planned.input.address, {}, options.bench_steps),
-                                          inside(scratch, fmt::format("base-{}", round)), options);
+    const Tried present = options.run(load_words(planned.input, planned.input.address, {}, options.bench_steps));
     if (present.row.ok()) base.push_back(present.row);
     for (std::size_t i = 0; i < planned.what_ifs.size(); ++i) {
       VerifiedWhatIf& one = planned.what_ifs[i];
@@ -151,25 +124,21 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
         const double epoch = planned.input.setting.dataset_samples / planned.input.stages->batch_size;
         flags.insert(flags.end(), {"--warmup-steps", fmt::format("{:.0f}", std::ceil(epoch) + 2)});
       }
-      if (one.what.kind == plan::Change::faster_decode) flags = {"--decode", "fast"};
+      if (one.what.kind == Change::faster_decode) flags = {"--decode", "fast"};
       if (one.what.needs_pack) {
-        if (!packs.contains(one.what.name)) {
-          const std::string path = fmt::format("{}/{}.pack", scratch.path(), i);
-          const std::string kind = one.what.kind == plan::Change::pack_raw ? "raw" : "encoded";
-          const tune::TrialResult made =
-              run({own_program(), "pack", address, path, "--kind", kind, "--quiet"}, inside(scratch, "pack"), options);
-          packs[one.what.name] = exists(path + "/pack.json") ? path : "";
-          if (packs[one.what.name].empty()) one.not_run = fmt::format("it cannot be packed so: {}", made.row.error);
+        if (!packs.contains(i)) {
+          const TriedPack made = options.pack(address, one.what.kind);
+          packs[i] = made.address;
+          if (made.address.empty()) one.not_run = fmt::format("it cannot be packed so: {}", made.error);
         }
         if (!one.not_run.empty()) continue;
-        address = packs[one.what.name];
+        address = packs[i];
       }
-      const tune::TrialResult result = run(load_command(planned.input, address, flags, options.bench_steps),
-                                           inside(scratch, fmt::format("{}-{}", i, round)), options);
-      if (result.row.ok()) {
-        rows[i].push_back(result.row);
+      const Tried tried = options.run(load_words(planned.input, address, flags, options.bench_steps));
+      if (tried.row.ok()) {
+        rows[i].push_back(tried.row);
       } else {
-        one.not_run = fmt::format("it failed: {}", result.row.error);
+        one.not_run = fmt::format("it failed: {}", tried.row.error);
       }
     }
   }
@@ -191,4 +160,4 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
                   100 * noise));
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan
