@@ -15,6 +15,7 @@
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/os/memory.h"
+#include "stoker/report/files.h"
 #include "stoker/tune/blocks.h"
 #include "stoker/tune/environment.h"
 #include "stoker/tune/measured.h"
@@ -27,7 +28,6 @@
 #include "interrupt.h"
 #include "other_programs.h"
 #include "own_verb.h"
-#include "report_files.h"
 #include "scan.h"
 #include "terminal.h"
 #include "tune_report.h"
@@ -501,7 +501,7 @@ int run(const Arguments& arguments) {
       break;
   }
   folder.write_results(report.choice, facts_of(report));
-  write_reports(folder.path(), report.unfinished, report.notes);
+  report::write_reports(folder.path(), report.unfinished, report.notes);
   if (tuned.finish == tune::Finish::user_error) {
     if (!face.json) say(printable_lines(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage,

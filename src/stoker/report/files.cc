@@ -1,24 +1,25 @@
-#include "report_files.h"
+#include "stoker/report/files.h"
 
-#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/version.h"
 #include "stoker/os/file.h"
+#include "stoker/os/read_file.h"
+#include "stoker/plan/answer_json.h"
+#include "stoker/report/from_measure.h"
 #include "stoker/report/from_plan.h"
+#include "stoker/report/from_run.h"
 #include "stoker/report/words.h"
 
-#include "files.h"
-
-namespace stoker::cli {
+namespace stoker::report {
 namespace {
 
 constexpr double kFastest = 1e12, kLongestMs = 1e12;
@@ -35,60 +36,27 @@ std::string without_slash(std::string place) {
 }
 
 Json read_json(const std::string& file) {
-  return Json::parse(read_text(file), file);
+  return Json::parse(os::read_text(file), file);
 }
 
-Json read_json_if_there(const std::string& file) {
-  return exists(file) ? read_json(file) : Json(nullptr);
-}
-
-std::vector<std::string> files_of(const std::string& folder, std::initializer_list<const char*> names) {
-  std::vector<std::string> files;
-  for (const char* name : names) {
-    if (exists(folder + "/" + name)) files.emplace_back(name);
-  }
-  return files;
-}
-
-std::size_t count_folders(const std::string& folder) {
-  std::error_code ignored;
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) count += entry.is_directory(ignored);
-  return count;
-}
-
-// Blocks of steps that a trial reported, without the warm-up. A line that is no report counts for nothing.
-std::vector<tune::Block> read_blocks(const std::string& file) {
-  std::vector<tune::Block> blocks;
-  const std::string text = read_text(file);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const Json json = Json::parse_or_null(std::string_view(text).substr(at, end - at));
-    at = end + 1;
-    if (const std::optional<tune::Block> block = tune::block_of(json); block && !block->is_warmup)
-      blocks.push_back(*block);
-  }
-  return blocks;
-}
-
-report::MeasuredJob read_job(const std::string& folder) {
-  report::MeasuredJob job{.place = folder, .answer = read_json(folder + "/measure.json")};
-  job.files = files_of(folder, {"measure.json", "steps.csv"});
-  if (exists(folder + "/steps.csv")) job.steps_csv = read_text(folder + "/steps.csv");
+MeasuredJob read_job(const std::string& folder) {
+  MeasuredJob job{.place = folder, .answer = read_json(folder + "/measure.json")};
+  job.files = tune::files_of(folder, {"measure.json", "steps.csv"});
+  if (os::exists(folder + "/steps.csv")) job.steps_csv = os::read_text(folder + "/steps.csv");
   return job;
 }
 
 enum class Kind : std::uint8_t { rows, job, plan };
 
 Kind kind_of(const std::string& place) {
-  if (!exists(place)) {
+  if (!os::exists(place)) {
     throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", place),
                 "give the folder that `stoker tune` or `stoker measure --out` named");
   }
   if (!is_folder(place)) return place.ends_with(".json") ? Kind::plan : Kind::rows;
-  if (exists(place + "/results.csv")) return Kind::rows;
-  if (exists(place + "/measure.json")) return Kind::job;
-  if (exists(place + "/plan.json")) return Kind::plan;
+  if (os::exists(place + "/results.csv")) return Kind::rows;
+  if (os::exists(place + "/measure.json")) return Kind::job;
+  if (os::exists(place + "/plan.json")) return Kind::plan;
   throw Error(ErrorKind::not_found,
               fmt::format("there is nothing to report in `{}`: neither results.csv nor measure.json", place),
               "give the folder that `stoker tune` or `stoker measure --out` named, or a CSV file of rows");
@@ -113,16 +81,6 @@ void refuse_absurd(const tune::Row& row, const std::string& file) {
   }
 }
 
-// A search over the whole grid that stopped early: the folder knows.
-std::string unfinished_of(const report::TuneRun& run) {
-  if (!run.config.is_object() || run.config.value("search", Json(nullptr)) != "grid" || !run.config.contains("grid") ||
-      !run.config.at("grid").is_object())
-    return "";
-  std::uint64_t all = 1;
-  for (const auto& [knob, values] : run.config.at("grid").items()) all *= values.is_array() ? values.size() : 1;
-  return run.choice.points < all ? fmt::format("{} of {} points have a row", run.choice.points, all) : "";
-}
-
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -132,13 +90,12 @@ std::string now_text() {
   return text;
 }
 
-report::Side side_at(const std::string& place, const tune::ColumnMap& columns) {
+Side side_at(const std::string& place, const tune::ColumnMap& columns) {
   if (kind_of(place) == Kind::plan) {
     throw Error(ErrorKind::usage, fmt::format("cannot compare with `{}`: a plan was not measured", place),
                 "compare folders of `stoker measure --out` or `stoker tune`");
   }
-  return kind_of(place) == Kind::job ? report::side_of(read_job(place))
-                                     : report::side_of(read_tune_run(place, columns));
+  return kind_of(place) == Kind::job ? side_of(read_job(place)) : side_of(read_run(place, columns));
 }
 
 std::string sealed(const std::string& text) {
@@ -147,46 +104,38 @@ std::string sealed(const std::string& text) {
 
 // A report as we wrote it, untouched.
 bool is_own(const std::string& path) {
-  const std::string text = read_text(path);
+  const std::string text = os::read_text(path);
   const std::size_t at = text.rfind(kSeal);
   return at != std::string::npos && text == sealed(text.substr(0, at));
 }
 
 }  // namespace
 
-report::TuneRun read_tune_run(const std::string& given, const tune::ColumnMap& columns) {
-  const std::string place = without_slash(given);
-  report::TuneRun run{.place = place, .is_folder = is_folder(place)};
-  const std::string file = run.is_folder ? place + "/results.csv" : place;
-  tune::Results results = tune::read_results(read_text(file), file, columns);
-  run.knobs = std::move(results.knobs);
-  run.rows = std::move(results.rows);
-  for (const tune::Row& row : run.rows) refuse_absurd(row, file);
-  run.notes = std::move(results.notes);
-  run.choice = tune::choose(run.rows);
+tune::RecordedRun read_run(const std::string& given, const tune::ColumnMap& columns) {
+  tune::RecordedRun run = tune::read_rows(without_slash(given), columns);
+  for (const tune::Row& row : run.rows) refuse_absurd(row, run.rows_file());
+  run.choice = tune::choose(run.rows);  // which needs rates that can be
   if (!run.is_folder) return run;
   if (run.rows.empty()) {
-    const std::size_t trials = count_folders(place + "/trials");
+    const std::size_t trials = tune::count_trials(run);
     if (trials > 0) {
       run.notes.push_back(fmt::format(
           "`{}` has no row, but `{}/trials` has {}: the file was cut, or no trial had ended when the run was stopped",
-          file, place, report::plural(trials, "folder")));
+          run.rows_file(), run.place, plural(trials, "folder")));
     }
   }
-  run.config = read_json_if_there(place + "/config.json");
-  run.subset = read_json_if_there(place + "/subset.json");
-  run.files = files_of(place, {"results.csv", "results.json", "config.json", "subset.json", "plan.json", "trials"});
-  run.unfinished = unfinished_of(run);
-  for (const std::uint64_t trial : report::trials_to_show(run)) {
-    const std::string steps = fmt::format("{}/trials/{:04d}/steps.jsonl", place, trial);
-    if (!exists(steps)) continue;
-    std::vector<tune::Block> blocks = read_blocks(steps);
-    if (!blocks.empty()) run.blocks[trial] = std::move(blocks);
+  run.config = tune::read_json_of(run, "config.json");
+  run.subset = tune::read_json_of(run, "subset.json");
+  run.files =
+      tune::files_of(run.place, {"results.csv", "results.json", "config.json", "subset.json", "plan.json", "trials"});
+  run.unfinished = tune::unfinished_of(run);
+  for (const std::uint64_t trial : trials_to_show(run)) {
+    if (auto blocks = tune::read_blocks(run, trial); !blocks.empty()) run.blocks[trial] = std::move(blocks);
   }
   return run;
 }
 
-report::Report read_report(const ReportOptions& options) {
+Report read_report(const ReportOptions& options) {
   std::vector<std::string> places, sides;
   for (const std::string& place : options.places) places.push_back(without_slash(place));
   if (places.size() > 1) sides = places;
@@ -194,38 +143,38 @@ report::Report read_report(const ReportOptions& options) {
     sides = {without_slash(options.before), without_slash(options.after)};
   const std::string& main = places.empty() ? sides.back() : places.back();
 
-  report::Report report;
+  Report report;
   std::string plan = main + "/plan.json";
   switch (kind_of(main)) {
     case Kind::job:
-      report = report::from_measure(read_job(main));
+      report = from_measure(read_job(main));
       break;
     case Kind::plan:
       if (!is_folder(main)) plan = main;
-      report = report::from_plan(read_json(plan), plan);
+      report = from_plan(plan::parse_plan(read_json(plan), plan), plan);
       break;
     case Kind::rows: {
-      report::TuneRun run = read_tune_run(main, options.columns);
+      tune::RecordedRun run = read_run(main, options.columns);
       if (!options.unfinished.empty()) run.unfinished = options.unfinished;
-      report = report::from_run(run);
+      report = from_run(run);
       break;
     }
   }
-  if (kind_of(main) != Kind::plan && is_folder(main) && exists(plan)) report::add_plan(read_json(plan), plan, report);
+  if (kind_of(main) != Kind::plan && is_folder(main) && os::exists(plan))
+    add_plan(plan::parse_plan(read_json(plan), plan), plan, report);
   if (!sides.empty()) {
-    std::vector<report::Side> all;
+    std::vector<Side> all;
     for (const std::string& side : sides) all.push_back(side_at(side, options.columns));
-    report.comparison = report::compare(all);
+    report.comparison = compare(all);
     if (!report.comparison->sentence.empty()) {
       report.findings.insert(report.findings.begin(), fmt::format("`{}` is compared with `{}`; of the former: {}",
                                                                   sides.back(), sides.front(), report.headline));
       report.headline = report.comparison->sentence;
     }
     std::string again = "stoker report";
-    for (const std::string& place : options.places) again += " " + report::shell_word(place);
+    for (const std::string& place : options.places) again += " " + shell_word(place);
     if (!options.before.empty()) {
-      again +=
-          fmt::format(" --before {} --after {}", report::shell_word(options.before), report::shell_word(options.after));
+      again += fmt::format(" --before {} --after {}", shell_word(options.before), shell_word(options.after));
     }
     if (!report.commands.empty()) report.commands.back().text = again;
   }
@@ -234,7 +183,7 @@ report::Report read_report(const ReportOptions& options) {
 }
 
 void write_report(const std::string& path, const std::string& text, bool force) {
-  if (!force && exists(path) && !is_own(path)) {
+  if (!force && os::exists(path) && !is_own(path)) {
     throw Error(ErrorKind::usage, fmt::format("`{}` is there already and is not as `stoker report` wrote it", path),
                 "choose another name with --out, or add --force");
   }
@@ -243,13 +192,13 @@ void write_report(const std::string& path, const std::string& text, bool force) 
 
 void write_reports(const std::string& folder, const std::string& unfinished, std::vector<std::string>& notes) {
   try {
-    const report::Report report =
+    const Report report =
         read_report({.places = {folder}, .before = {}, .after = {}, .columns = {}, .unfinished = unfinished});
-    os::write_file(folder + "/report.md", sealed(report::to_markdown(report)));
-    os::write_file(folder + "/report.html", sealed(report::to_html(report)));
+    os::write_file(folder + "/report.md", sealed(to_markdown(report)));
+    os::write_file(folder + "/report.html", sealed(to_html(report)));
   } catch (const Error& error) {
     notes.push_back(fmt::format("there is no report: {}", error.message()));
   }
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::report
