@@ -14,12 +14,12 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/feed/feed.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/temporary_folder.h"
 
 #include "demo_data.h"
-#include "feed.h"
 #include "interrupt.h"
 #include "load_report.h"
 #include "own_verb.h"
@@ -60,7 +60,7 @@ struct DemoRun {
   double step_ms = 0;
   int workers = 0;
   std::uint64_t prefetch = 2;
-  Fed fed = {};
+  feed::Fed fed = {};
 };
 
 dataset::DatasetPtr open(const std::string& folder) {
@@ -70,18 +70,19 @@ dataset::DatasetPtr open(const std::string& folder) {
   return dataset::open(folder, options);
 }
 
-Fed feed_for(const dataset::DatasetPtr& data, const loader::LoaderOptions& options, double step_ms,
-             std::chrono::nanoseconds time, const Face& face, const std::string& label) {
+feed::Fed feed_for(const dataset::DatasetPtr& data, const loader::LoaderOptions& options, double step_ms,
+                   std::chrono::nanoseconds time, const Face& face, const std::string& label) {
   loader::Loader loader(data, options);
   loader.start_epoch(0);
   Bar bar(face, label);
-  FeedOptions feeding;
+  feed::FeedOptions feeding;
   feeding.step = std::chrono::nanoseconds(std::llround(step_ms * 1e6));
   feeding.time = time;
   feeding.end_epoch = std::numeric_limits<std::uint64_t>::max();
-  feeding.progress = [&](const Fed& so_far, double rate) { bar.update(so_far.samples, "samples", rate); };
-  Fed fed;
-  feed(loader, feeding, fed);
+  feeding.progress = [&](const feed::Fed& so_far, double rate) { bar.update(so_far.samples, "samples", rate); };
+  feeding.interrupted = interrupted;
+  feed::Fed fed;
+  feed::feed(loader, feeding, fed);
   return fed;
 }
 
@@ -98,13 +99,13 @@ loader::LoaderOptions picture_options(int workers, std::uint64_t prefetch) {
 
 // The workers were the limit and yet far from all their cores: the host may be busy (not measured).
 bool is_crowded(const DemoRun& run) {
-  const Span& total = run.fed.total;
+  const feed::Span& total = run.fed.total;
   return total.share(total.wait.prep_ns) > 0.2 && run.fed.wall_s > 0 &&
          run.fed.cpu_s / run.fed.wall_s < 0.75 * run.workers;
 }
 
 std::string picture_of(const DemoRun& run, const Terminal& terminal) {
-  const Span& total = run.fed.total;
+  const feed::Span& total = run.fed.total;
   const std::vector<Part> parts = time_parts(total);
   std::string out = fmt::format("   {}  AU {:3.0f} %  {} pictures/s\n", stacked_bar(terminal, parts, 44),
                                 100 * total.au(), format_rate(total.samples_per_s()));
@@ -118,7 +119,7 @@ std::string picture_of(const DemoRun& run, const Terminal& terminal) {
 }
 
 Json to_json(const DemoRun& run) {
-  const Span& total = run.fed.total;
+  const feed::Span& total = run.fed.total;
   const meter::Verdict verdict = meter::judge(static_cast<std::int64_t>(total.compute_s * 1e9), total.wait);
   return {{"title", run.title},
           {"workers", run.workers},
@@ -230,8 +231,8 @@ class Story {
 
   // The accelerator is one that eats more than all cores can make of the files.
   bool calibrate() {
-    const Fed fed = feed_for(open(made_.pictures), picture_options(cores_, 2), 0, quick_ ? 400ms : 1200ms, face_,
-                             "how fast is this machine?");
+    const feed::Fed fed = feed_for(open(made_.pictures), picture_options(cores_, 2), 0, quick_ ? 400ms : 1200ms, face_,
+                                   "how fast is this machine?");
     const double rate = fed.total.samples_per_s();
     json_["full_speed_samples_per_s"] = rate;
     if (fed.interrupted || rate <= 0) return false;
@@ -327,7 +328,7 @@ class Story {
     tell("\n");
     std::vector<std::vector<std::string>> rows = {{"before and after", "pictures/s", "AU", "times"}};
     for (const DemoRun& run : runs_) {
-      const Span& total = run.fed.total;
+      const feed::Span& total = run.fed.total;
       rows.push_back({run.title, format_rate(total.samples_per_s()), fmt::format("{:.0f} %", 100 * total.au()),
                       fmt::format("{:.2f}x", total.samples_per_s() / runs_.front().fed.total.samples_per_s())});
     }

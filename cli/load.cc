@@ -10,11 +10,12 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/dataset/page_cache.h"
+#include "stoker/feed/bench_steps.h"
+#include "stoker/feed/feed.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 
-#include "bench_steps.h"
-#include "feed.h"
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
@@ -72,8 +73,8 @@ bool draws_anew(const std::string& transform) {
 }
 
 // `ledger` is what `stoker plan --ledger` takes: seconds per sample of each stage, and what they belong to.
-Json bench_json(const LoadReport& report, const Benched& benched) {
-  const Ledger& ledger = benched.ledger;
+Json bench_json(const LoadReport& report, const feed::Benched& benched) {
+  const feed::Ledger& ledger = benched.ledger;
   return {{"schema", "stoker.steps/1"},
           {"stoker_version", kVersion},
           {"address", report.address},
@@ -104,7 +105,7 @@ Json bench_json(const LoadReport& report, const Benched& benched) {
             {"random", draws_anew(report.transform)}}}};
 }
 
-std::string bench_text(const Benched& benched) {
+std::string bench_text(const feed::Benched& benched) {
   return fmt::format("{} samples/s over {} steps, {:.2f} s\n", format_rate(benched.samples_per_s),
                      format_count(benched.steps), benched.seconds);
 }
@@ -131,11 +132,11 @@ std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arg
                            std::vector<std::string>& notes) {
   if (arguments.has("--cold")) {
     Bar bar(face, "dropping from the page cache", dataset.size());
-    drop_from_page_cache(dataset, [&](std::uint64_t done) {
+    dataset::drop_from_page_cache(dataset, [&](std::uint64_t done) {
       bar.update(done, "files");
       return !interrupted();
     });
-    const double left = cached_share(dataset);
+    const double left = dataset::cached_share(dataset).value_or(0);
     if (left > 0.02) {
       notes.push_back(
           fmt::format("{:.0f} % of the sampled pages stayed in the page cache after --cold: somebody else has "
@@ -144,20 +145,20 @@ std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arg
     }
     return "cold=data";
   }
-  const double share = cached_share(dataset);
-  if (share >= 0.98) return "warm";
-  if (share >= 0) {
+  const std::optional<double> share = dataset::cached_share(dataset);
+  if (share && *share >= 0.98) return "warm";
+  if (share) {
     notes.push_back(
         fmt::format("{:.0f} % of the data was in the page cache at the start, so the first epoch is neither "
                     "cold nor warm: --cold starts from the disk",
-                    100 * share));
+                    100 * *share));
   }
   return "unknown";
 }
 
 // Why the figures may mislead, where no flag was given that says otherwise.
 void add_warnings(LoadReport& report, const Arguments& arguments) {
-  const Fed& fed = report.fed;
+  const feed::Fed& fed = report.fed;
   const std::uint64_t queued = report.options.prefetch_factor + 1;
   if (fed.steps > 0 && fed.steps < 4 * queued && !fed.interrupted) {
     report.notes.push_back(fmt::format("only {} steps: up to {} of them may have been ready beforehand; {}", fed.steps,
@@ -199,7 +200,8 @@ int run_load(const Arguments& arguments) {
   std::optional<loader::State> resume;
   if (!state_file.empty() && exists(state_file)) resume = read_state(state_file);
 
-  FeedOptions feeding;
+  feed::FeedOptions feeding;
+  feeding.interrupted = interrupted;
   feeding.step = std::chrono::nanoseconds(static_cast<std::int64_t>(report.step_ms * 1e6));
   if (arguments.has("--steps")) feeding.steps = arguments.count("--steps", 1);
   feeding.end_epoch = arguments.has("--epochs") ? arguments.count("--epochs", 1)
@@ -256,10 +258,11 @@ int run_load(const Arguments& arguments) {
     }
   };
   if (arguments.has("--bench-steps")) {
-    const Benched benched = bench_steps(loader, {.warmup_steps = arguments.count("--warmup-steps"),
-                                                 .bench_steps = arguments.count("--bench-steps", 1),
-                                                 .least = arguments.duration("--bench-time"),
-                                                 .step = feeding.step});
+    const feed::Benched benched = feed::bench_steps(loader, {.warmup_steps = arguments.count("--warmup-steps"),
+                                                             .bench_steps = arguments.count("--bench-steps", 1),
+                                                             .least = arguments.duration("--bench-time"),
+                                                             .step = feeding.step,
+                                                             .interrupted = interrupted});
     answer(face.json ? bench_json(report, benched).dump(2) + "\n" : bench_text(benched));
     return interrupted() ? 130 : 0;
   }
@@ -267,9 +270,11 @@ int run_load(const Arguments& arguments) {
     std::uint64_t total = feeding.steps;
     if (total == 0) total = loader.steps() * (feeding.end_epoch - loader.epoch());
     Bar bar(face, report.step_ms > 0 ? "feeding" : "loading", total * report.options.batch_size);
-    feeding.progress = [&](const Fed& so_far, double per_second) { bar.update(so_far.samples, "samples", per_second); };
+    feeding.progress = [&](const feed::Fed& so_far, double per_second) {
+      bar.update(so_far.samples, "samples", per_second);
+    };
     try {
-      feed(loader, feeding, report.fed);
+      feed::feed(loader, feeding, report.fed);
     } catch (const Error& error) {
       bar.clear();
       save();

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stoker/base/error.h"
+#include "stoker/feed/workload.h"
 
 #include "terminal.h"
 
@@ -60,7 +61,7 @@ EmulatedStep emulated_step(const Arguments& arguments) {
     if (arguments.has("--step-ms")) {
       throw Error(ErrorKind::usage, "`--step-ms` and `--workload` both set the step", "give one of the two");
     }
-    step.workload = find_workload(arguments.text("--workload"));
+    step.workload = feed::find_workload(arguments.text("--workload"));
     step.step_ms = step.workload->step_ms;
   } else if (arguments.has("--step-ms")) {
     step.step_ms = arguments.number("--step-ms");
@@ -71,7 +72,7 @@ EmulatedStep emulated_step(const Arguments& arguments) {
   return step;
 }
 
-loader::Request loader_request(const Arguments& arguments, const std::optional<Workload>& workload) {
+loader::Request loader_request(const Arguments& arguments, const std::optional<feed::Workload>& workload) {
   std::vector<loader::Given> given;
   if (workload) given.push_back({"batch_size", workload->batch_size});
   for (const loader::Option& option : loader::option_table()) {
@@ -116,7 +117,7 @@ std::string loader_help() {
   if (out.back() != '\n') out += '\n';
   out += "\nworkloads (--workload; batch size and step of MLPerf Storage):\n";
   std::vector<std::vector<std::string>> rows = {{"name", "batch size", "step", "AU at least"}};
-  for (const Workload& workload : workloads()) {
+  for (const feed::Workload& workload : feed::workloads()) {
     rows.push_back({std::string(workload.name), std::to_string(workload.batch_size),
                     fmt::format("{:.2f} ms", workload.step_ms), fmt::format("{:.0f} %", 100 * workload.au_min)});
   }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "stoker/feed/workload.h"
 #include "stoker/loader/option_table.h"
 
-#include "feed.h"
 #include "flags.h"
 
 namespace stoker::cli {
@@ -22,13 +22,13 @@ std::vector<Flag> step_flags();  // --step-ms, --workload
 std::string loader_help();       // the transforms and the workloads, for --help
 
 struct EmulatedStep {
-  std::optional<Workload> workload;
+  std::optional<feed::Workload> workload;
   double step_ms = 0;  // 0: full speed
 };
 EmulatedStep emulated_step(const Arguments& arguments);
 // Throws Error(usage) unless `word` is a value of the option, as a flag or a grid writes it.
 void check_option(std::string_view option, const std::string& word);
 // What the flags ask of a loader and of its data set; `workload` brings a batch size of its own.
-loader::Request loader_request(const Arguments& arguments, const std::optional<Workload>& workload);
+loader::Request loader_request(const Arguments& arguments, const std::optional<feed::Workload>& workload);
 
 }  // namespace stoker::cli

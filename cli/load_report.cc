@@ -47,7 +47,7 @@ std::string_view stage_word(meter::Bound bound) {
   return "compute";
 }
 
-meter::Verdict verdict_of(const Span& span) {
+meter::Verdict verdict_of(const feed::Span& span) {
   return meter::judge(static_cast<std::int64_t>(span.compute_s * 1e9), span.wait);
 }
 
@@ -65,7 +65,7 @@ void long_row(std::string& out, const Terminal& terminal, std::string_view label
   out += labelled(terminal, label, 13, text);
 }
 
-std::string per_step(const Span& span) {
+std::string per_step(const feed::Span& span) {
   const double n = static_cast<double>(std::max<std::uint64_t>(1, span.steps));
   const auto ms = [n](std::int64_t ns) { return static_cast<double>(ns) * 1e-6 / n; };
   return fmt::format("{:.2f} ms compute + {:.2f} ms wait (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
@@ -73,7 +73,7 @@ std::string per_step(const Span& span) {
                      ms(span.wait.handoff_ns));
 }
 
-Json to_json(const Span& span) {
+Json to_json(const feed::Span& span) {
   const double n = static_cast<double>(std::max<std::uint64_t>(1, span.steps));
   const auto stage = [&](std::int64_t ns) {
     return Json{{"share", span.share(ns)}, {"ms_per_step", static_cast<double>(ns) * 1e-6 / n}};
@@ -106,7 +106,7 @@ std::string epoch_table(const LoadReport& report) {
   std::vector<std::vector<std::string>> rows = {{"epoch", "steps", "samples/s", "read MB/s"}};
   if (emulated) rows[0].emplace_back("AU");
   for (const char* title : {"fetch", "prep", "hand-off", "cache"}) rows[0].emplace_back(title);
-  for (const Span& span : report.fed.epochs) {
+  for (const feed::Span& span : report.fed.epochs) {
     std::vector<std::string> cells = {std::to_string(span.epoch), format_count(span.steps),
                                       format_rate(span.samples_per_s()), megabytes(span.encoded_bytes_per_s())};
     if (emulated) cells.push_back(percent(span.au()));
@@ -121,7 +121,7 @@ std::string epoch_table(const LoadReport& report) {
 
 }  // namespace
 
-std::vector<Part> time_parts(const Span& span) {
+std::vector<Part> time_parts(const feed::Span& span) {
   std::vector<Part> parts = {{"compute", span.au(), Paint::green, "█", '#'},
                              {"fetch", span.share(span.wait.fetch_ns), Paint::yellow, "░", '.'},
                              {"prep", span.share(span.wait.prep_ns), Paint::red, "▒", '='},
@@ -131,7 +131,7 @@ std::vector<Part> time_parts(const Span& span) {
   return parts;
 }
 
-std::string verdict_line(const Span& span) {
+std::string verdict_line(const feed::Span& span) {
   const meter::Verdict verdict = verdict_of(span);
   if (verdict.bound == meter::Bound::compute) {
     return fmt::format("compute_bound {}: the loader keeps up", percent(span.au()));
@@ -192,7 +192,7 @@ std::string next_step(const LoadReport& report) {
 }
 
 std::string to_text(const LoadReport& report, const Terminal& terminal) {
-  const Span& total = report.fed.total;
+  const feed::Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
   std::string out = fmt::format("{}: {} samples{}, {} ({})\n", printable(report.address), format_count(report.size),
                                 report.classes ? fmt::format(" in {} classes", format_count(report.classes)) : "",
@@ -307,7 +307,7 @@ Json shuffle_json(const dataset::Shuffle& shuffle) {
 }
 
 Json to_json(const LoadReport& report) {
-  const Span& total = report.fed.total;
+  const feed::Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
   const meter::Verdict verdict = verdict_of(total);
   Json json = json_head("load");
@@ -348,7 +348,7 @@ Json to_json(const LoadReport& report) {
     }
   }
   json["epochs"] = Json::array();
-  for (const Span& span : report.fed.epochs) {
+  for (const feed::Span& span : report.fed.epochs) {
     Json entry = {{"epoch", span.epoch}, {"cache", cache_of(report, span.epoch)}};
     entry.update(to_json(span));
     if (report.step_ms > 0) entry["au"] = span.au();

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "stoker/base/json.h"
+#include "stoker/feed/bench_steps.h"
+#include "stoker/feed/feed.h"
+#include "stoker/feed/workload.h"
 
-#include "feed.h"
 #include "terminal.h"
 
 namespace stoker::cli {
@@ -20,7 +22,7 @@ struct LoadReport {
   loader::LoaderOptions options;
   std::string transform;
   double step_ms = 0;  // 0: full speed
-  std::optional<Workload> workload;
+  std::optional<feed::Workload> workload;
   bool decodes_jpeg = false;
   bool decodes = false;          // samples are not rows as they are
   bool file_per_sample = false;  // not a pack, nor an array
@@ -28,7 +30,7 @@ struct LoadReport {
   // what happened
   std::string cache;  // "warm", "cold=data", "unknown", with a reason where there is one
   std::uint64_t first_epoch = 0;
-  Fed fed;
+  feed::Fed fed;
   std::vector<loader::SampleError> errors;
   std::vector<std::string> notes;       // why the figures may mislead, what was chosen
   std::string state_file, errors_file;  // written, or empty
@@ -41,8 +43,8 @@ bool is_crowded(const LoadReport& report);
 std::string next_step(const LoadReport& report);
 // The shares of the running time as parts of a bar: compute, fetch, prep, hand-off;
 // and what is left (late wake-ups on a busy host), where it is seen.
-std::vector<Part> time_parts(const Span& span);
-std::string verdict_line(const Span& span);
+std::vector<Part> time_parts(const feed::Span& span);
+std::string verdict_line(const feed::Span& span);
 
 std::string to_text(const LoadReport& report, const Terminal& terminal);
 // True and false, as people write them; only blocks need words.

@@ -1,8 +1,6 @@
 #include "measure_deep.h"
 
-#include <algorithm>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -10,14 +8,13 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/feed/deep.h"
 #include "stoker/measure/answer.h"
 #include "stoker/measure/deep.h"
-#include "stoker/meter/counters.h"
 #include "stoker/os/child.h"
 #include "stoker/os/temporary_folder.h"
 
 #include "entry_point.h"
-#include "feed.h"
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
@@ -28,105 +25,21 @@ namespace {
 
 using measure::DeepRuns;
 
-// Of one run, where --steps does not say: so long, but for slow steps so many.
-constexpr std::chrono::seconds kRun{3};
-constexpr std::uint64_t kLeastSteps = 20;
-
 struct Interrupted {};
 
-// Seconds of one emulated step without a loader: the mean of up to `steps` of them, or of a second's worth.
-double step_alone(std::chrono::nanoseconds step, std::uint64_t steps) {
-  if (step.count() == 0) return 0;
-  const std::int64_t began = meter::now_ns();
-  std::uint64_t done = 0;
-  do {
-    if (interrupted()) throw Interrupted{};
-    std::this_thread::sleep_for(step);
-    ++done;
-  } while (done < steps && meter::now_ns() - began < 1'000'000'000);
-  return static_cast<double>(meter::now_ns() - began) * 1e-9 / static_cast<double>(done);
+DeepRuns run_our_loader(const Arguments& arguments, const Face& face) {
+  const EmulatedStep emulated = emulated_step(arguments);
+  const loader::Request request = loader_request(arguments, emulated.workload);
+  const dataset::DatasetPtr data = scan(face, arguments.text("--deep"), request.opening);
+  std::optional<Bar> bar;
+  feed::DeepOptions options;
+  options.step = std::chrono::nanoseconds(static_cast<std::int64_t>(emulated.step_ms * 1e6));
+  if (arguments.has("--steps")) options.steps = arguments.count("--steps", 1);
+  options.interrupted = interrupted;
+  options.begun = [&](const std::string& what, std::uint64_t total) { bar.emplace(face, what, total); };
+  options.progress = [&](std::uint64_t done, const char* unit, double rate) { bar->update(done, unit, rate); };
+  return feed::deep_runs(data, request.loader, options);
 }
-
-class OurLoader {
- public:
-  OurLoader(const Arguments& arguments, const Face& face) : face_(face) {
-    const EmulatedStep emulated = emulated_step(arguments);
-    step_ = std::chrono::nanoseconds(static_cast<std::int64_t>(emulated.step_ms * 1e6));
-    const loader::Request request = loader_request(arguments, emulated.workload);
-    options_ = request.loader;
-    data_ = scan(face, arguments.text("--deep"), request.opening);
-    if (arguments.has("--steps")) steps_ = arguments.count("--steps", 1);
-  }
-
-  // Each run sees the same samples in the same order: the first steps of epoch 0.
-  DeepRuns run() {
-    DeepRuns runs;
-    const Fed first =
-        feed_once("reading once", {}, true);  // fills the page cache and what the loader remembers of files
-    const bool is_chosen = steps_ > 0;
-    steps_ = first.steps;
-    if (!is_chosen && step_.count() > 0)
-      steps_ =
-          std::min(steps_, std::max(kLeastSteps, static_cast<std::uint64_t>(std::chrono::nanoseconds(kRun) / step_)));
-    if (steps_ < 3)
-      throw Error(ErrorKind::usage, fmt::format("{} steps are too few to compare runs of", steps_),
-                  "a smaller --batch-size, or --inflate");
-    runs.steps = steps_;
-    runs.compute_s = step_alone(step_, steps_);
-    runs.warm_s = per_step(feed_once("loader only, warm", {}));
-    {
-      Bar bar(face_, "dropping from the page cache", data_->size());
-      drop_from_page_cache(*data_, [&](std::uint64_t done) {
-        bar.update(done, "files");
-        return !interrupted();
-      });
-    }
-    const double left = cached_share(*data_);
-    if (left >= 0) {
-      runs.cold_left = left;
-    } else {
-      runs.notes.emplace_back("whether the files left the page cache cannot be seen: they belong to somebody else");
-    }
-    runs.cold_s = per_step(feed_once("loader only, cold", {}));
-    const Fed real = feed_once("real", step_);
-    runs.real_s = per_step(real);
-    const double n = static_cast<double>(real.total.steps);
-    runs.ledger_fetch_s = static_cast<double>(real.total.wait.fetch_ns) * 1e-9 / n;
-    runs.ledger_prep_s = static_cast<double>(real.total.wait.prep_ns) * 1e-9 / n;
-    runs.ledger_handoff_s = static_cast<double>(real.total.wait.handoff_ns) * 1e-9 / n;
-    runs.ledger_compute_s = runs.real_s - runs.ledger_wait_s();
-    runs.compute_again_s = step_alone(step_, steps_);
-    if (step_.count() == 0)
-      runs.notes.emplace_back("the step takes no time: --step-ms or --workload would emulate an accelerator");
-    return runs;
-  }
-
- private:
-  static double per_step(const Fed& fed) {
-    return fed.total.running_s / static_cast<double>(std::max<std::uint64_t>(1, fed.total.steps));
-  }
-
-  Fed feed_once(const std::string& what, std::chrono::nanoseconds step, bool measures_length = false) {
-    loader::Loader loader(data_, options_);
-    loader.start_epoch(0);
-    FeedOptions feeding;
-    feeding.step = step;
-    feeding.steps = steps_;
-    if (measures_length && steps_ == 0) feeding.time = kRun;
-    Bar bar(face_, what, steps_ * options_.batch_size);
-    feeding.progress = [&](const Fed& so_far, double rate) { bar.update(so_far.samples, "samples", rate); };
-    Fed fed;
-    feed(loader, feeding, fed);
-    if (fed.interrupted) throw Interrupted{};
-    return fed;
-  }
-
-  const Face& face_;
-  std::chrono::nanoseconds step_{0};
-  loader::LoaderOptions options_;
-  dataset::DatasetPtr data_;
-  std::uint64_t steps_ = 0;
-};
 
 // "NAME=VALUE": the value as JSON, else as text.
 Json knobs_of(const Arguments& arguments) {
@@ -223,7 +136,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
   }
   DeepRuns runs;
   try {
-    runs = is_python ? run_entry_point(arguments, what) : OurLoader(arguments, face).run();
+    runs = is_python ? run_entry_point(arguments, what) : run_our_loader(arguments, face);
   } catch (const Interrupted&) {
     return 130;
   } catch (const Error&) {

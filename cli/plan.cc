@@ -11,12 +11,16 @@
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/os/memory.h"
+#include "stoker/plan/answer.h"
+#include "stoker/plan/answer_json.h"
+#include "stoker/plan/case.h"
+#include "stoker/plan/ledger.h"
 
 #include "files.h"
 #include "interrupt.h"
-#include "plan_answer.h"
+#include "plan_input.h"
 #include "plan_report.h"
-#include "plan_verify.h"
+#include "plan_trials.h"
 #include "scan.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -87,19 +91,19 @@ Sizes sizes_of(const std::string& address, const Face& face) {
   return {static_cast<double>(data->size()), static_cast<double>(data->facts().total_bytes)};
 }
 
-void take_job(const Arguments& arguments, const Face& face, PlanInput& input) {
+void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& input) {
   plan::Job& job = input.job;
   if (arguments.has("--images")) job.images = images(arguments);
   std::string address = arguments.text("--dataset");
   if (address.empty() && arguments.has("--epochs") && !arguments.has("--images") && !job.epoch_images) {
-    for (const PlanRun& run : input.runs) {
+    for (const plan::PlanRun& run : input.runs) {
       if (address.empty() && !run.data.empty() && exists(run.data)) address = run.data;
     }
   }
   if (!address.empty()) {
     const Sizes sizes = sizes_of(address, face);
     job.epoch_images = sizes.samples;
-    for (PlanRun& run : input.runs) run.limits.dataset_bytes = run.setting.dataset_bytes = sizes.bytes;
+    for (plan::PlanRun& run : input.runs) run.limits.dataset_bytes = run.setting.dataset_bytes = sizes.bytes;
   }
   if (arguments.has("--epochs")) {
     const double epochs = positive(arguments, "--epochs");
@@ -150,14 +154,14 @@ std::map<std::string, std::string> knobs_in(const std::string& text) {
   return knobs;
 }
 
-void take_machine(const Arguments& arguments, PlanInput& input) {
+void take_machine(const Arguments& arguments, plan::PlanInput& input) {
   const std::vector<std::string> models = arguments.all("--model");
   if (models.size() > 1 && models.size() != input.runs.size()) {
     throw Error(ErrorKind::usage, fmt::format("{} models for {} runs", models.size(), input.runs.size()),
                 "give one --model per run, in their order, or one for all");
   }
   for (std::size_t i = 0; i < input.runs.size(); ++i) {
-    PlanRun& run = input.runs[i];
+    plan::PlanRun& run = input.runs[i];
     if (!models.empty()) {
       run.model = models[std::min(i, models.size() - 1)];
       run.vit = plan::parse_vit(run.model);
@@ -179,28 +183,23 @@ void take_machine(const Arguments& arguments, PlanInput& input) {
     if (arguments.has("--disk-rate"))
       run.setting.disk_bytes_per_s = static_cast<double>(arguments.bytes("--disk-rate"));
     if (arguments.has("--current")) run.current = knobs_in(arguments.text("--current"));
-    if (arguments.has("--ledger") && run.kind != "ledger") {
+    if (arguments.has("--ledger") && run.kind != plan::PlanSource::ledger) {
       const std::string file = arguments.text("--ledger");
-      read_ledger(Json::parse_or_null(read_text(file)), file, run);
+      plan::read_ledger(Json::parse_or_null(read_text(file)), file, run);
     }
     if (arguments.has("--cores")) run.cores = arguments.number("--cores", 1);
     if (run.stages && run.cores > 0) run.stages->cores = run.cores, run.stages->free_cores = 0;
     if (run.setting.memory_bytes <= 0) run.setting.memory_bytes = run.limits.memory_bytes;
-    // Data that the page cache holds comes from the disk in the first epoch only.
-    const plan::Setting& setting = run.setting;
-    const bool is_kept = setting.dataset_bytes > 0 && setting.dataset_bytes < 0.7 * setting.memory_bytes;
-    if (run.stages && setting.disk_bytes_per_s > 0 && setting.sample_bytes > 0 && !setting.warm && !is_kept &&
-        run.stages->storage_per_s <= 0) {
-      run.stages->storage_per_s = setting.disk_bytes_per_s / setting.sample_bytes;
-    }
+    plan::limit_by_disk(run);
   }
 }
 
-PlanInput read_input(const Arguments& arguments) {
+plan::PlanInput read_input(const Arguments& arguments) {
   const std::vector<std::string> runs = arguments.all("--run");
   if (runs.empty() && !arguments.has("--case") && arguments.has("--ledger")) {
-    PlanInput input;
-    input.runs.push_back(run_of_ledger(arguments.text("--ledger")));
+    plan::PlanInput input;
+    input.runs.push_back(
+        plan::run_of_ledger(Json::parse_or_null(read_text(arguments.text("--ledger"))), arguments.text("--ledger")));
     return input;
   }
   if (runs.empty() == !arguments.has("--case")) {
@@ -210,10 +209,10 @@ PlanInput read_input(const Arguments& arguments) {
         runs.empty() ? "add --run RUNDIR (of `stoker tune`), --run results.csv, --case FILE or --ledger FILE"
                      : "give one of the two");
   }
-  if (runs.empty()) return read_case(arguments.text("--case"));
+  if (runs.empty()) return plan::parse_case(read_text(arguments.text("--case")), arguments.text("--case"));
   tune::ColumnMap columns;
   for (const std::string& text : arguments.all("--map")) tune::add_column(columns, text);
-  PlanInput input;
+  plan::PlanInput input;
   for (const std::string& path : runs) input.runs.push_back(read_run(path, columns));
   return input;
 }
@@ -224,15 +223,15 @@ bool is_our_plan(const std::string& file) {
   return json.is_object() && json.value("schema", "") == "stoker.plan/1";
 }
 
-std::vector<std::string> files_of(const Arguments& arguments, const PlanInput& input) {
+std::vector<std::string> files_of(const Arguments& arguments, const plan::PlanInput& input) {
   if (arguments.has("--out")) {
     const std::string file = arguments.text("--out");
     require_free(file, arguments.has("--force") || (exists(file) && is_our_plan(file)), "--out");
     return {file};
   }
   std::vector<std::string> files;
-  for (const PlanRun& run : input.runs) {
-    if (run.kind != "run" || !exists(run.source + "/config.json")) continue;
+  for (const plan::PlanRun& run : input.runs) {
+    if (run.kind != plan::PlanSource::run || !exists(run.source + "/config.json")) continue;
     const std::string file = (std::filesystem::path(run.source) / "plan.json").string();
     require_free(file, arguments.has("--force") || (exists(file) && is_our_plan(file)), "--out");
     files.push_back(file);
@@ -240,9 +239,9 @@ std::vector<std::string> files_of(const Arguments& arguments, const PlanInput& i
   return files;
 }
 
-void say_dry(const PlanInput& input, const Arguments& arguments, const std::vector<std::string>& files) {
+void say_dry(const plan::PlanInput& input, const Arguments& arguments, const std::vector<std::string>& files) {
   std::string out;
-  for (const PlanRun& run : input.runs) {
+  for (const plan::PlanRun& run : input.runs) {
     out += fmt::format("plans from {} rows of `{}`\n", run.rows.size(), run.source);
     if (arguments.has("--verify") && !run.address.empty()) out += fmt::format("runs our loader on `{}`\n", run.address);
   }
@@ -252,15 +251,15 @@ void say_dry(const PlanInput& input, const Arguments& arguments, const std::vect
 
 int run(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
-  PlanInput input = read_input(arguments);
+  plan::PlanInput input = read_input(arguments);
   const std::vector<std::string> files = files_of(arguments, input);
   take_job(arguments, face, input);
   take_machine(arguments, input);
-  const PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
+  const plan::PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
   if (!wishes.what_ifs.empty()) {
-    for (const PlanRun& one : input.runs) {
-      PlanRun settled = one;  // its rows may say enough
-      settle_rows(settled, input.effective_batch);
+    for (const plan::PlanRun& one : input.runs) {
+      plan::PlanRun settled = one;  // its rows may say enough
+      plan::settle_rows(settled, input.effective_batch);
       if (settled.stages || arguments.has("--verify")) continue;
       throw Error(ErrorKind::usage,
                   fmt::format("`--what-if` needs a ledger, and neither a file nor the rows of `{}` give one", one.name),
@@ -274,42 +273,48 @@ int run(const Arguments& arguments) {
 
   Bar bar(face, "measuring");
   std::uint64_t done = 0;
-  const VerifyOptions verifying{.bench_steps = arguments.count("--bench-steps", 4),
-                                .rounds = 2,
-                                .begun = [&](const std::string&) { bar.update(++done, "runs"); },
-                                .interrupted = interrupted};
+  const std::uint64_t bench_steps = arguments.count("--bench-steps", 4);
   const bool verifies = arguments.has("--verify");
+  std::optional<PlanTrials> trials;
+  if (verifies) trials.emplace(bench_steps, interrupted);
+  const plan::VerifyOptions verifying{
+      .bench_steps = bench_steps,
+      .rounds = 2,
+      .run = [&](const std::vector<std::string>& words) { return trials->run(words); },
+      .pack = [&](const std::string& address, plan::Change change) { return trials->pack(address, change); },
+      .begun = [&](const std::string&) { bar.update(++done, "runs"); },
+      .interrupted = interrupted};
   if (verifies) {
     bool any = false;
-    for (PlanRun& one : input.runs) {
+    for (plan::PlanRun& one : input.runs) {
       if (one.address.empty()) continue;
       any = true;
       if (one.current.empty()) {
-        PlanRun settled = one;
-        settle_rows(settled, input.effective_batch);
+        plan::PlanRun settled = one;
+        plan::settle_rows(settled, input.effective_batch);
         if (!settled.choice.chosen) continue;
         one.current = settled.configurations[*settled.choice.chosen].knobs;
       }
-      if (!one.stages) measure_ledger(one, verifying);
+      if (!one.stages) plan::measure_ledger(one, verifying);
     }
     if (!any) {
       throw Error(ErrorKind::usage, "`--verify` runs our own loader, and no run here is of it",
                   "plan from a run of `stoker tune ADDRESS`");
     }
   }
-  PlanAnswer planned = make_plan(std::move(input), wishes);
+  plan::PlanAnswer planned = plan::make_plan(std::move(input), wishes);
   if (verifies) {
-    for (PlannedRun& one : planned.runs) {
-      if (!one.input.address.empty() && one.chosen) verify(one, verifying);
+    for (plan::PlannedRun& one : planned.runs) {
+      if (!one.input.address.empty() && one.chosen) plan::verify(one, verifying);
     }
-    finish_plan(planned);
+    plan::finish_plan(planned);
   }
   bar.clear();
   if (interrupted()) {
     say("interrupted\n");
     return 130;
   }
-  const std::string json = to_json(planned).dump(2) + "\n";
+  const std::string json = plan::to_json(planned).dump(2) + "\n";
   std::vector<std::string> written;
   if (planned.chosen_run) {
     for (const std::string& file : files) {

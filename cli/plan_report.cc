@@ -14,14 +14,14 @@ namespace {
 constexpr std::size_t kWidest = 48;   // of a configuration's name
 constexpr std::size_t kMostRows = 8;  // of one run; plan.json has all
 
-std::string cell(double days, const TimeUnit& unit) {
+std::string cell(double days, const plan::TimeUnit& unit) {
   const double value = days * unit.per_day;
   return value < 99.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
 }
 
 std::string time_text(double days) {
-  const TimeUnit unit = time_unit(days);
-  return fmt::format("{} {}", in_unit(days, unit), unit.name);
+  const plan::TimeUnit unit = plan::time_unit(days);
+  return fmt::format("{} {}", plan::in_unit(days, unit), unit.name);
 }
 
 std::string size(double bytes) {
@@ -30,9 +30,9 @@ std::string size(double bytes) {
 
 class Text {
  public:
-  Text(const PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {
-    const PlannedRun* const run = answer.chosen_run ? &answer.runs[*answer.chosen_run] : nullptr;
-    if (run && run->picked()->duration) unit_ = time_unit(run->picked()->duration->p50);
+  Text(const plan::PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {
+    const plan::PlannedRun* const run = answer.chosen_run ? &answer.runs[*answer.chosen_run] : nullptr;
+    if (run && run->picked()->duration) unit_ = plan::time_unit(run->picked()->duration->p50);
   }
 
   std::string write(const std::vector<std::string>& written) {
@@ -40,7 +40,7 @@ class Text {
     if (!answer_.pivot.empty()) row("pivot", answer_.pivot);
     if (answer_.has_job) job();
     rates();
-    for (const PlannedRun& run : answer_.runs) one_run(run);
+    for (const plan::PlannedRun& run : answer_.runs) one_run(run);
     for (const std::string& note : answer_.notes) row("note", note);
     if (!answer_.next_command.empty()) {
       out_ += "\n";
@@ -80,9 +80,9 @@ class Text {
       if (answer_.job.budget_days) rows[0].emplace_back("verdict");
     }
     std::size_t left_out = 0;
-    for (const PlannedRun& run : answer_.runs) {
-      std::vector<const PlannedConfiguration*> listed;
-      for (const PlannedConfiguration& one : run.configurations) {
+    for (const plan::PlannedRun& run : answer_.runs) {
+      std::vector<const plan::PlannedConfiguration*> listed;
+      for (const plan::PlannedConfiguration& one : run.configurations) {
         if (one.rate) listed.push_back(&one);
       }
       std::stable_sort(listed.begin(), listed.end(), [](const auto* a, const auto* b) {
@@ -92,7 +92,7 @@ class Text {
         left_out += listed.size() - kMostRows;
         listed.resize(kMostRows);
       }
-      for (const PlannedConfiguration* one : listed) rows.push_back(cells(run, *one));
+      for (const plan::PlannedConfiguration* one : listed) rows.push_back(cells(run, *one));
     }
     if (rows.size() == 1) return;
     out_ += "\n" + table(rows, "  ");
@@ -101,10 +101,10 @@ class Text {
   }
 
   // Without the knobs that no row of the run changes.
-  static std::string short_label(const PlannedRun& run, const PlannedConfiguration& one) {
+  static std::string short_label(const plan::PlannedRun& run, const plan::PlannedConfiguration& one) {
     std::map<std::string, std::string> knobs;
     for (const auto& [knob, value] : one.measured.knobs) {
-      for (const PlannedConfiguration& other : run.configurations) {
+      for (const plan::PlannedConfiguration& other : run.configurations) {
         const auto found = other.measured.knobs.find(knob);
         if (found == other.measured.knobs.end() || found->second != value) knobs[knob] = value;
       }
@@ -112,7 +112,7 @@ class Text {
     return printable(plan::text(knobs.empty() ? one.measured.knobs : knobs));
   }
 
-  std::vector<std::string> cells(const PlannedRun& run, const PlannedConfiguration& one) const {
+  std::vector<std::string> cells(const plan::PlannedRun& run, const plan::PlannedConfiguration& one) const {
     std::string label = short_label(run, one);
     if (label.size() > kWidest) label = label.substr(0, kWidest - 3) + "...";
     std::vector<std::string> cells = {
@@ -127,7 +127,7 @@ class Text {
     return cells;
   }
 
-  void one_run(const PlannedRun& run) {
+  void one_run(const plan::PlannedRun& run) {
     if (answer_.runs.size() > 1) out_ += fmt::format("  {}\n", terminal_.paint(Paint::bold, printable(run.input.name)));
     if (run.picked() && run.picked()->duration) parts(*run.picked()->duration);
     if (run.device) device(*run.device);
@@ -149,7 +149,7 @@ class Text {
     if (!text.empty()) row("of it", text);
   }
 
-  void device(const DevicePlan& device) {
+  void device(const plan::DevicePlan& device) {
     std::string text = fmt::format("{} + {} per image ({})", size(device.line.fixed_bytes),
                                    size(device.line.bytes_per_image), device.line.basis);
     if (device.parameters) {
@@ -198,7 +198,7 @@ class Text {
     }
   }
 
-  void epochs(const plan::EpochSplit& split, const PlanRun& input) {
+  void epochs(const plan::EpochSplit& split, const plan::PlanRun& input) {
     if (split.images <= 1) return;
     row("epoch 0",
         fmt::format("{:.0f} s, later ones {:.0f} s: {:.0f} s of fetch in epoch 0 and none to speak of afterwards",
@@ -212,7 +212,7 @@ class Text {
     }
   }
 
-  void what_ifs(const PlannedRun& run) {
+  void what_ifs(const plan::PlannedRun& run) {
     if (run.what_ifs.empty()) return;
     const bool measured = std::any_of(run.what_ifs.begin(), run.what_ifs.end(),
                                       [](const auto& one) { return one.measured_per_s || !one.not_run.empty(); });
@@ -221,7 +221,7 @@ class Text {
       for (const char* title : {"measured/s", "measured gain", "beyond interval"}) rows[0].emplace_back(title);
     }
     if (run.input.target_per_s) rows[0].emplace_back("closes the gap");
-    for (const VerifiedWhatIf& one : run.what_ifs) {
+    for (const plan::VerifiedWhatIf& one : run.what_ifs) {
       std::vector<std::string> cells = {one.what.name, format_rate(one.what.predicted.per_s),
                                         fmt::format("{:.2f}x", one.what.gain),
                                         std::string(one.what.feasible ? name(one.what.predicted.limit) : "-")};
@@ -237,7 +237,7 @@ class Text {
     if (run.verified_per_s)
       row("now",
           fmt::format("{}/s with the present settings, run in turn with the others", format_rate(*run.verified_per_s)));
-    for (const VerifiedWhatIf& one : run.what_ifs) {
+    for (const plan::VerifiedWhatIf& one : run.what_ifs) {
       if (!one.what.feasible) row("", fmt::format("{}: {}", one.what.name, one.what.why));
     }
     if (run.input.target_per_s) {
@@ -255,7 +255,7 @@ class Text {
     }
   }
 
-  void options(const PlannedRun& run) {
+  void options(const plan::PlannedRun& run) {
     bool any = false;
     for (const plan::Option& option : run.options) {
       if (!option.worth) continue;
@@ -278,15 +278,15 @@ class Text {
     }
   }
 
-  const PlanAnswer& answer_;
+  const plan::PlanAnswer& answer_;
   const Terminal& terminal_;
-  TimeUnit unit_ = time_unit(1);
+  plan::TimeUnit unit_ = plan::time_unit(1);
   std::string out_;
 };
 
 }  // namespace
 
-std::string to_text(const PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written) {
+std::string to_text(const plan::PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written) {
   return Text(answer, terminal).write(written);
 }
 

@@ -1,17 +1,15 @@
-// The two renderings of a plan: text for people, and plan.json (its keys are in docs/planning.md). Pure.
+// A plan as text for people. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "stoker/base/json.h"
+#include "stoker/plan/answer.h"
 
-#include "plan_answer.h"
 #include "terminal.h"
 
 namespace stoker::cli {
 
-std::string to_text(const PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written);
-Json to_json(const PlanAnswer& answer);
+std::string to_text(const plan::PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written);
 
 }  // namespace stoker::cli

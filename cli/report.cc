@@ -6,10 +6,10 @@
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
+#include "stoker/report/files.h"
 
 #include "files.h"
 #include "json_head.h"
-#include "report_files.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -74,7 +74,7 @@ Json to_json(const report::Report& report, const std::vector<std::pair<std::stri
 int run(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   const Wanted wants = wanted(arguments);
-  ReportOptions options;
+  report::ReportOptions options;
   options.places = arguments.operands();
   options.before = arguments.text("--before");
   options.after = arguments.text("--after");
@@ -83,7 +83,7 @@ int run(const Arguments& arguments) {
   }
   if (options.before.empty()) (void)arguments.operand();
   for (const std::string& text : arguments.all("--map")) tune::add_column(options.columns, text);
-  report::Report report = read_report(options);
+  report::Report report = report::read_report(options);
 
   const std::string place = options.places.empty() ? options.after : options.places.back();
   const std::string folder =
@@ -105,7 +105,7 @@ int run(const Arguments& arguments) {
       answer(text);
       return;
     }
-    write_report(file, text, arguments.has("--force"));
+    report::write_report(file, text, arguments.has("--force"));
     written.emplace_back(file, text.size());
   };
   if (wants.html) write(wants.file.empty() ? stem + ".html" : wants.file, report::to_html);

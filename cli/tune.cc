@@ -1,6 +1,5 @@
 // stoker tune: runs a loader, or any command, with many settings, and says which to use.
 #include <algorithm>
-#include <cctype>
 #include <ctime>
 #include <deque>
 #include <filesystem>
@@ -16,20 +15,22 @@
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/os/memory.h"
+#include "stoker/report/files.h"
 #include "stoker/tune/blocks.h"
+#include "stoker/tune/environment.h"
 #include "stoker/tune/measured.h"
 #include "stoker/tune/results_csv.h"
 #include "stoker/tune/search_space.h"
+#include "stoker/tune/settings_text.h"
 #include "stoker/tune/tuner.h"
 
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
 #include "other_programs.h"
-#include "report_files.h"
+#include "own_verb.h"
 #include "scan.h"
 #include "terminal.h"
-#include "tune_environment.h"
 #include "tune_report.h"
 #include "tune_screen.h"
 #include "tune_target.h"
@@ -52,7 +53,7 @@ Json number_or_null(const Arguments& arguments, const char* flag, std::uint64_t 
   return arguments.has(flag) ? Json(arguments.count(flag, least)) : Json(nullptr);
 }
 
-Json config_of(const Arguments& arguments, const Target& target, const tune::Grid& grid) {
+Json config_of(const Arguments& arguments, const tune::Target& target, const tune::Grid& grid) {
   Json knobs = Json::object();
   for (const tune::Knob& knob : grid.knobs()) knobs[knob.name] = knob.values;
   const auto text_or_null = [&](const char* flag) {
@@ -60,10 +61,10 @@ Json config_of(const Arguments& arguments, const Target& target, const tune::Gri
   };
   const auto setting_or_null = [&](const char* name) {
     const auto found = target.settings.find(name);
-    return found == target.settings.end() ? Json(nullptr) : value_of(found->second);
+    return found == target.settings.end() ? Json(nullptr) : tune::value_of(found->second);
   };
   Json config = {{"schema", kConfigSchema}, {"stoker_version", kVersion}};
-  write_target(target, config);
+  tune::write_target(target, config);
   config["subset_size"] = number_or_null(arguments, "--subset", 1);
   config["subset_seed"] = arguments.has("--subset") ? Json(arguments.count("--subset-seed")) : Json(nullptr);
   config["inflation_factor"] = number_or_null(arguments, "--inflate", 1);
@@ -96,14 +97,6 @@ std::string new_folder() {
   return path;
 }
 
-std::string settings_format(const std::string& file) {
-  const std::string extension = std::filesystem::path(file).extension().string();
-  if (extension == ".yaml" || extension == ".yml") return "yaml";
-  if (extension == ".py") return "python";
-  if (extension == ".json") return "json";
-  throw Error(ErrorKind::usage, fmt::format("`--apply` writes .json, .yaml or .py, not `{}`", file));
-}
-
 // Before the first trial, not after the last.
 void check_apply(const Arguments& arguments, const std::string& config_file) {
   if (!arguments.has("--apply")) return;
@@ -114,7 +107,7 @@ void check_apply(const Arguments& arguments, const std::string& config_file) {
                 "name another file, and take the values over");
   }
   require_free(file, arguments.has("--force"), "--apply");
-  (void)settings_format(file);
+  (void)tune::settings_format(file);
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
     throw Error(ErrorKind::not_found, fmt::format("cannot write `{}`: there is no folder `{}`", file, folder.string()));
@@ -134,7 +127,7 @@ int finish(const Arguments& arguments, const Face& face, TuneReport& report, boo
   if (arguments.has("--apply")) {
     const std::string file = arguments.text("--apply");
     if (report.choice.chosen && has_ended) {
-      os::write_file(file, as_settings(report.rows[*report.choice.chosen].knobs, settings_format(file)));
+      os::write_file(file, tune::as_settings(report.rows[*report.choice.chosen].knobs, tune::settings_format(file)));
       report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
     } else {
       report.notes.push_back(
@@ -177,7 +170,7 @@ Json config_of_before(const std::string& folder) {
 }
 
 // What would fail only after the search, or only in its first trial.
-void check_first(const Arguments& arguments, const Target& target, const Json& config) {
+void check_first(const Arguments& arguments, const tune::Target& target, const Json& config) {
   check_apply(arguments, target.config_file);
   const auto deadline = arguments.duration("--deadline");
   if (config.contains("bench_time") && deadline.count() > 0 &&
@@ -192,7 +185,7 @@ void check_first(const Arguments& arguments, const Target& target, const Json& c
                 fmt::format("`--time-limit {}` leaves no time for any trial", arguments.text("--time-limit")),
                 "leave it out for none");
   }
-  (void)steps_from(config, target);
+  (void)tune::steps_from(config, target);
   if (config.at("rate_regex").is_string()) tune::RateReader(config.at("rate_regex").get<std::string>(), 1);
   if (!target.address.empty() && target.address.find('{') == std::string::npos &&
       target.address.find("://") == std::string::npos && !exists(target.address)) {
@@ -205,30 +198,30 @@ void check_first(const Arguments& arguments, const Target& target, const Json& c
 }
 
 // What config.json says of the machine and of the job's Python.
-Json environment_of(const Target& target) {
+Json environment_of(const tune::Target& target) {
   if (!target.function.empty()) {
-    const PythonFacts facts = look_at_python(target.python);
+    const tune::PythonFacts facts = tune::look_at_python(target.python);
     if (!facts.has_stoker) {
       throw Error(ErrorKind::usage,
                   fmt::format("cannot run `{}`: `{}` has no package `stoker`", target.function, target.python),
                   "install it there with pip, or choose the interpreter that has it: --python .venv/bin/python");
     }
-    return tuning_environment(&facts);
+    return tune::tuning_environment(&facts);
   }
   const std::string first = target.command.empty() ? "" : target.command.front();
   if (std::filesystem::path(first).filename().string().starts_with("python")) {
     try {
-      const PythonFacts facts = look_at_python(first);
-      return tuning_environment(&facts);
+      const tune::PythonFacts facts = tune::look_at_python(first);
+      return tune::tuning_environment(&facts);
     } catch (const Error&) {
       // the trial will tell
     }
   }
-  return tuning_environment(nullptr);
+  return tune::tuning_environment(nullptr);
 }
 
 // The samples of --subset, opened as every trial will; none: all are used, or only the job knows.
-dataset::DatasetPtr open_subset(const Face& face, const Target& target, const Json& config,
+dataset::DatasetPtr open_subset(const Face& face, const tune::Target& target, const Json& config,
                                 std::vector<std::string>& notes) {
   if (!config.at("subset_size").is_number()) return nullptr;
   if (target.address.empty()) {
@@ -248,7 +241,7 @@ dataset::DatasetPtr open_subset(const Face& face, const Target& target, const Js
 }
 
 // The data of all trials; null: only the job knows it.
-dataset::DatasetPtr open_data(const Face& face, const Target& target, const dataset::DatasetPtr& subset) {
+dataset::DatasetPtr open_data(const Face& face, const tune::Target& target, const dataset::DatasetPtr& subset) {
   if (subset || target.address.empty()) return subset;
   try {
     return scan(face, target.address);
@@ -265,7 +258,7 @@ Json describe_data(const dataset::DatasetPtr& data) {
 }
 
 // A batch that the data cannot fill would be measured, and would mean nothing.
-void check_batches(const tune::Grid& grid, const Target& target, const dataset::DatasetPtr& data, bool is_subset,
+void check_batches(const tune::Grid& grid, const tune::Target& target, const dataset::DatasetPtr& data, bool is_subset,
                    const Json& config) {
   double largest = 0;
   for (const Point& point : grid.points())
@@ -279,23 +272,6 @@ void check_batches(const tune::Grid& grid, const Target& target, const dataset::
       fmt::format("batch_size={:g} is more than the {:g} samples of {}", largest, samples,
                   is_subset ? "the subset" : fmt::format("`{}`", target.address)),
       is_subset ? "use a larger --subset, or repeat it with --inflate 1000" : "repeat them with --inflate 1000");
-}
-
-// Words of the command that look like knobs and are none: the job will get them as they are.
-std::vector<std::string> notes_of_braces(const Target& target, const tune::Grid& grid) {
-  std::vector<std::string> notes;
-  for (const std::string& word : target.command) {
-    if (word.size() < 3 || word.front() != '{' || word.back() != '}') continue;
-    const std::string name = word.substr(1, word.size() - 2);
-    const bool is_name =
-        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-    const bool is_knob = std::any_of(grid.knobs().begin(), grid.knobs().end(),
-                                     [&](const tune::Knob& knob) { return knob.name == name; });
-    if (!is_name || is_knob || name == "config" || name == "template" || name == "trial") continue;
-    notes.push_back(fmt::format(
-        "`{}` matches no knob and is passed to the job unchanged; add `--grid {}=...` to tune it", word, name));
-  }
-  return notes;
 }
 
 // Points that ran at one time and failed at another: never chosen where others ran, so somebody must say why.
@@ -330,8 +306,8 @@ tune::SearchOptions search_options(const Arguments& arguments, const Json& confi
 }
 
 // The points, and how long they take where earlier trials tell.
-int dry_run(const Arguments& arguments, const Face& face, const Target& target, const tune::SearchOptions& searching,
-            const tune::Search& search, const std::string& how) {
+int dry_run(const Arguments& arguments, const Face& face, const tune::Target& target,
+            const tune::SearchOptions& searching, const tune::Search& search, const std::string& how) {
   const tune::SearchSpace space(searching);
   const std::vector<Point>& points = space.points();
   std::uint64_t most = search.at_most();
@@ -374,11 +350,11 @@ int dry_run(const Arguments& arguments, const Face& face, const Target& target, 
   return 0;
 }
 
-tune::TrialOptions trial_options(const Arguments& arguments, const Target& target, const Json& config,
+tune::TrialOptions trial_options(const Arguments& arguments, const tune::Target& target, const Json& config,
                                  const Point& point, const std::string& place) {
   tune::TrialOptions trial;
-  trial.command = command_for(target, point, place, config);
-  trial.steps_from = steps_from(config, target);
+  trial.command = tune::command_for(target, point, place, config, own_program());
+  trial.steps_from = tune::steps_from(config, target);
   trial.with_hook = !target.function.empty();
   if (config.at("rate_regex").is_string()) trial.rate_regex = config.at("rate_regex").get<std::string>();
   trial.batch_size = tune::number_of(point, "batch_size").value_or(0);
@@ -419,12 +395,12 @@ int run(const Arguments& arguments) {
             "--warmup-steps", "--effective-batch"});
     config = config_of_before(arguments.text("--resume"));
   } else {
-    Target wanted = make_target(arguments);
+    tune::Target wanted = make_target(arguments);
     const tune::Grid grid = make_grid(arguments, wanted);
     config = config_of(arguments, wanted, grid);
   }
-  const Target target = read_target(config);
-  const tune::Grid grid = read_grid(config);
+  const tune::Target target = tune::read_target(config);
+  const tune::Grid grid = tune::read_grid(config);
   check_first(arguments, target, config);
   const tune::SearchOptions searching = search_options(arguments, config, grid);
   const std::string how = config.at("search").get<std::string>();
@@ -435,8 +411,8 @@ int run(const Arguments& arguments) {
   if (arguments.has("--dry-run")) return dry_run(arguments, face, target, searching, *search, how);
 
   TuneReport report;
-  report.notes = notes_of_braces(target, grid);
-  if (steps_from(config, target) == tune::StepsFrom::output && !config.at("rate_regex").is_string() &&
+  report.notes = tune::notes_of_braces(target, grid);
+  if (tune::steps_from(config, target) == tune::StepsFrom::output && !config.at("rate_regex").is_string() &&
       !tune::find_role(grid.points().front(), "batch_size"))
     report.notes.push_back("batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step");
   if (!face.json) {
@@ -449,7 +425,7 @@ int run(const Arguments& arguments) {
   if (target.is_ours()) check_batches(grid, target, data, subset != nullptr, config);
   if (std::find(target.passed.begin(), target.passed.end(), "--batch-size") != target.passed.end())
     report.notes.push_back(
-        fmt::format("all trials use batch_size={}; add `--grid batch_size=...` to tune it", kBatchSize));
+        fmt::format("all trials use batch_size={}; add `--grid batch_size=...` to tune it", tune::kBatchSize));
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
@@ -526,7 +502,7 @@ int run(const Arguments& arguments) {
       break;
   }
   folder.write_results(report.choice, facts_of(report));
-  write_reports(folder.path(), report.unfinished, report.notes);
+  report::write_reports(folder.path(), report.unfinished, report.notes);
   if (tuned.finish == tune::Finish::user_error) {
     if (!face.json) say(printable_lines(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage,

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "stoker/base/error.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
@@ -32,42 +31,6 @@ std::size_t tried(const tune::Choice& choice) {
     if (const auto left = choice.failures.find(status); left != choice.failures.end()) count -= left->second;
   }
   return count;
-}
-
-// Knobs that are dotted keys of a file become what they are there.
-Json nested(const tune::Point& point) {
-  Json all = Json::object();
-  for (const auto& [knob, word] : point) {
-    Json* at = &all;
-    std::size_t from = 0;
-    for (std::size_t dot; (dot = knob.find('.', from)) != std::string::npos; from = dot + 1) {
-      at = &(*at)[knob.substr(from, dot - from)];
-    }
-    (*at)[knob.substr(from)] = Json::try_parse(word).value_or(word);
-  }
-  return all;
-}
-
-void add_yaml(const Json& settings, std::size_t depth, std::string& out) {
-  for (const auto& [key, value] : settings.items()) {
-    out += std::string(2 * depth, ' ') + key + ":";
-    if (value.is_object()) {
-      out += "\n";
-      add_yaml(value, depth + 1, out);
-    } else {
-      out += " " + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
-    }
-  }
-}
-
-std::string as_python(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  if (value.is_null()) return "None";
-  if (!value.is_object()) return value.dump();
-  std::string out;
-  for (const auto& [key, one] : value.items())
-    out += fmt::format("{}\"{}\": {}", out.empty() ? "" : ", ", key, as_python(one));
-  return "{" + out + "}";
 }
 
 }  // namespace
@@ -207,24 +170,6 @@ Json facts_of(const TuneReport& report) {
   json["tuner_cpu_share"] = report.seconds > 0 ? Json(report.tuner_cpu_seconds / report.seconds) : Json(nullptr);
   json["unfinished"] = report.unfinished.empty() ? Json(nullptr) : Json(report.unfinished);
   return json;
-}
-
-std::string as_settings(const tune::Point& point, std::string_view format) {
-  const Json settings = nested(point);
-  std::string out;
-  if (format == "json") return settings.dump(2) + "\n";
-  if (format == "yaml") {
-    add_yaml(settings, 0, out);
-    return out;
-  }
-  if (format != "python")
-    throw Error(ErrorKind::usage, fmt::format("settings are written as json, yaml or python, not `{}`", format));
-  if (settings.size() != point.size() ||
-      std::any_of(settings.begin(), settings.end(), [](const auto& value) { return value.is_object(); }))
-    return as_python(settings) + "\n";
-  for (const auto& [knob, value] : settings.items())
-    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", knob, as_python(value));
-  return out + "\n";
 }
 
 }  // namespace stoker::cli

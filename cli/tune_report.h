@@ -34,7 +34,5 @@ std::string to_text(const TuneReport& report, const Terminal& terminal);
 Json to_json(const TuneReport& report);
 // What results.json has beside the choice and the rows.
 Json facts_of(const TuneReport& report);
-// The chosen knobs as "json", "yaml" or "python" keyword arguments.
-std::string as_settings(const tune::Point& point, std::string_view format);
 
 }  // namespace stoker::cli

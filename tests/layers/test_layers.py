@@ -14,8 +14,6 @@ FOLDERS = re.search(r"foreach\(folder ([\w ]+)\)", (ROOT / "CMakeLists.txt").rea
 SYSTEM = re.compile(r"(unistd|fcntl|poll|dirent|signal|sched|dlfcn|pthread|termios|(sys|linux|netinet|arpa)/\w+)\.h")
 CONSTANTS = {"fcntl.h"}  # O_RDONLY and AT_FDCWD are words of os::open_file
 STILL = [
-    "cli/bench_steps.cc",
-    "cli/files.cc",
     "cli/interrupt.cc",
     "cli/own_verb.cc",
     "cli/terminal.cc",

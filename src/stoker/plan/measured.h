@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "stoker/tune/row.h"
+
 namespace stoker::plan {
 
 // The mean rate of one run of a configuration.
@@ -20,7 +22,7 @@ struct Rate {
 
 struct Configuration {
   std::map<std::string, std::string> knobs = {};
-  std::string status = "ok";  // as in results.csv
+  tune::Status status = tune::Status::ok;
   std::string error = {};
   std::vector<Rate> rates = {};  // one per run of it; none: it failed
   std::optional<double> step_ms = {}, data_ms = {}, compute_ms = {};

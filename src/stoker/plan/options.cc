@@ -235,19 +235,21 @@ void add_measured(const Situation& situation, std::vector<Option>& all) {
   }
 }
 
-// Points that ran and differ from the present in one knob, by its name and value.
-std::set<std::string> single_changes(const Situation& situation) {
-  std::set<std::string> names;
+using KnobValue = std::pair<std::string, std::string>;
+
+// Points that ran and differ from the present in one knob.
+std::set<KnobValue> single_changes(const Situation& situation) {
+  std::set<KnobValue> all;
   for (const Configuration& one : situation.measured) {
     if (!one.ok() || situation.knobs.empty()) continue;
-    std::vector<std::string> changed;
+    std::vector<KnobValue> changed;
     for (const auto& [key, word] : one.knobs) {
       const auto now = situation.knobs.find(key);
-      if (now == situation.knobs.end() || now->second != word) changed.push_back(key + "=" + word);
+      if (now == situation.knobs.end() || now->second != word) changed.emplace_back(key, word);
     }
-    if (changed.size() == 1) names.insert(changed.front());
+    if (changed.size() == 1) all.insert(changed.front());
   }
-  return names;
+  return all;
 }
 
 // A model that a run contradicts, even one in which more was changed, is not to be trusted.
@@ -319,12 +321,13 @@ std::vector<Option> options(const Situation& situation) {
                       option.host_bytes.value_or(0));
   };
   std::stable_sort(all.begin(), all.end(), [&](const Option& a, const Option& b) { return rank(a) < rank(b); });
-  std::set<std::string> measured = single_changes(situation);  // what was measured stands for what is predicted
+  std::set<KnobValue> measured = single_changes(situation);  // what was measured stands for what is predicted
   for (const Option& option : all) {
-    if (option.evidence == Evidence::measured) measured.insert(option.name);
+    if (option.evidence == Evidence::measured) measured.emplace(option.knob, option.value);
   }
   std::erase_if(all, [&](const Option& option) {
-    return option.evidence != Evidence::measured && measured.contains(option.name);
+    return option.evidence != Evidence::measured && !option.knob.empty() &&
+           measured.contains({option.knob, option.value});
   });
   int order = 0;
   for (Option& option : all) {

@@ -36,7 +36,7 @@ TEST(Options, DoNotPromiseWhatWasMeasuredAndIsSlower) {
   Configuration slower;
   slower.knobs = situation.knobs;
   slower.knobs["num_workers"] = "12";
-  slower.status = "ok";
+  slower.status = tune::Status::ok;
   slower.rates = {{1 / 30.0}};
   const std::vector<Configuration> measured = {slower};
   situation.measured = measured;

@@ -56,7 +56,7 @@ double wait_share(const SplitBar& bar) {
 
 }  // namespace
 
-Side side_of(const TuneRun& run) {
+Side side_of(const tune::RecordedRun& run) {
   const RunView view(run);
   if (view.chosen == nullptr) {
     throw Error(ErrorKind::usage, fmt::format("cannot compare with `{}`: {}", run.place, run.choice.reason),

@@ -18,7 +18,7 @@ using tune::Status;
 constexpr double kSame = 0.02;    // the tolerance of tune::choose
 constexpr double kSingle = 0.05;  // what two single runs of the same may differ by
 
-bool was_measured_here(const TuneRun& run) {
+bool was_measured_here(const tune::RecordedRun& run) {
   return run.config.is_object() && run.config.contains("schema");
 }
 

@@ -8,6 +8,7 @@
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/units.h"
 #include "stoker/report/settings.h"
 #include "stoker/report/words.h"

@@ -33,7 +33,7 @@ struct Side {
 
 Side side_of(const MeasuredJob& job);
 // The chosen point of a run; throws Error(usage) if nothing ran.
-Side side_of(const TuneRun& run);
+Side side_of(const tune::RecordedRun& run);
 // The first is what the others are compared with.
 Comparison compare(const std::vector<Side>& sides);
 

@@ -5,30 +5,14 @@
 
 #include <fmt/format.h>
 
-#include "stoker/base/error.h"
-#include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/units.h"
-#include "stoker/report/settings.h"
 #include "stoker/report/words.h"
 
 namespace stoker::report {
 namespace {
 
 constexpr std::size_t kMostConfigurations = 8, kMostOptions = 12;
-
-std::string text_of(const Json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object.at(key).is_string() ? object.at(key).get<std::string>()
-                                                                                  : "";
-}
-
-bool is_true(const Json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object.at(key).is_boolean() && object.at(key).get<bool>();
-}
-
-const Json& list_of(const Json& object, const char* key) {
-  static const Json kNone = Json::array();
-  return object.is_object() && object.contains(key) && object.at(key).is_array() ? object.at(key) : kNone;
-}
 
 std::string sentence(std::string text) {
   if (text.empty()) return text;
@@ -57,63 +41,53 @@ std::string count_text(double count) {
 
 // "14.0 (13.5 to 14.6)": P50, and P10 to P90.
 template <typename Text>
-std::string range_text(const Json& object, const char* key, Text text) {
-  const auto p10 = number_at(object, {key, "p10"}), p50 = number_at(object, {key, "p50"}),
-             p90 = number_at(object, {key, "p90"});
-  if (!p50) return "";
-  if (!p10 || !p90) return text(*p50);
-  return fmt::format("{} ({} to {})", text(*p50), text(std::min(*p10, *p90)), text(std::max(*p10, *p90)));
+std::string range_text(const plan::RateSpread& range, Text text) {
+  return fmt::format("{} ({} to {})", text(range.p50), text(std::min(range.p10, range.p90)),
+                     text(std::max(range.p10, range.p90)));
 }
 
 // "14.0 days (13.5 to 14.6)", "31 s (30 to 33)": the unit of the middle.
-std::string time_range(const Json& object) {
-  const double p50 = number_at(object, {"days", "p50"}).value_or(0);
-  const std::string middle = time_text(p50);
-  const std::string unit = middle.substr(middle.rfind(' '));
-  const double per_day = unit == " days" ? 1 : unit == " hours" ? 24 : unit == " min" ? 1440 : 86400;
-  const auto p10 = number_at(object, {"days", "p10"}), p90 = number_at(object, {"days", "p90"});
-  if (!p10 || !p90) return middle;
+std::string time_range(const plan::Duration& time) {
+  const double per_day = time.p50 >= 3 ? 1 : time.p50 * 24 >= 2 ? 24 : time.p50 * 1440 >= 2 ? 1440 : 86400;
   const auto text = [&](double days) { return per_day == 1 ? days_text(days) : fmt::format("{:.3g}", days * per_day); };
-  return fmt::format("{} ({} to {})", middle, text(std::min(*p10, *p90)), text(std::max(*p10, *p90)));
+  return fmt::format("{} ({} to {})", time_text(time.p50), text(std::min(time.p10, time.p90)),
+                     text(std::max(time.p10, time.p90)));
 }
 
-std::string of_limit(std::optional<double> bytes, std::optional<double> limit) {
+// A limit of 0 is not known.
+std::string of_limit(std::optional<double> bytes, double limit) {
   if (!bytes || !(*bytes > 0)) return "";
-  return limit && *limit > 0 ? fmt::format("{} of {}", byte_text(*bytes), byte_text(*limit)) : byte_text(*bytes);
+  return limit > 0 ? fmt::format("{} of {}", byte_text(*bytes), byte_text(limit)) : byte_text(*bytes);
 }
 
-void add_job(const Json& plan, Report& report) {
-  const auto images = number_at(plan, {"job", "images"});
-  if (!images) return;
-  std::string text = fmt::format("The job: {} images", count_text(*images));
-  if (const auto epochs = number_at(plan, {"job", "epochs"})) text += fmt::format(" in {:.3g} epochs", *epochs);
-  if (const auto budget = number_at(plan, {"job", "budget_days"}))
-    text += fmt::format(", within {}", time_text(*budget));
-  if (const auto needed = number_at(plan, {"job", "needed_images_per_s"}))
-    text += fmt::format("; that takes {} images/s", per_second(*needed));
+void add_job(const plan::PlanAnswer& plan, Report& report) {
+  if (!plan.has_job) return;
+  std::string text = fmt::format("The job: {} images", count_text(plan.job.images));
+  if (plan.job.epoch_images) text += fmt::format(" in {:.3g} epochs", plan.job.epochs());
+  if (plan.job.budget_days) text += fmt::format(", within {}", time_text(*plan.job.budget_days));
+  if (plan.needed_per_s) text += fmt::format("; that takes {} images/s", per_second(*plan.needed_per_s));
   report.plan_sentences.push_back(text + ".");
 }
 
-void add_durations(const Json& run, const std::string& title, Report& report) {
+void add_durations(const plan::PlannedRun& run, const std::string& title, Report& report) {
   Table table{.title = title,
               .header = {"configuration", "time, P50 (P10 to P90)", "images/day", "images/s", "verdict"}};
-  std::vector<const Json*> all;
-  for (const Json& one : list_of(run, "configurations")) {
-    if (number_at(one, {"days", "p50"})) all.push_back(&one);
+  std::vector<const plan::PlannedConfiguration*> all;
+  for (const plan::PlannedConfiguration& one : run.configurations) {
+    if (one.duration) all.push_back(&one);
   }
   // What is chosen comes first, then the fastest.
-  std::stable_sort(all.begin(), all.end(), [](const Json* a, const Json* b) {
-    const auto rank = [](const Json* one) { return is_true(*one, "chosen") ? 0 : 1; };
-    if (rank(a) != rank(b)) return rank(a) < rank(b);
-    return *number_at(*a, {"days", "p50"}) < *number_at(*b, {"days", "p50"});
+  std::stable_sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
+    return std::pair(!a->is_chosen, a->duration->p50) < std::pair(!b->is_chosen, b->duration->p50);
   });
   bool is_assumed = false;
   for (std::size_t i = 0; i < std::min(all.size(), kMostConfigurations); ++i) {
-    const Json& one = *all[i];
-    is_assumed = is_assumed || text_of(one, "interval") == "assumed";
-    table.rows.push_back({text_of(one, "label") + (is_true(one, "chosen") ? " (chosen)" : ""), time_range(one),
-                          range_text(one, "images_per_day", count_text), range_text(one, "images_per_s", per_second),
-                          text_of(one, "verdict")});
+    const plan::PlannedConfiguration& one = *all[i];
+    is_assumed = is_assumed || (one.rate && one.rate->assumed);
+    table.rows.push_back({plan::text(one.measured.knobs) + (one.is_chosen ? " (chosen)" : ""),
+                          time_range(*one.duration), range_text(one.duration->images_per_day, count_text),
+                          one.rate ? range_text(*one.rate, per_second) : "",
+                          std::string(one.duration->verdict ? name(*one.duration->verdict) : "")});
   }
   if (table.rows.empty()) return;
   table.note = "One run in ten is shorter than P10, one in ten longer than P90.";
@@ -123,38 +97,33 @@ void add_durations(const Json& run, const std::string& title, Report& report) {
   report.plan.push_back(std::move(table));
 }
 
-void add_host_memory(const Json& run, Report& report) {
-  if (!run.contains("host_memory") || !run.at("host_memory").is_object()) return;
-  const Json& host = run.at("host_memory");
-  Table table{.title = is_true(host, "unified") ? "Memory, shared by host and device" : "Host memory",
+void add_host_memory(const plan::PlannedRun& run, Report& report) {
+  if (!run.host || run.host->lines.empty()) return;
+  const plan::HostBudget& host = *run.host;
+  Table table{.title = host.unified ? "Memory, shared by host and device" : "Host memory",
               .header = {"what", "how", "bytes"},
               .text_columns = 2};
-  for (const Json& line : list_of(host, "lines")) {
-    table.rows.push_back(
-        {text_of(line, "what"), text_of(line, "how"), byte_text(number_at(line, {"bytes"}).value_or(0))});
-  }
-  if (table.rows.empty()) return;
-  const auto limit = number_at(host, {"limit_bytes"});
-  table.rows.push_back({"together", limit ? fmt::format("of {}", byte_text(*limit)) : "the limit is not known",
-                        byte_text(number_at(host, {"total_bytes"}).value_or(0))});
-  if (const auto cache = number_at(host, {"page_cache_bytes"}))
-    table.note = fmt::format("{} remain for the page cache.", byte_text(*cache));
+  for (const plan::HostLine& line : host.lines) table.rows.push_back({line.what, line.how, byte_text(line.bytes)});
+  table.rows.push_back(
+      {"together", host.limit_bytes > 0 ? fmt::format("of {}", byte_text(host.limit_bytes)) : "the limit is not known",
+       byte_text(host.total_bytes)});
+  if (host.page_cache_bytes)
+    table.note = fmt::format("{} remain for the page cache.", byte_text(*host.page_cache_bytes));
   report.plan.push_back(std::move(table));
 }
 
-void add_what_ifs(const Json& run, Report& report) {
+void add_what_ifs(const plan::PlannedRun& run, Report& report) {
   Table table{.title = "What if",
               .header = {"change", "what limits it then", "predicted, images/s", "gain", "measured, images/s",
                          "error beyond its interval"},
               .text_columns = 2};
-  for (const Json& one : list_of(run, "what_ifs")) {
-    const auto predicted = number_at(one, {"predicted_images_per_s"}), gain = number_at(one, {"gain"}),
-               measured = number_at(one, {"measured_images_per_s"}), low = number_at(one, {"measured_low"}),
-               high = number_at(one, {"measured_high"}), error = number_at(one, {"error"});
-    std::string seen = measured ? per_second(*measured) : "";
-    if (measured && low && high) seen += fmt::format(" ({} to {})", per_second(*low), per_second(*high));
-    table.rows.push_back({text_of(one, "name"), text_of(one, "limit"), predicted ? per_second(*predicted) : "",
-                          gain ? ratio(*gain) : "", seen.empty() ? "not run" : seen, error ? percent(*error) : ""});
+  for (const plan::VerifiedWhatIf& one : run.what_ifs) {
+    std::string seen = one.measured_per_s ? per_second(*one.measured_per_s) : "";
+    if (one.measured_per_s && one.low && one.high)
+      seen += fmt::format(" ({} to {})", per_second(*one.low), per_second(*one.high));
+    table.rows.push_back({one.what.name, std::string(name(one.what.predicted.limit)),
+                          per_second(one.what.predicted.per_s), ratio(one.what.gain), seen.empty() ? "not run" : seen,
+                          one.error ? percent(*one.error) : ""});
   }
   if (table.rows.empty()) return;
   table.note =
@@ -163,43 +132,38 @@ void add_what_ifs(const Json& run, Report& report) {
   report.plan.push_back(std::move(table));
 }
 
-void add_nodes(const Json& run, Report& report) {
+void add_nodes(const plan::PlannedRun& run, Report& report) {
   Table table{.title = "Nodes that share one storage", .header = {"nodes", "images/s", "of what each could take"}};
-  for (const Json& one : list_of(run, "nodes")) {
-    table.rows.push_back({short_number(number_at(one, {"nodes"}).value_or(0)),
-                          per_second(number_at(one, {"images_per_s"}).value_or(0)),
-                          percent(number_at(one, {"share"}).value_or(0))});
-  }
+  for (const plan::ScaleOut& one : run.nodes)
+    table.rows.push_back({short_number(one.nodes), per_second(one.per_s), percent(one.share)});
   if (table.rows.empty()) return;
-  if (const auto full = number_at(run, {"saturating_nodes"}))
-    table.note = fmt::format("The storage is full at {:.3g} nodes.", *full);
+  if (run.saturating_nodes) table.note = fmt::format("The storage is full at {:.3g} nodes.", *run.saturating_nodes);
   report.plan.push_back(std::move(table));
 }
 
-void add_device_memory(const Json& run, Report& report) {
-  if (!run.contains("device_memory") || !run.at("device_memory").is_object()) return;
-  const Json& device = run.at("device_memory");
+void add_device_memory(const plan::PlannedRun& run, Report& report) {
+  if (!run.device) return;
+  const plan::DevicePlan& device = *run.device;
   LineChart chart{.x_label = "batch_size", .y_label = "device memory", .unit = Unit::bytes};
-  Curve predicted{fmt::format("predicted ({})", text_of(device, "basis")), {}}, observed{"observed", {}};
+  Curve predicted{fmt::format("predicted ({})", device.line.basis), {}}, observed{"observed", {}};
   std::string unexplained;
-  for (const Json& point : list_of(device, "points")) {
-    const auto batch = number_at(point, {"batch_size"}), bytes = number_at(point, {"predicted_bytes"}),
-               seen = number_at(point, {"observed_bytes"});
-    if (!batch || !bytes || !std::isfinite(*bytes) || *bytes < 0) continue;
+  for (const plan::Compared& one : device.points) {
+    const double batch = one.point.batch, bytes = one.predicted_bytes;
+    const std::optional<double>& seen = one.point.observed_bytes;
     const std::string tip =
-        fmt::format("batch size {}\npredicted {}\nobserved {}", short_number(*batch), byte_text(*bytes),
-                    is_true(point, "out_of_memory") ? "out of memory"
-                    : seen                          ? byte_text(*seen)
-                                                    : "unknown");
-    predicted.marks.push_back({.x = *batch, .y = {.value = *bytes}, .tip = tip});
-    if (seen && *seen > 0) observed.marks.push_back({.x = *batch, .y = {.value = *seen}, .tip = tip});
-    if (is_true(point, "out_of_memory")) chart.failed.emplace_back(*batch, glyph(tune::Status::oom_device));
-    if (is_true(point, "unexplained")) {
-      unexplained += fmt::format("{}{} ({} predicted, {})", unexplained.empty() ? "" : ", ", short_number(*batch),
-                                 byte_text(*bytes),
-                                 is_true(point, "out_of_memory") ? "out of memory"
-                                 : seen                          ? byte_text(*seen) + " observed"
-                                                                 : "unknown");
+        fmt::format("batch size {}\npredicted {}\nobserved {}", short_number(batch), byte_text(bytes),
+                    one.point.out_of_memory ? "out of memory"
+                    : seen                  ? byte_text(*seen)
+                                            : "unknown");
+    predicted.marks.push_back({.x = batch, .y = {.value = bytes}, .tip = tip});
+    if (seen && *seen > 0) observed.marks.push_back({.x = batch, .y = {.value = *seen}, .tip = tip});
+    if (one.point.out_of_memory) chart.failed.emplace_back(batch, glyph(tune::Status::oom_device));
+    if (one.unexplained) {
+      unexplained +=
+          fmt::format("{}{} ({} predicted, {})", unexplained.empty() ? "" : ", ", short_number(batch), byte_text(bytes),
+                      one.point.out_of_memory ? "out of memory"
+                      : seen                  ? byte_text(*seen) + " observed"
+                                              : "unknown");
     }
   }
   const auto by_x = [](const Mark& a, const Mark& b) { return a.x < b.x; };
@@ -208,40 +172,40 @@ void add_device_memory(const Json& run, Report& report) {
   if (predicted.marks.size() < 2) return;
   chart.curves.push_back(std::move(predicted));
   if (!observed.marks.empty()) chart.curves.push_back(std::move(observed));
-  if (const auto limit = number_at(device, {"limit_bytes"}); limit && *limit > 0) {
-    chart.limit = *limit;
-    chart.limit_label = fmt::format("limit {}", byte_text(*limit));
-    chart.note = fmt::format("The limit is {}.", byte_text(*limit));
+  if (device.limit_bytes > 0) {
+    chart.limit = device.limit_bytes;
+    chart.limit_label = fmt::format("limit {}", byte_text(device.limit_bytes));
+    chart.note = fmt::format("The limit is {}.", byte_text(device.limit_bytes));
   } else {
     chart.note = "The device's limit is not known.";
   }
-  if (const auto largest = number_at(device, {"largest_batch"}))
-    chart.note += fmt::format(" Largest safe batch: {}.", short_number(*largest));
+  if (device.largest_batch)
+    chart.note += fmt::format(" Largest safe batch: {}.", short_number(static_cast<double>(*device.largest_batch)));
   if (!unexplained.empty()) chart.note += fmt::format(" Unexplained by any formula: batch {}.", unexplained);
   report.memory.push_back(std::move(chart));
 }
 
-void add_options(const Json& run, Report& report) {
+void add_options(const plan::PlannedRun& run, Report& report) {
   std::vector<Option> worth, others;
-  for (const Json& one : list_of(run, "options")) {
-    const bool is_worth = is_true(one, "worth");
+  for (const plan::Option& one : run.options) {
     Option option;
-    option.title = text_of(one, "name");
-    if (is_worth) option.gain = range_text(one, "gain", ratio);
-    option.text = sentence(text_of(one, "change"));
+    option.title = one.name;
+    if (one.worth) option.gain = range_text(one.gain, ratio);
+    option.text = sentence(one.change);
     const auto add = [&](const char* name, std::string text) {
       if (!text.empty()) option.facts.push_back({name, std::move(text)});
     };
-    if (const auto days = number_at(one, {"days"}); days && is_worth) add("time", time_text(*days));
-    add("host memory", of_limit(number_at(one, {"host_peak_bytes"}), number_at(one, {"host_limit_bytes"})));
-    add("device memory", of_limit(number_at(one, {"device_peak_bytes"}), number_at(one, {"device_limit_bytes"})));
-    if (is_worth) add("evidence", text_of(one, "evidence"));
-    const std::string risk = text_of(one, "risk"), reason = text_of(one, "reason");
-    add(is_worth ? "risk" : "not worth testing",
-        is_worth && !risk.empty() ? fmt::format("{}{}{}", risk, reason.empty() ? "" : ": ", reason) : reason);
-    if (is_true(one, "changes_training")) add("changes the training", text_of(one, "training"));
-    if (is_worth) option.command = text_of(one, "command");
-    (is_worth ? worth : others).push_back(std::move(option));
+    if (one.days && one.worth) add("time", time_text(*one.days));
+    add("host memory", of_limit(one.host_bytes, run.input.limits.memory_bytes));
+    add("device memory", of_limit(one.device_bytes, run.input.device_limit_bytes));
+    if (one.worth) add("evidence", std::string(name(one.evidence)));
+    const std::string_view risk = name(one.risk);
+    add(one.worth ? "risk" : "not worth testing",
+        one.worth && !risk.empty() ? fmt::format("{}{}{}", risk, one.reason.empty() ? "" : ": ", one.reason)
+                                   : one.reason);
+    if (one.changes_training) add("changes the training", one.training);
+    if (one.worth) option.command = one.command;
+    (one.worth ? worth : others).push_back(std::move(option));
   }
   char letter = 'A';
   for (Option& option : worth) {
@@ -255,53 +219,38 @@ void add_options(const Json& run, Report& report) {
 }
 
 // The run whose folder the plan lies in; of a plan elsewhere, the one that it would take.
-std::size_t run_of(const Json& plan, const Json& runs, const std::string& file) {
+std::size_t run_of(const plan::PlanAnswer& plan, const std::string& file) {
   const std::string folder = file.substr(0, std::max<std::size_t>(1, file.rfind('/') + 1) - 1);
   const auto last = [](std::string path) {
     while (path.ends_with('/')) path.pop_back();
     return path.substr(path.rfind('/') + 1);
   };
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!folder.empty() && last(text_of(runs.at(i), "source")) == last(folder)) return i;
+  for (std::size_t i = 0; i < plan.runs.size(); ++i) {
+    if (!folder.empty() && last(plan.runs[i].input.source) == last(folder)) return i;
   }
-  const auto picked = number_at(plan, {"chosen_run"});
-  return picked && *picked >= 0 && *picked < static_cast<double>(runs.size()) ? static_cast<std::size_t>(*picked) : 0;
+  return plan.chosen_run.value_or(0);
 }
 
 }  // namespace
 
-void add_plan(const Json& plan, const std::string& file, Report& report) {
-  if (!plan.is_object() || !text_of(plan, "schema").starts_with("stoker.plan/")) {
-    throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it is not what `stoker plan` writes", file),
-                "write it again with `stoker plan --run DIR`, or take it out of the folder");
-  }
-  report.plan_sentences.push_back(sentence(text_of(plan, "headline")));
-  if (const std::string pivot = text_of(plan, "pivot"); !pivot.empty())
-    report.plan_sentences.push_back(sentence(pivot));
+void add_plan(const plan::PlanAnswer& plan, const std::string& file, Report& report) {
+  report.plan_sentences.push_back(sentence(plan.headline));
+  if (!plan.pivot.empty()) report.plan_sentences.push_back(sentence(plan.pivot));
   add_job(plan, report);
-  const Json& runs = list_of(plan, "runs");
-  const bool is_one = runs.size() == 1;
-  for (const Json& run : runs) {
-    add_durations(run, is_one ? "" : text_of(run, "name"), report);
-  }
-  const std::size_t main = run_of(plan, runs, file);
-  if (main < runs.size()) {
-    const Json& run = runs.at(main);
+  for (const plan::PlannedRun& run : plan.runs) add_durations(run, plan.runs.size() == 1 ? "" : run.input.name, report);
+  if (const std::size_t main = run_of(plan, file); main < plan.runs.size()) {
+    const plan::PlannedRun& run = plan.runs[main];
     add_host_memory(run, report);
     add_what_ifs(run, report);
     add_nodes(run, report);
     add_device_memory(run, report);
     add_options(run, report);
-    for (const Json& note : list_of(run, "notes")) {
-      if (note.is_string()) report.plan_sentences.push_back(sentence(note.get<std::string>()));
-    }
+    for (const std::string& note : run.notes) report.plan_sentences.push_back(sentence(note));
   }
-  for (const Json& note : list_of(plan, "notes")) {
-    if (note.is_string()) report.plan_sentences.push_back(sentence(note.get<std::string>()));
-  }
+  for (const std::string& note : plan.notes) report.plan_sentences.push_back(sentence(note));
 }
 
-Report from_plan(const Json& plan, const std::string& file) {
+Report from_plan(const plan::PlanAnswer& plan, const std::string& file) {
   Report report;
   add_plan(plan, file, report);
   report.headline = report.plan_sentences.empty() ? "" : report.plan_sentences.front();

@@ -349,14 +349,14 @@ Table trials_table(const RunView& view) {
 
 }  // namespace
 
-std::vector<std::uint64_t> trials_to_show(const TuneRun& run) {
+std::vector<std::uint64_t> trials_to_show(const tune::RecordedRun& run) {
   const RunView view(run);
   std::vector<std::uint64_t> trials;
   for (const Measured* point : points_to_show(view)) trials.push_back(run.rows[point->row].trial);
   return trials;
 }
 
-Report from_run(const TuneRun& run) {
+Report from_run(const tune::RecordedRun& run) {
   const RunView view(run);
   Report report;
   describe(view, report);      // title, context, configuration, environment, commands

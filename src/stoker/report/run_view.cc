@@ -27,7 +27,7 @@ bool same_but(const Point& a, const Point& b, std::string_view knob) {
   return x == y;
 }
 
-RunView::RunView(const TuneRun& the_run) : run(the_run), points(tune::measured(the_run.rows)) {
+RunView::RunView(const tune::RecordedRun& the_run) : run(the_run), points(tune::measured(the_run.rows)) {
   for (const Measured& point : points) {
     if (run.choice.chosen && *point.point == run.rows[*run.choice.chosen].knobs) chosen = &point;
     if (run.choice.best && *point.point == run.rows[*run.choice.best].knobs) best = &point;

@@ -13,9 +13,9 @@
 namespace stoker::report {
 
 struct RunView {
-  explicit RunView(const TuneRun& run);
+  explicit RunView(const tune::RecordedRun& run);
 
-  const TuneRun& run;
+  const tune::RecordedRun& run;
   std::vector<tune::Measured> points;
   const tune::Measured* chosen = nullptr;
   const tune::Measured* best = nullptr;

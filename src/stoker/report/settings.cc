@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
@@ -126,7 +127,7 @@ std::string target_text(const RunView& view) {
 }
 
 void add_commands(const RunView& view, Report& report) {
-  const TuneRun& run = view.run;
+  const tune::RecordedRun& run = view.run;
   const std::string place = shell_word(run.place);
   if (is_ours(run.config)) {
     report.commands.push_back(
@@ -193,7 +194,7 @@ std::string command_line(const std::vector<std::string>& words) {
 }
 
 void describe(const RunView& view, Report& report) {
-  const TuneRun& run = view.run;
+  const tune::RecordedRun& run = view.run;
   const std::string target = target_text(view);
   const bool is_measured_here = is_ours(run.config);
   report.title = fmt::format("Tuning {}", target);

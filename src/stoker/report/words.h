@@ -24,7 +24,4 @@ std::string short_number(double value);                        // "8", "0.5", of
 std::string_view glyph(tune::Status status) noexcept;
 std::string_view meaning(tune::Status status) noexcept;
 
-// As one word of a shell's command line.
-std::string shell_word(std::string_view word);
-
 }  // namespace stoker::report

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
-#include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
 #include "stoker/os/memory.h"
+#include "stoker/os/read_file.h"
 #include "stoker/storage/backend.h"
 #include "stoker/storage/direct_source.h"
 
@@ -144,28 +144,7 @@ std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std
 }
 
 std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_bytes) {
-  const std::string name(path);
-  std::uint64_t size = 0;
-  const os::Fd fd = open_regular(name, size);
-  std::vector<std::byte> bytes;
-  // Files of proc and sys say 0 bytes and have more, and any file may grow: read until the end says so.
-  for (std::size_t got = 0;;) {
-    if (size > limit_bytes || got > limit_bytes) {
-      throw Error(ErrorKind::unavailable,
-                  fmt::format("cannot read `{}`: it is larger than {}", name, format_bytes(limit_bytes)));
-    }
-    bytes.resize(std::max<std::size_t>(size + 1, got + 4096));
-    const std::size_t more = os::read_up_to(fd.get(), std::span(bytes).subspan(got), got, name);
-    const bool ended = more < bytes.size() - got;
-    got += more;
-    if (!ended) {
-      size = got * 2;
-      continue;
-    }
-    if (got > limit_bytes) continue;
-    bytes.resize(got);
-    return bytes;
-  }
+  return os::read_file(path, limit_bytes);
 }
 
 }  // namespace stoker::storage

@@ -24,6 +24,7 @@
 #include "stoker/tune/race.h"
 #include "stoker/tune/search.h"
 #include "stoker/tune/search_space.h"
+#include "stoker/tune/verdict.h"
 
 namespace stoker::tune {
 namespace {
@@ -135,7 +136,8 @@ class AutoSearch final : public Search {
       if (row.compute_ms) seconds += (*row.compute_ms + row.h2d_ms.value_or(0)) / 1000, ++with_seconds;
       if (known.is_ok) continue;
       known.is_ok = true;
-      known.pays_per_batch = row.verdict == "handoff_bound" || (waits >= kNoStep && !row.verdict.empty());
+      known.pays_per_batch =
+          parse_bound(row.verdict) == meter::Bound::handoff || (waits >= kNoStep && !row.verdict.empty());
     }
     if (known.is_ok) known.rate = rate_of(rows, most);
     if (with_waits > 0) known.waits = waits / with_waits;

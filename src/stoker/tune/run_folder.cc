@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,17 +13,11 @@
 #include "stoker/base/json.h"
 #include "stoker/os/file.h"
 #include "stoker/os/isolated.h"
+#include "stoker/os/read_file.h"
 #include "stoker/tune/results_csv.h"
 
 namespace stoker::tune {
 namespace {
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in && !in.eof()) throw Error(ErrorKind::unavailable, fmt::format("cannot read `{}`", path));
-  return text;
-}
 
 // What makes two runs the same experiment: not the machine it ran on, nor how long it may take.
 Json experiment_of(const Json& config) {
@@ -105,7 +97,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
                 "give the folder that an earlier `stoker tune` named");
   }
   folder.lock();
-  const Json before = Json::parse(read_text(path + "/config.json"), path + "/config.json");
+  const Json before = Json::parse(os::read_text(path + "/config.json"), path + "/config.json");
   const Json now = experiment_of(config), then = experiment_of(before);
   if (now != then) {
     std::string key = "its settings";
@@ -120,7 +112,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
                 "give the same target, grid and steps, or start a new run");
   }
   require_same_data(path, config.value("data", Json()), before.value("data", Json()));
-  std::string text = read_text(path + "/results.csv");
+  std::string text = os::read_text(path + "/results.csv");
   // A crash may have cut the last row short.
   if (const std::size_t end = text.rfind('\n'); end + 1 != text.size()) {
     text.resize(end == std::string::npos ? 0 : end + 1);
@@ -138,7 +130,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
   for (const auto& trial : std::filesystem::directory_iterator(path + "/trials", ignored)) {
     const std::string mark = trial.path().string() + "/process";
     if (!std::filesystem::exists(mark, ignored)) continue;
-    os::end_marked(read_text(mark));
+    os::end_marked(os::read_text(mark));
     std::filesystem::remove(mark, ignored);
   }
   return folder;

@@ -1,0 +1,79 @@
+#include "stoker/plan/command.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stoker/base/shell.h"
+#include "stoker/base/text.h"
+#include "stoker/plan/job_command.h"
+
+namespace stoker::plan {
+namespace {
+
+bool is_pack(Change change) {
+  return change == Change::pack_raw || change == Change::pack_encoded;
+}
+
+std::string pack_command(const std::string& data, Change change) {
+  return fmt::format("stoker pack {} train.pack --kind {}", data, change == Change::pack_raw ? "raw" : "encoded");
+}
+
+// All other settings stay as they are, or the figures cannot be compared.
+std::string load_command(const PlanRun& run, const Option& option, const std::vector<std::string>& flags) {
+  std::string command = fmt::format("stoker load {}", run.address);
+  const auto is_given = [](const std::vector<std::string>& words, const std::string& flag) {
+    return std::find(words.begin(), words.end(), flag) != words.end();
+  };
+  for (const auto& [knob, setting] : run.current) {
+    const std::string flag = flag_of(knob);
+    if (knob == option.knob || knob == "shuffle" || is_given(flags, flag) || is_given(run.flags, flag)) continue;
+    command += fmt::format(" {} {}", flag, setting);
+  }
+  if (run.shuffle) command += " --shuffle";
+  for (const std::string& flag : run.flags) command += " " + flag;
+  for (const std::string& flag : flags) command += " " + flag;
+  if (flags.empty() && !option.knob.empty()) command += fmt::format(" {} {}", flag_of(option.knob), option.value);
+  if (option.kind == Change::faster_decode) command += " --decode fast";
+  return command + " --bench-steps 50";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    const bool has_knob = word.find('{') != std::string::npos;
+    text += (text.empty() ? "" : " ") + (has_knob ? word : shell_word(word));
+  }
+  return text;
+}
+
+Command measure_command(const PlanRun& run, const Option& option) {
+  constexpr std::string_view kMeasure = "stoker measure --steps 100 --stop -- ";
+  const std::string job = run.command.empty() ? "python train.py" : joined(run.command);
+  if (option.knob.empty())
+    return {fmt::format("{}{}   # first make this change: {}", kMeasure, job, option.name), true};
+  if (job.find("{" + option.knob + "}") != std::string::npos)
+    return {fmt::format("stoker tune --grid {}={} -- {}", option.knob, option.value, job)};
+  if (const auto now = run.current.find(option.knob); now != run.current.end()) {
+    if (const auto changed = with_knob(run.command, option.knob, now->second, option.value))
+      return {fmt::format("{}{}", kMeasure, joined(*changed))};
+  }
+  return {fmt::format("{}{}   # first set {}={} {}: stoker knows no flag of this command for it", kMeasure, job,
+                      option.knob, option.value, run.place.empty() ? "in the program" : "at " + run.place),
+          true};
+}
+
+}  // namespace
+
+Command command_for(const PlanRun& run, const Option& option, const std::vector<std::string>& flags) {
+  const std::string data = run.address.empty() ? run.data : run.address;
+  if (is_pack(option.kind) && !data.empty()) return {pack_command(data, option.kind)};
+  if (!run.address.empty()) return {load_command(run, option, flags)};
+  if (!run.function.empty() && !option.knob.empty()) {
+    return {fmt::format("stoker tune {}{}{} --grid {}={}", run.function, run.data.empty() ? "" : " ", run.data,
+                        option.knob, option.value)};
+  }
+  return measure_command(run, option);
+}
+
+}  // namespace stoker::plan

@@ -1,0 +1,90 @@
+#include "stoker/tune/environment.h"
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/json.h"
+#include "stoker/base/version.h"
+#include "stoker/measure/accelerator.h"
+#include "stoker/os/cpu.h"
+#include "stoker/os/isolated.h"
+#include "stoker/os/memory.h"
+
+namespace stoker::tune {
+namespace {
+
+// torch's versions stand in a file of its own, so that nothing has to be imported, which takes seconds.
+constexpr const char* kLook = R"(
+import importlib.util, json, os, runpy, sys
+found = {}
+spec = importlib.util.find_spec("torch")
+for folder in (spec.submodule_search_locations or []) if spec else []:
+    file = os.path.join(folder, "version.py")
+    if os.path.exists(file):
+        found = runpy.run_path(file)
+print(json.dumps({"python": sys.version.split()[0], "torch": found.get("__version__"), "cuda": found.get("cuda"),
+                  "hip": found.get("hip"), "stoker": importlib.util.find_spec("stoker") is not None}))
+)";
+
+Json first_line(const char* file) {
+  std::ifstream in(file);
+  std::string line;
+  return in && std::getline(in, line) && !line.empty() ? Json(line) : Json(nullptr);
+}
+
+Json cpu_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PythonFacts look_at_python(const std::string& python) {
+  using namespace std::chrono_literals;
+  os::Isolated child({python, "-c", kLook}, {});
+  std::string out, err;
+  const auto hear = [&](os::Stream stream, std::string_view text) {
+    if (stream == os::Stream::out) out += text;
+    if (stream == os::Stream::err) err += text;
+  };
+  const auto began = std::chrono::steady_clock::now();
+  while (!child.wait_status() && std::chrono::steady_clock::now() - began < 60s) child.listen(100ms, hear);
+  child.listen(10ms, hear);
+  const auto json = Json::parse_or_null(out);
+  if (!json.is_object() || !json.contains("stoker")) {
+    const std::size_t end = err.find_last_not_of('\n');
+    const std::size_t begin = end == std::string::npos ? 0 : err.rfind('\n', end) + 1;
+    throw Error(ErrorKind::usage,
+                fmt::format("`{}` does not work as a Python: {}", python,
+                            end == std::string::npos ? "it answered nothing" : err.substr(begin, end + 1 - begin)),
+                "choose an interpreter of version 3.10 or later: --python /path/to/python3");
+  }
+  return {json.at("torch"), json.at("cuda"), json.at("hip"), json.at("python").get<std::string>(),
+          json.at("stoker").get<bool>()};
+}
+
+Json tuning_environment(const PythonFacts* python) {
+  Json driver = first_line("/sys/module/nvidia/version");
+  if (driver.is_null()) driver = first_line("/sys/module/amdgpu/version");
+  const auto devices = measure::Accelerators().read();
+  const PythonFacts unknown;
+  if (python == nullptr) python = &unknown;
+  return {{"torch", python->torch},
+          {"cuda", python->cuda},
+          {"hip", python->hip},
+          {"driver", driver},
+          {"device_name", devices.empty() ? Json(nullptr) : Json(devices.front().name)},
+          {"cpu", cpu_name()},
+          {"cores", os::effective_cores().available},
+          {"memory_bytes", os::memory_limit().bytes},
+          {"python", python->version.empty() ? Json(nullptr) : Json(python->version)},
+          {"stoker", kVersion}};
+}
+
+}  // namespace stoker::tune
