@@ -240,7 +240,7 @@ class CsvDataset final : public Dataset {
   void refuse_missing_header(const std::vector<CsvField>& first) const {
     const bool has_path = std::any_of(header_.begin(), header_.end(), is_path_column);
     for (std::size_t c = 0; c < first.size(); ++c) {
-      if ((has_path && !codec::media_of_name(header_[c]).is_known()) || size_of_path(first[c]) == kNoFile) continue;
+      if ((has_path && !codec::media_of_name(header_[c]).is_known()) || !is_found(size_of_path(first[c]))) continue;
       throw Error(ErrorKind::corrupt,
                   fmt::format("cannot read `{}`: it has no header line; `{}` in its first line is a file",
                               facts_.address, header_[c]),
@@ -266,7 +266,7 @@ class CsvDataset final : public Dataset {
       at = row.end;
       if (row.is_blank) continue;
       for (std::size_t c = 0; c < fields.size() && c < header_.size(); ++c) {
-        if (size_of_path(fields[c]) != kNoFile) {
+        if (is_found(size_of_path(fields[c]))) {
           path_column_ = c;
           facts_.notes.push_back(
               fmt::format("paths are taken from column `{}`: its first value is a file", header_[c]));
@@ -492,27 +492,28 @@ class CsvDataset final : public Dataset {
     char buffer[kMaxPath + 1];
     if (has_parent_ && !field.raw.starts_with('/') && write_path(field, true, buffer) != 0) {
       const std::uint64_t bytes = size_of_file(base_.get(), buffer);
-      if (bytes != kNoFile) return bytes | kBesideTheIndex;
+      if (is_found(bytes)) return bytes | kBesideTheIndex;
     }
     return write_path(field, false, buffer) == 0 ? kNoFile : size_of_file(base_.get(), buffer);
   }
 
   void look_up_files() {
     sizes_.resize(rows_.size());
-    look_up(
+    const NotFound not_found = look_up(
         sizes_, [this](std::uint64_t i) { return size_of_path(*field_of_row(text_, rows_[i], path_column_)); },
         options_);
-    const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
-    if (missing == 0) return;
-    const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
+    if (not_found.count == 0) return;
     char buffer[kMaxPath + 1];
-    write_path(first, false, buffer);
-    std::string cause = why_no_file(base_.get(), buffer, name(first));
-    if (missing > 1)
-      cause += fmt::format(", and {} more of {} are missing", format_count(missing - 1), format_count(rows_.size()));
-    throw error_at(ErrorKind::not_found, rows_[first], cause,
-                   has_parent_ ? "paths are looked up below the csv's folder and the one above it"
-                               : "paths are looked up below the csv's folder");
+    write_path(not_found.first, false, buffer);
+    const std::string why = why_no_file(base_.get(), buffer, name(not_found.first));
+    if (!not_found.is_refused) {
+      facts_.notes.push_back(not_found.note(why));
+      return;
+    }
+    std::string hint = has_parent_ ? "paths are looked up below the csv's folder and the one above it"
+                                   : "paths are looked up below the csv's folder";
+    if (not_found.count < rows_.size() && !options_.skip_losses) hint += "; on_error=\"skip\" goes on without it";
+    throw error_at(ErrorKind::not_found, rows_[not_found.first], not_found.cause(why), std::move(hint));
   }
 
   void summarize() {

@@ -225,6 +225,34 @@ TEST(Csv, NamesTheFirstMissingFileAndCountsTheRest) {
   EXPECT_TRUE(mentions(folder.error(), "`folder` is a folder, not a file"));
 }
 
+TEST(Csv, KeepsTheRowOfAMissingFileWhereLossesAreSkipped) {
+  const std::string rows = "path,label\na.png,1\nx.png,2\nb.png,3\ny.png,4\n";
+  const Index index(rows), whole(rows);
+  whole.tree.write("x.png", "1");
+  whole.tree.write("y.png", "1");
+  OpenOptions options;
+  options.skip_losses = true;
+  const DatasetPtr data = open(index.tree.at("index.csv"), options);
+  EXPECT_EQ(names_of(*data), (Names{"a.png", "x.png", "b.png", "y.png"}));
+  EXPECT_EQ(labels_of(*data), (Labels{1, 2, 3, 4}));
+  EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{1, 0, 2, 0}));
+  EXPECT_EQ(ids_of(*data), ids_of(*whole.open()));
+  EXPECT_TRUE(has_note(*data, "2 of 4 files are missing; the first: no such file: `x.png`"));
+  EXPECT_TRUE(data->facts().losses.empty()) << "the samples that cannot be read are named as such";
+}
+
+TEST(Csv, OfWhichNoFileExistsOrOneIsAPipeIsRefusedThoughLossesAreSkipped) {
+  OpenOptions options;
+  options.skip_losses = true;
+  const auto refusal = [&](const Index& index) { return error_of([&] { open(index.tree.at("index.csv"), options); }); };
+  const auto none = refusal(Index("path\nx.png\ny.png\n"));
+  EXPECT_TRUE(mentions(none, "index.csv line 2: no such file: `x.png`, and 1 more of 2 are missing"));
+  EXPECT_EQ(none->kind(), ErrorKind::not_found);
+  const Index folder("path\na.png\nx.png\nfolder\n");
+  folder.tree.make_folder("folder");
+  EXPECT_TRUE(mentions(refusal(folder), "index.csv line 4: `folder` is a folder, not a file"));
+}
+
 TEST(Csv, ListsTheColumnsWhenTheLabelIsNotAmongThem) {
   const auto error = Index("path,malignancy,age\na.png,1,2\n").error("malignacy");
   ASSERT_TRUE(error);

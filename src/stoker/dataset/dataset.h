@@ -117,7 +117,8 @@ struct OpenOptions {
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
-  // What cannot be listed is left out and named in Facts::losses; false: it is an error.
+  // What cannot be listed is left out and named in Facts::losses; false: it is an error. A file of an index.csv or a
+  // list that does not exist stays a sample of 0 bytes, which cannot be read; Facts::notes counts such files.
   bool skip_losses = false;
   int threads = 0;  // of the scan; 0: effective cores
   Progress progress;
