@@ -203,6 +203,11 @@ class CsvDataset final : public Dataset {
       throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: it is UTF-16 text", facts_.address),
                   "save it as UTF-8");
     }
+    if (text_.find('\n') == std::string_view::npos && text_.find('\r') != std::string_view::npos) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("cannot read `{}`: its lines end with a carriage return (CR) alone", facts_.address),
+                  "save it with LF or CRLF line ends");
+    }
     std::vector<CsvField> fields;
     CsvRow row{.end = begin, .is_blank = true};
     while (row.is_blank) {

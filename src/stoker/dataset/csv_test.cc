@@ -270,6 +270,17 @@ TEST(Csv, RefusesWhatHasNoHeaderNoRowsOrNoPaths) {
   EXPECT_TRUE(mentions(Index("\xFF\xFEp").error(), "UTF-16"));
 }
 
+TEST(Csv, NamesLineEndsOfCarriageReturnsAlone) {
+  for (const char* const text : {"path,label\ra.png,1\rb.png,2\r", "path\ra.png\rb.png",
+                                 "\"path\",\"label\"\r\"a.png\",\"1\"\r", "\xEF\xBB\xBFpath,label\ra.png,1\r"}) {
+    const auto error = Index(text).error();
+    ASSERT_TRUE(error) << text;
+    EXPECT_TRUE(mentions(error, "its lines end with a carriage return (CR) alone")) << error->message();
+    EXPECT_EQ(error->hint(), "save it with LF or CRLF line ends");
+  }
+  EXPECT_EQ(names_of(*Index("path,label\r\na.png,1\r\n").open()), Names{"a.png"});
+}
+
 TEST(Csv, FindsTheLabelColumnInAnyCase) {
   const Index index("Path,LABEL\na.png,1\nb.png,2\n");
   EXPECT_EQ(labels_of(*index.open()), (Labels{1, 2}));
