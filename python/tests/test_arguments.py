@@ -106,3 +106,9 @@ def test_an_empty_folder_is_refused(tmp_path):
 def test_a_memory_limit_that_cannot_work_names_the_least_that_does(photos):
     with pytest.raises(stoker.Error, match="(?i)memory_limit|least|MiB|KiB"):
         stoker.Loader(photos, batch_size=24, memory_limit=1000, transform=[stoker.Resize((224, 224)), stoker.ToFloat()])
+
+
+@pytest.mark.parametrize("label", [2**63, -2**63 - 1])
+def test_an_integer_label_beyond_64_bits_is_refused_by_name(photos, label):
+    with pytest.raises(ValueError, match=f"the label of sample 1 of samples=, {label}, is beyond the integers that fit 64 bits"):
+        stoker.Loader(samples=[("a.jpg", 1), ("b.jpg", label)])

@@ -56,6 +56,13 @@ bool parse_number(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+// An integer, of whatever size.
+bool is_whole_number(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_path_column(std::string_view name) {
   return std::find(kPathColumns.begin(), kPathColumns.end(), to_lower(name)) != kPathColumns.end();
 }
@@ -405,8 +412,8 @@ class CsvDataset final : public Dataset {
     if (label_columns_.empty()) return;
     if (label_columns_.size() > 1) return read_label_columns();
     const std::string& column = header_[label_columns_[0]];
-    bool all_integers = true, all_reals = true;
-    std::uint64_t empty = 0;
+    bool all_integers = true, all_reals = true, all_whole = true;
+    std::uint64_t empty = 0, first_too_large = 0;
     std::size_t first_empty = 0;
     for (std::uint64_t i = 0; i < rows_.size(); ++i) {
       const std::string_view text = label_field(i).raw;
@@ -416,7 +423,10 @@ class CsvDataset final : public Dataset {
       }
       std::int64_t integer;
       float real;
+      const bool had_only_integers = all_integers;
       all_integers = all_integers && parse_number(text, integer);
+      if (had_only_integers && !all_integers) first_too_large = i;  // if it is one at all
+      all_whole = all_whole && (all_integers || is_whole_number(text));
       all_reals = all_reals && (all_integers || parse_number(text, real));
       if (!all_reals && empty > 0) break;
     }
@@ -428,6 +438,7 @@ class CsvDataset final : public Dataset {
       throw error_at(ErrorKind::corrupt, first_empty, fmt::format("the label (`{}`) is empty", column),
                      "every row needs a label, or none; label= names another column");
     }
+    if (all_whole && !all_integers) throw too_large_label(first_too_large, 0);
     facts_.label_kind = all_integers || !all_reals ? LabelKind::integer : LabelKind::real;
     if (all_integers) {
       integers_.resize(rows_.size());
@@ -440,10 +451,19 @@ class CsvDataset final : public Dataset {
     }
   }
 
+  // float32 would take its place for every row, and round the labels of the others.
+  Error too_large_label(std::uint64_t row, std::size_t column) const {
+    return error_at(ErrorKind::unsupported, rows_[row],
+                    fmt::format("the label (`{}`) {} is beyond the integers that fit 64 bits",
+                                header_[label_columns_[column]], trimmed(label_field(row, column).raw)),
+                    "whole numbers from -2^63 to 2^63-1 are labels; with a decimal point they are float32");
+  }
+
   // Several labels per sample are one row of numbers: integers if all are, else reals.
   void read_label_columns() {
     const std::size_t columns = label_columns_.size();
-    bool all_integers = true;
+    bool all_integers = true, all_whole = true;
+    std::optional<std::pair<std::uint64_t, std::size_t>> too_large;  // row and column
     for (std::uint64_t i = 0; i < rows_.size(); ++i) {
       for (std::size_t c = 0; c < columns; ++c) {
         const std::string_view text = label_field(i, c).raw;
@@ -451,6 +471,8 @@ class CsvDataset final : public Dataset {
         float real;
         const bool is_integer = parse_number(text, integer);
         all_integers = all_integers && is_integer;
+        all_whole = all_whole && (is_integer || is_whole_number(text));
+        if (!is_integer && !too_large) too_large.emplace(i, c);
         if (is_integer || parse_number(text, real)) continue;
         throw error_at(ErrorKind::corrupt, rows_[i],
                        fmt::format("the label (`{}`) is {}", header_[label_columns_[c]],
@@ -458,6 +480,7 @@ class CsvDataset final : public Dataset {
                        "several label columns hold numbers only; a column of texts is used alone: label=\"name\"");
       }
     }
+    if (all_whole && !all_integers) throw too_large_label(too_large->first, too_large->second);
     facts_.label_kind = all_integers ? LabelKind::integer : LabelKind::real;
     (all_integers ? integers_.resize(rows_.size() * columns) : reals_.resize(rows_.size() * columns));
     for (std::uint64_t i = 0; i < rows_.size(); ++i) {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -279,6 +280,24 @@ TEST(Csv, NamesLineEndsOfCarriageReturnsAlone) {
     EXPECT_EQ(error->hint(), "save it with LF or CRLF line ends");
   }
   EXPECT_EQ(names_of(*Index("path,label\r\na.png,1\r\n").open()), Names{"a.png"});
+}
+
+TEST(Csv, RefusesAnIntegerLabelBeyond64BitsByName) {
+  const auto one = Index("path,label\na.png,7\nb.png,9223372036854775808\n").error();
+  EXPECT_TRUE(mentions(one, "index.csv line 3: the label (`label`) 9223372036854775808 is beyond"));
+  EXPECT_TRUE(mentions(Index("path,label\na.png,-9223372036854775809\nb.png,1\n").error(), "line 2: the label"));
+  EXPECT_EQ(labels_of(*Index("path,label\na.png,9223372036854775807\nb.png,-9223372036854775808\n").open()),
+            (Labels{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}));
+
+  const Index several("path,x,y\na.png,1,2\nb.png,3,99999999999999999999\n");
+  OpenOptions options;
+  options.label_columns = {"x", "y"};
+  EXPECT_TRUE(mentions(error_of([&] { open(several.tree.at("index.csv"), options); }), "line 3: the label (`y`) 9999"));
+
+  const DatasetPtr real = Index("path,label\na.png,0.5\nb.png,9223372036854775808\n").open();
+  EXPECT_EQ(real->facts().label_kind, LabelKind::real) << "a column of reals may hold one";
+  const DatasetPtr texts = Index("path,label\na.png,x\nb.png,9223372036854775808\n").open();
+  EXPECT_EQ(texts->facts().classes, (Names{"9223372036854775808", "x"})) << "and so may names of classes";
 }
 
 TEST(Csv, FindsTheLabelColumnInAnyCase) {
