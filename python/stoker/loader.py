@@ -229,6 +229,7 @@ class Loader(ReadByTrainers):
     @property
     def epoch(self) -> int:
         """The epoch under way, also after a ``break``; between epochs, the one that the next ``iter()`` starts."""
+        self._usable(closed=True)
         return self._epochs.now[0]
 
     def set_epoch(self, epoch: int) -> None:
@@ -237,6 +238,7 @@ class Loader(ReadByTrainers):
         A loaded state that stands inside the same epoch keeps its place. During an epoch, and after a ``break``, the
         state goes on counting the batches handed out: it moves to this epoch with its first batch.
         """
+        self._usable(closed=True)
         self._epochs.set(whole_count("epoch", epoch, least=0))
 
     def state_dict(self) -> dict[str, Any]:
@@ -474,6 +476,7 @@ class Loader(ReadByTrainers):
             raise Error("this loader was not made: its constructor failed", kind="usage")
         if self._closed and not closed:
             raise Error("cannot use this loader: it is closed", "make a new one", "usage")
+        engine.refuse_after_fork()
         return engine
 
     def _make_engine(self, rank: Rank) -> _engine.Loader:
