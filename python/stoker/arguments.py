@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _engine
-from .errors import UnknownOptionError, UsageError
+from .errors import UnknownOptionError, UsageError, shortened
 
 AUTO = -1
 TOO_LARGE = 2**62  # no count of anything reaches it
@@ -98,6 +98,13 @@ def seed_number(word: str, value: Any) -> int:
     return int(value)
 
 
+def state_number(word: str, value: Any) -> int:
+    end = 2**64 if word == "seed" else TOO_LARGE
+    if not _is_whole(value, 0, end):
+        raise UsageError(f"{word} is a whole number of at least 0, not {shortened(value)}")
+    return int(value)
+
+
 def auto_count(word: str, value: Any) -> int:
     return 0 if value == "auto" else count_or_auto(word, value, 1)
 
@@ -125,7 +132,7 @@ def byte_count(word: str, value: Any) -> int:
 def error_limit(value: Any) -> float:
     if value is None:
         return 0.0
-    if not _is_real(value) or not value > 0:
+    if not _is_real(value) or not 0 < value < TOO_LARGE or (value > 1 and not float(value).is_integer()):
         raise UsageError(f"max_errors is a count from 1 or a share below 1, not {value!r}", "on_error=\"raise\" allows none")
     return float(value)
 

@@ -6,6 +6,7 @@ import atexit
 import importlib
 import math
 import os
+import re
 import sys
 import time
 import warnings
@@ -18,7 +19,6 @@ import numpy
 from . import _engine, measuring
 from . import numpy as numpy_framework
 from .arguments import (
-    TOO_LARGE,
     auto_count,
     byte_count,
     callable_or_none,
@@ -28,6 +28,7 @@ from .arguments import (
     last_batch_word,
     seed_number,
     shuffle_word,
+    state_number,
     timeout_seconds,
     whole_count,
     worker_count,
@@ -260,14 +261,18 @@ class Loader(ReadByTrainers):
         if not isinstance(state, dict) or state.get("version") != 1:
             raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {shortened(state)}")
         try:
-            values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
-            for word, value in values.items():
-                if not 0 <= value < 2**64 or (word != "seed" and value >= TOO_LARGE):
-                    raise ValueError(f"{word}={value}")
-            values["fingerprint"] = int(state["fingerprint"], 16)
-            shuffle = shuffle_word(state["shuffle"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
+            values = {word: state_number(word, state[word]) for word in ("epoch", "position", "seed", "size")}
+            fingerprint, shuffle = state["fingerprint"], state["shuffle"]
+            if not isinstance(shuffle, (bool, str)):
+                raise UsageError(f"shuffle is True, False or a text, not {shortened(shuffle)}")
+            shuffle = shuffle_word(shuffle)
+            if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{16}", fingerprint):
+                raise UsageError(f"fingerprint is a text of 16 hexadecimal digits, not {shortened(fingerprint)}")
+        except KeyError as error:
+            raise UsageError(f"cannot load a state: {error} is missing in {shortened(state)}") from None
+        except UsageError as error:
+            raise UsageError(f"cannot load a state: {error.message}; the state is {shortened(state)}", error.hint) from None
+        values["fingerprint"] = int(fingerprint, 16)
         engine.check_state(**values, shuffle=shuffle)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
