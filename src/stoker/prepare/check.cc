@@ -159,8 +159,10 @@ class Checking {
     try {
       const std::vector<std::byte> json =
           storage::read_file(fmt::format("{}/{}", options_.address, dataset::kPackJson));
-      again = options_of(
-          dataset::parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, options_.address));
+      const dataset::PackManifest manifest =
+          dataset::parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, options_.address);
+      again = options_of(manifest);
+      if (!manifest.skipped.empty()) again.on_error = loader::OnError::skip;  // as the pack was made
     } catch (const Error&) {
       throw Error(error.kind(), fmt::format("{}; it cannot be repaired", error.message()), "make the pack again");
     }

@@ -195,6 +195,20 @@ TEST_P(ManifestRepair, AnIndexOrNamesThatAreGoneOrEmptyAreMadeAgainFromTheSource
   }
 }
 
+TEST_P(ManifestRepair, APackThatLeftABadSampleOutIsMadeAgainWithoutIt) {
+  const Folder folder;
+  PackOptions options = sounds(folder, GetParam());
+  folder.write("data/cat/05.wav", "bad");
+  options.on_error = loader::OnError::skip;
+  make_pack(options);
+  fs::remove(folder.path("x.pack/index.npy"));
+  EXPECT_TRUE(repair(folder).is_sound());
+  const auto pack = dataset::open_packed(folder.path("x.pack"));
+  EXPECT_EQ(pack->size(), 19u);
+  ASSERT_EQ(pack->manifest().skipped.size(), 1u);
+  EXPECT_EQ(pack->manifest().skipped[0].name, "cat/05.wav");
+}
+
 TEST_P(ManifestRepair, WithoutPackJsonAMissingIndexIsNamedAsWhatCannotBeMadeAgain) {
   const Folder folder;
   make_pack(sounds(folder, GetParam()));
