@@ -99,9 +99,9 @@ def seed_number(word: str, value: Any) -> int:
 
 
 def state_number(word: str, value: Any) -> int:
-    end = 2**64 if word == "seed" else TOO_LARGE
-    if not _is_whole(value, 0, end):
-        raise UsageError(f"{word} is a whole number of at least 0, not {shortened(value)}")
+    bits = 64 if word == "seed" else 62
+    if not _is_whole(value, 0, 2**bits):
+        raise UsageError(f"{word} is a whole number from 0 to 2**{bits} - 1, not {shortened(value)}")
     return int(value)
 
 
