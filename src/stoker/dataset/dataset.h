@@ -117,9 +117,8 @@ struct OpenOptions {
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
-  // What cannot be listed is left out and named in Facts::losses; false: it is an error. A file of an index.csv or a
-  // list that does not exist stays a sample of 0 bytes, which cannot be read; Facts::notes counts such files.
-  bool skip_losses = false;
+  // What cannot be listed is left out and named in Facts::losses; false: it is an error.
+  bool skip_losses = false;  // true: a missing file that an index.csv or list names stays, with 0 bytes and a note
   int threads = 0;  // of the scan; 0: effective cores
   Progress progress;
   std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)
