@@ -119,7 +119,7 @@ struct OpenOptions {
   bool use_cache = true;
   // What cannot be listed is left out and named in Facts::losses; false: it is an error.
   bool skip_losses = false;  // true: a missing file that an index.csv or list names stays, with 0 bytes and a note
-  int threads = 0;  // of the scan; 0: effective cores
+  int threads = 0;           // of the scan; 0: effective cores
   Progress progress;
   std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)
   // Narrowing and widening, in this order.
