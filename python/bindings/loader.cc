@@ -252,6 +252,9 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("steps", [](const LoaderHandle& self) { return self.get().steps(); })
       .def_prop_ro("epoch", [](const LoaderHandle& self) { return self.get().epoch(); })
       .def_prop_ro("is_forked", &LoaderHandle::is_forked)
+      .def(
+          "refuse_after_fork", [](const LoaderHandle& self) { static_cast<void>(self.get()); },
+          "Raises in a child made by fork().")
       .def_prop_ro("notes",
                    [](const LoaderHandle& self) {
                      std::vector<std::string> notes;

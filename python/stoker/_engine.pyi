@@ -119,6 +119,9 @@ class Loader:
     @property
     def is_forked(self) -> bool: ...
 
+    def refuse_after_fork(self) -> None:
+        """Raises in a child made by fork()."""
+
     @property
     def notes(self) -> list[str]: ...
 

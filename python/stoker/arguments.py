@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _engine
-from .errors import UnknownOptionError, UsageError
+from .errors import UnknownOptionError, UsageError, shortened
 
 TOO_LARGE = 2**62  # no count of anything reaches it
 
@@ -77,6 +77,13 @@ def _is_whole(value: Any, least: int, end: int) -> bool:
 def whole_count(word: str, value: Any, *, least: int = 1) -> int:
     if not _is_whole(value, least, TOO_LARGE):
         raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def state_number(word: str, value: Any) -> int:
+    bits = 64 if word == "seed" else 62
+    if not _is_whole(value, 0, 2**bits):
+        raise UsageError(f"{word} is a whole number from 0 to 2**{bits} - 1, not {shortened(value)}")
     return int(value)
 
 

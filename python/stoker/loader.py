@@ -6,6 +6,7 @@ import atexit
 import importlib
 import math
 import os
+import re
 import sys
 import time
 import warnings
@@ -17,7 +18,7 @@ import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
-from .arguments import TOO_LARGE, callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, whole_count
+from .arguments import callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, state_number, whole_count
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
@@ -201,6 +202,7 @@ class Loader(ReadByTrainers):
     @property
     def epoch(self) -> int:
         """The epoch under way, also after a ``break``; between epochs, the one that the next ``iter()`` starts."""
+        self._usable(closed=True)
         return self._epochs.now[0]
 
     def set_epoch(self, epoch: int) -> None:
@@ -209,6 +211,7 @@ class Loader(ReadByTrainers):
         A loaded state that stands inside the same epoch keeps its place. During an epoch, and after a ``break``, the
         state goes on counting the batches handed out: it moves to this epoch with its first batch.
         """
+        self._usable(closed=True)
         self._epochs.set(whole_count("epoch", epoch, least=0))
 
     def state_dict(self) -> dict[str, Any]:
@@ -230,14 +233,18 @@ class Loader(ReadByTrainers):
         if not isinstance(state, dict) or state.get("version") != 1:
             raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {shortened(state)}")
         try:
-            values = {word: int(state[word]) for word in ("epoch", "position", "seed", "size")}
-            for word, value in values.items():
-                if not 0 <= value < 2**64 or (word != "seed" and value >= TOO_LARGE):
-                    raise ValueError(f"{word}={value}")
-            values["fingerprint"] = int(state["fingerprint"], 16)
-            shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(state["shuffle"])))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"cannot load a state: {type(error).__name__} {error} in {shortened(state)}") from None
+            values = {word: state_number(word, state[word]) for word in ("epoch", "position", "seed", "size")}
+            fingerprint, shuffle = state["fingerprint"], state["shuffle"]
+            if not isinstance(shuffle, (bool, str)):
+                raise UsageError(f"shuffle is True, False or a text, not {shortened(shuffle)}")
+            shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(shuffle)))
+            if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{16}", fingerprint):
+                raise UsageError(f"fingerprint is a text of 16 hexadecimal digits, not {shortened(fingerprint)}")
+        except KeyError as error:
+            raise UsageError(f"cannot load a state: {error} is missing in {shortened(state)}") from None
+        except UsageError as error:
+            raise UsageError(f"cannot load a state: {error.message}; the state is {shortened(state)}", error.hint) from None
+        values["fingerprint"] = int(fingerprint, 16)
         engine.check_state(**values, shuffle=shuffle)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
@@ -445,6 +452,7 @@ class Loader(ReadByTrainers):
             raise Error("this loader was not made: its constructor failed", kind="usage")
         if self._closed and not closed:
             raise Error("cannot use this loader: it is closed", "make a new one", "usage")
+        engine.refuse_after_fork()
         return engine
 
     def _make_engine(self, rank: Rank) -> _engine.Loader:

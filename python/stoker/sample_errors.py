@@ -13,7 +13,10 @@ from .errors import UsageError
 
 @dataclass(frozen=True)
 class SampleError:
-    """One bad sample: which file, where, in which stage, why, and what was done about it.
+    """One entry of ``loader.errors``: which file, where, in which stage, why, and what was done about it.
+
+    It is a value, not an exception: nothing raises it. Under ``on_error="raise"`` a bad sample raises :class:`stoker.Error`
+    (:class:`stoker.NotFoundError` or :class:`stoker.PermissionDeniedError` where its file cannot be opened). Catch ``stoker.Error``.
 
     Stage ``"list"`` is a part of the data set that could not be listed, such as a damaged piece of a tar shard: it has no index, id, epoch and position.
     """

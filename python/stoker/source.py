@@ -71,6 +71,11 @@ def _from_samples(samples: Any, options: dict[str, Any]) -> tuple[_engine.Datase
         classes = sorted(set(labels))
         places = {name: place for place, name in enumerate(classes)}
         labels, kind = [places[label] for label in labels], "integer"
+    if kind == "integer":
+        for place, label in enumerate(labels):
+            if not -2**63 <= int(label) < 2**63:
+                raise UsageError(f"the label of sample {place} of samples=, {shortened(label)}, is beyond the integers that fit 64 bits",
+                                 "whole numbers from -2**63 to 2**63-1 are labels; as float they are float32")
     dataset = _engine.dataset_from_list(
         paths, integers=[int(label) for label in labels] if kind == "integer" else [],
         reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, options=options)

@@ -34,6 +34,9 @@ import stoker
     (dict(shuffle="often"), "off, full, blocks or blocks:NEIGHBOURS:MIXED"),
     (dict(max_errors=0), "a count from 1 or a share below 1"),
     (dict(max_errors=-2), "max_errors"),
+    (dict(max_errors=1.5), "max_errors is a count from 1 or a share below 1, not `1.5`"),
+    (dict(max_errors=float("inf")), "max_errors is a count"),
+    (dict(max_errors="3"), "max_errors is a count"),
     (dict(io_depth=0), "io_depth"),
     (dict(inflate=0), "inflate"),
     (dict(batch_transform=3), "callable"),
@@ -110,3 +113,9 @@ def test_an_empty_folder_is_refused(tmp_path):
 def test_a_memory_limit_that_cannot_work_names_the_least_that_does(photos):
     with pytest.raises(stoker.Error, match="(?i)memory_limit|least|MiB|KiB"):
         stoker.Loader(photos, batch_size=24, memory_limit=1000, transform=[stoker.Resize((224, 224)), stoker.ToFloat()])
+
+
+@pytest.mark.parametrize("label", [2**63, -2**63 - 1])
+def test_an_integer_label_beyond_64_bits_is_refused_by_name(photos, label):
+    with pytest.raises(ValueError, match=f"the label of sample 1 of samples=, {label}, is beyond the integers that fit 64 bits"):
+        stoker.Loader(samples=[("a.jpg", 1), ("b.jpg", label)])

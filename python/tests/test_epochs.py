@@ -432,3 +432,18 @@ def test_a_state_of_other_data_or_another_seed_is_refused(numbers):
 def test_something_else_than_a_state_is_refused(numbers, state):
     with load(numbers(20)) as loader, pytest.raises(ValueError, match="cannot load a state"):
         loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("word, value", [
+    ("position", "4"), ("position", 4.0), ("position", True), ("position", -4), ("position", None), ("epoch", "1"), ("epoch", 2**63),
+    ("seed", "0"), ("size", 20.0), ("fingerprint", 7), ("fingerprint", "0x12"), ("fingerprint", None), ("shuffle", 3), ("shuffle", None)])
+def test_a_state_with_a_value_of_a_wrong_type_is_refused_by_name(numbers, word, value):
+    with load(numbers(20)) as loader:
+        state = loader.state_dict()
+        with pytest.raises(ValueError, match=f"cannot load a state: {word}") as caught:
+            loader.load_state_dict({**state, word: value})
+        assert caught.value.kind == "usage" and repr(value) in str(caught.value)
+        del state[word]
+        with pytest.raises(ValueError, match=f"cannot load a state: '{word}' is missing"):
+            loader.load_state_dict(state)
+        assert loader.epoch == 0 and len(rows(loader)) == 20

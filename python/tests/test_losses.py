@@ -201,6 +201,65 @@ def test_a_listed_file_in_a_folder_that_may_not_be_entered_is_named_and_the_rest
         os.chmod(f"{folder}/b", 0o755)
 
 
+def write_with_missing_files(folder, monkeypatch):
+    """Ten rows, of which 3 and 7 name no file; the same as an index.csv and as a list."""
+    monkeypatch.chdir(folder)
+    listed = [f"{number}.png" for number in range(10)]
+    for number, name in enumerate(listed):
+        if number not in (3, 7):
+            (folder / name).write_bytes(encoded_picture(number))
+    (folder / "index.csv").write_text("path,label\n" + "".join(f"{name},{number}\n" for number, name in enumerate(listed)))
+    return [{"source": "index.csv"}, {"samples": [(name, number) for number, name in enumerate(listed)]}]
+
+
+def test_raise_names_the_first_missing_file_and_counts_them(tmp_path, monkeypatch):
+    for source in write_with_missing_files(tmp_path, monkeypatch):
+        with pytest.raises(FileNotFoundError, match="no such file: `3.png`, and 1 more of 10 are missing") as caught:
+            load(**source)
+        assert 'on_error="skip"' in caught.value.hint
+
+
+@pytest.mark.parametrize("storage", ["buffered", "direct", "mmap", "ram"])
+@pytest.mark.parametrize("policy", ["skip", "replace", "zero"])
+def test_a_missing_file_is_a_bad_sample_and_the_others_keep_their_places(tmp_path, monkeypatch, policy, storage):
+    for source in write_with_missing_files(tmp_path, monkeypatch):
+        options = dict(source, storage=storage, shuffle=True, seed=5)
+        with load(**options, on_error=policy) as loader:
+            seen = list(loader)
+            errors, notes, first_epoch = loader.errors, loader.notes, [int(index) for batch in seen for index in batch.indices]
+            list(loader)
+            assert loader.stats()["errors"] == 4, "in every epoch"
+        assert sorted((error.name, error.index, error.stage, error.action) for error in errors) == [
+            ("3.png", 3, "read", policy), ("7.png", 7, "read", policy)]
+        assert all("No such file" in error.cause for error in errors) and any("2 of 10 files are missing" in note for note in notes)
+        for number in (3, 7):
+            (tmp_path / f"{number}.png").write_bytes(encoded_picture(number))
+        with load(**options) as loader:
+            whole = list(loader)
+        order, ids = ([int(value) for batch in whole for value in getattr(batch, word)] for word in ("indices", "ids"))
+        assert {error.id for error in errors} == {ids[order.index(number)] for number in (3, 7)}
+        if policy == "skip":
+            assert first_epoch == [index for index in order if index not in (3, 7)]
+        if policy == "zero":
+            assert [bool(valid) for batch in seen for valid in batch.valid] == [index not in (3, 7) for index in order]
+        for number in (3, 7):
+            (tmp_path / f"{number}.png").unlink()
+
+
+def test_missing_files_count_against_max_errors(tmp_path, monkeypatch):
+    for source in write_with_missing_files(tmp_path, monkeypatch):
+        with load(**source, on_error="skip", max_errors=2) as loader:
+            assert len(names(loader)) == 8
+        with load(**source, on_error="skip", max_errors=1) as loader, pytest.raises(stoker.Error, match="more than max_errors=1"):
+            list(loader)
+
+
+def test_a_list_of_which_nothing_exists_is_refused_under_every_policy(tmp_path):
+    for policy in ("raise", "skip", "replace", "zero"):
+        with pytest.raises(FileNotFoundError, match="no such file: .*, and 1 more of 2 are missing"):
+            load(samples=[tmp_path / "a.png", tmp_path / "b.png"], on_error=policy)
+
+
 def test_what_is_not_a_file_is_named_and_never_opened(tmp_path):
     (tmp_path / "a.png").write_bytes(encoded_picture(0))
     os.mkfifo(tmp_path / "pipe.png")

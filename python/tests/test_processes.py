@@ -78,9 +78,12 @@ def test_use_after_fork_raises_at_once_with_the_remedy(run_python, photos):
         loader = stoker.Loader(sys.argv[1], batch_size=4, output="numpy", num_workers=2)
         iterator = iter(loader)
         kept = next(iterator)
+        state = loader.state_dict()
         child = os.fork()
         if child == 0:
-            for use in (lambda: next(iterator), lambda: iter(loader), lambda: len(loader), loader.stats, loader.state_dict):
+            for use in (lambda: next(iterator), lambda: iter(loader), lambda: len(loader), loader.stats, loader.state_dict,
+                        lambda: loader.set_epoch(1), lambda: loader.epoch, lambda: loader.load_state_dict(state), loader.__enter__,
+                        loader.reset_stats, lambda: loader.set_num_workers(1), lambda: loader.options, lambda: loader.errors, lambda: loader.notes):
                 try:
                     use()
                     os._exit(3)

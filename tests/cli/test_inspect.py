@@ -165,3 +165,15 @@ def test_arrays_of_an_npz_that_are_not_read_are_named(stoker, tmp_path):
     assert "3 .npz files with several arrays: only `image` is read, not `mask`, `meta`" in " ".join(done.stdout.split())
     found = facts(stoker("inspect", ".", "--json"))["examined"]["npz_members"]
     assert found == [{"read": "image", "not_read": ["mask", "meta"], "files": 3}]
+
+
+def test_files_that_an_index_names_and_nobody_has_are_bad_files(stoker, tmp_path):
+    for number in range(3):
+        write_wav(tmp_path / "data" / f"{number}.wav")
+    (tmp_path / "data" / "index.csv").write_text("path,label\n0.wav,0\nx.wav,1\n1.wav,2\n2.wav,3\ny.wav,4\n")
+    done = stoker("inspect", "data/index.csv", "--json")
+    found = facts(done)
+    assert done.returncode == 1 and found["samples"] == 5
+    assert [(bad["index"], bad["name"]) for bad in found["examined"]["bad_files"]] == [(1, "x.wav"), (4, "y.wav")]
+    assert all("No such file" in bad["cause"] for bad in found["examined"]["bad_files"])
+    assert any("2 of 5 files are missing; the first: no such file: `x.wav`" in note for note in found["notes"])

@@ -377,3 +377,15 @@ def test_a_disk_that_fills_up_half_way_leaves_nothing_half_made(stoker, binary, 
     assert packed(stoker, *command[1:])["count"] == 300
     packed(stoker, "data", "y.pack", "--shard-size", "1MiB")
     assert contents(small_disk / "x.pack") == contents(tmp_path / "y.pack")
+
+
+def test_files_that_an_index_names_and_nobody_has_are_named(stoker, tmp_path):
+    for number in range(3):
+        write_wav(tmp_path / "data" / f"{number}.wav")
+    (tmp_path / "data" / "index.csv").write_text("path,label\n0.wav,0\nx.wav,1\n1.wav,2\n2.wav,3\ny.wav,4\n")
+    refused = stoker("pack", "data/index.csv", "x.pack")
+    assert refused.returncode == 2 and "line 3: no such file: `x.wav`, and 1 more of 5 are missing" in refused.stderr
+    found = packed(stoker, "data/index.csv", "x.pack", "--on-error", "skip")
+    assert found["count"] == 3
+    skipped = json.loads((tmp_path / "x.pack" / "pack.json").read_text())["skipped"]
+    assert [one["name"] for one in skipped] == ["x.wav", "y.wav"] and all("No such file" in one["cause"] for one in skipped)

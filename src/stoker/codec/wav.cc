@@ -13,7 +13,8 @@ namespace stoker::codec {
 namespace {
 
 constexpr std::uint16_t kPcm = 1, kFloat = 3, kAlaw = 6, kMulaw = 7, kExtensible = 0xFFFE;
-constexpr std::uint32_t kOpen = 0xFFFFFFFF;  // a length that stands elsewhere (ds64) or was never known
+constexpr std::uint32_t kMostChannels = 1024;  // as libsndfile
+constexpr std::uint32_t kOpen = 0xFFFFFFFF;    // a length that stands elsewhere (ds64) or was never known
 
 Result read_format(Bytes chunk, std::uint64_t offset, AudioInfo& info) noexcept {
   if (chunk.size() < 16) return failed(Code::corrupt, "the fmt chunk is shorter than 16 bytes", offset);
@@ -23,6 +24,7 @@ Result read_format(Bytes chunk, std::uint64_t offset, AudioInfo& info) noexcept 
   const std::uint32_t block_bytes = little16(chunk.data() + 12);
   const std::uint32_t bits = little16(chunk.data() + 14);
   if (info.channels == 0) return failed(Code::corrupt, "no channels", offset + 2);
+  if (info.channels > kMostChannels) return failed(Code::unsupported, "more than 1024 channels", offset + 2);
   if (info.rate_hz == 0) return failed(Code::corrupt, "a sample rate of 0 Hz", offset + 4);
   if (format == kExtensible) {
     if (chunk.size() < 40) return failed(Code::corrupt, "the extensible fmt chunk is shorter than 40 bytes", offset);

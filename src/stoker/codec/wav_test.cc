@@ -178,6 +178,18 @@ TEST(Wav, NamesWhatItDoesNotRead) {
   EXPECT_EQ(verdict_on(File().text("RIFF").little(0u).text("WAVEdata").little(0u)).code, Code::corrupt);
 }
 
+TEST(Wav, RefusesMoreChannelsThanLibsndfileByName) {
+  const auto verdict = [](int channels) {
+    return verdict_on(wave(format_chunk(1, channels, 16), File().text(std::string(4096, 'x'))));
+  };
+  EXPECT_TRUE(verdict(1024).ok());
+  for (const int channels : {1025, 65535}) {
+    EXPECT_EQ(verdict(channels).code, Code::unsupported);
+    EXPECT_STREQ(verdict(channels).cause, "more than 1024 channels");
+    EXPECT_EQ(verdict(channels).offset, 22u);
+  }
+}
+
 TEST(Wav, SurvivesEveryTruncationAndFlippedBit) {
   const File file = wave(extensible_chunk(1, 3, 24), File().bytes(Bytes(format_chunk(1, 2, 3))).text("01"),
                          File().text("LIST").little(std::uint32_t{5}).text("odd..").text("-"));

@@ -57,6 +57,13 @@ bool parse_number(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+// An integer, of whatever size.
+bool is_whole_number(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_path_column(std::string_view name) {
   return std::find(kPathColumns.begin(), kPathColumns.end(), to_lower(name)) != kPathColumns.end();
 }
@@ -204,6 +211,11 @@ class CsvDataset final : public Dataset {
       throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: it is UTF-16 text", facts_.address),
                   "save it as UTF-8");
     }
+    if (text_.find('\n') == std::string_view::npos && text_.find('\r') != std::string_view::npos) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("cannot read `{}`: its lines end with a carriage return (CR) alone", facts_.address),
+                  "save it with LF or CRLF line ends");
+    }
     std::vector<CsvField> fields;
     CsvRow row{.end = begin, .is_blank = true};
     while (row.is_blank) {
@@ -241,7 +253,7 @@ class CsvDataset final : public Dataset {
   void refuse_missing_header(const std::vector<CsvField>& first) const {
     const bool has_path = std::any_of(header_.begin(), header_.end(), is_path_column);
     for (std::size_t c = 0; c < first.size(); ++c) {
-      if ((has_path && !codec::media_of_name(header_[c]).is_known()) || size_of_path(first[c]) == kNoFile) continue;
+      if ((has_path && !codec::media_of_name(header_[c]).is_known()) || !is_found(size_of_path(first[c]))) continue;
       throw Error(ErrorKind::corrupt,
                   fmt::format("cannot read `{}`: it has no header line; `{}` in its first line is a file",
                               facts_.address, header_[c]),
@@ -267,7 +279,7 @@ class CsvDataset final : public Dataset {
       at = row.end;
       if (row.is_blank) continue;
       for (std::size_t c = 0; c < fields.size() && c < header_.size(); ++c) {
-        if (size_of_path(fields[c]) != kNoFile) {
+        if (is_found(size_of_path(fields[c]))) {
           path_column_ = c;
           facts_.notes.push_back(
               fmt::format("paths are taken from column `{}`: its first value is a file", header_[c]));
@@ -401,8 +413,8 @@ class CsvDataset final : public Dataset {
     if (label_columns_.empty()) return;
     if (label_columns_.size() > 1) return read_label_columns();
     const std::string& column = header_[label_columns_[0]];
-    bool all_integers = true, all_reals = true;
-    std::uint64_t empty = 0;
+    bool all_integers = true, all_reals = true, all_whole = true;
+    std::uint64_t empty = 0, first_too_large = 0;
     std::size_t first_empty = 0;
     for (std::uint64_t i = 0; i < rows_.size(); ++i) {
       const std::string_view text = label_field(i).raw;
@@ -412,7 +424,10 @@ class CsvDataset final : public Dataset {
       }
       std::int64_t integer;
       float real;
+      const bool had_only_integers = all_integers;
       all_integers = all_integers && parse_number(text, integer);
+      if (had_only_integers && !all_integers) first_too_large = i;  // if it is one at all
+      all_whole = all_whole && (all_integers || is_whole_number(text));
       all_reals = all_reals && (all_integers || parse_number(text, real));
       if (!all_reals && empty > 0) break;
     }
@@ -424,6 +439,7 @@ class CsvDataset final : public Dataset {
       throw error_at(ErrorKind::corrupt, first_empty, fmt::format("the label (`{}`) is empty", column),
                      format_text("every row needs a label, or none; {} names another column", option("label")));
     }
+    if (all_whole && !all_integers) throw too_large_label(first_too_large, 0);
     facts_.label_kind = all_integers || !all_reals ? LabelKind::integer : LabelKind::real;
     if (all_integers) {
       integers_.resize(rows_.size());
@@ -436,10 +452,19 @@ class CsvDataset final : public Dataset {
     }
   }
 
+  // float32 would take its place for every row, and round the labels of the others.
+  Error too_large_label(std::uint64_t row, std::size_t column) const {
+    return error_at(ErrorKind::unsupported, rows_[row],
+                    fmt::format("the label (`{}`) {} is beyond the integers that fit 64 bits",
+                                header_[label_columns_[column]], trimmed(label_field(row, column).raw)),
+                    "whole numbers from -2^63 to 2^63-1 are labels; with a decimal point they are float32");
+  }
+
   // Several labels per sample are one row of numbers: integers if all are, else reals.
   void read_label_columns() {
     const std::size_t columns = label_columns_.size();
-    bool all_integers = true;
+    bool all_integers = true, all_whole = true;
+    std::optional<std::pair<std::uint64_t, std::size_t>> too_large;  // row and column
     for (std::uint64_t i = 0; i < rows_.size(); ++i) {
       for (std::size_t c = 0; c < columns; ++c) {
         const std::string_view text = label_field(i, c).raw;
@@ -447,6 +472,8 @@ class CsvDataset final : public Dataset {
         float real;
         const bool is_integer = parse_number(text, integer);
         all_integers = all_integers && is_integer;
+        all_whole = all_whole && (is_integer || is_whole_number(text));
+        if (!is_integer && !too_large) too_large.emplace(i, c);
         if (is_integer || parse_number(text, real)) continue;
         throw error_at(ErrorKind::corrupt, rows_[i],
                        fmt::format("the label (`{}`) is {}", header_[label_columns_[c]],
@@ -455,6 +482,7 @@ class CsvDataset final : public Dataset {
                                    option("label", "name")));
       }
     }
+    if (all_whole && !all_integers) throw too_large_label(too_large->first, too_large->second);
     facts_.label_kind = all_integers ? LabelKind::integer : LabelKind::real;
     (all_integers ? integers_.resize(rows_.size() * columns) : reals_.resize(rows_.size() * columns));
     for (std::uint64_t i = 0; i < rows_.size(); ++i) {
@@ -494,27 +522,28 @@ class CsvDataset final : public Dataset {
     char buffer[kMaxPath + 1];
     if (has_parent_ && !field.raw.starts_with('/') && write_path(field, true, buffer) != 0) {
       const std::uint64_t bytes = size_of_file(base_.get(), buffer);
-      if (bytes != kNoFile) return bytes | kBesideTheIndex;
+      if (is_found(bytes)) return bytes | kBesideTheIndex;
     }
     return write_path(field, false, buffer) == 0 ? kNoFile : size_of_file(base_.get(), buffer);
   }
 
   void look_up_files() {
     sizes_.resize(rows_.size());
-    look_up(
+    const NotFound not_found = look_up(
         sizes_, [this](std::uint64_t i) { return size_of_path(*field_of_row(text_, rows_[i], path_column_)); },
         options_);
-    const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
-    if (missing == 0) return;
-    const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
+    if (not_found.count == 0) return;
     char buffer[kMaxPath + 1];
-    write_path(first, false, buffer);
-    std::string cause = why_no_file(base_.get(), buffer, name(first));
-    if (missing > 1)
-      cause += fmt::format(", and {} more of {} are missing", format_count(missing - 1), format_count(rows_.size()));
-    throw error_at(ErrorKind::not_found, rows_[first], cause,
-                   has_parent_ ? "paths are looked up below the csv's folder and the one above it"
-                               : "paths are looked up below the csv's folder");
+    write_path(not_found.first, false, buffer);
+    const std::string why = why_no_file(base_.get(), buffer, name(not_found.first));
+    if (!not_found.is_refused) {
+      facts_.notes.push_back(not_found.note(why));
+      return;
+    }
+    std::string hint = has_parent_ ? "paths are looked up below the csv's folder and the one above it"
+                                   : "paths are looked up below the csv's folder";
+    if (not_found.count < rows_.size() && !options_.skip_losses) hint += "; on_error=\"skip\" goes on without it";
+    throw error_at(ErrorKind::not_found, rows_[not_found.first], not_found.cause(why), std::move(hint));
   }
 
   void summarize() {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -225,6 +226,34 @@ TEST(Csv, NamesTheFirstMissingFileAndCountsTheRest) {
   EXPECT_TRUE(mentions(folder.error(), "`folder` is a folder, not a file"));
 }
 
+TEST(Csv, KeepsTheRowOfAMissingFileWhereLossesAreSkipped) {
+  const std::string rows = "path,label\na.png,1\nx.png,2\nb.png,3\ny.png,4\n";
+  const Index index(rows), whole(rows);
+  whole.tree.write("x.png", "1");
+  whole.tree.write("y.png", "1");
+  OpenOptions options;
+  options.skip_losses = true;
+  const DatasetPtr data = open(index.tree.at("index.csv"), options);
+  EXPECT_EQ(names_of(*data), (Names{"a.png", "x.png", "b.png", "y.png"}));
+  EXPECT_EQ(labels_of(*data), (Labels{1, 2, 3, 4}));
+  EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{1, 0, 2, 0}));
+  EXPECT_EQ(ids_of(*data), ids_of(*whole.open()));
+  EXPECT_TRUE(has_note(*data, "2 of 4 files are missing; the first: no such file: `x.png`"));
+  EXPECT_TRUE(data->facts().losses.empty()) << "the samples that cannot be read are named as such";
+}
+
+TEST(Csv, OfWhichNoFileExistsOrOneIsAPipeIsRefusedThoughLossesAreSkipped) {
+  OpenOptions options;
+  options.skip_losses = true;
+  const auto refusal = [&](const Index& index) { return error_of([&] { open(index.tree.at("index.csv"), options); }); };
+  const auto none = refusal(Index("path\nx.png\ny.png\n"));
+  EXPECT_TRUE(mentions(none, "index.csv line 2: no such file: `x.png`, and 1 more of 2 are missing"));
+  EXPECT_EQ(none->kind(), ErrorKind::not_found);
+  const Index folder("path\na.png\nx.png\nfolder\n");
+  folder.tree.make_folder("folder");
+  EXPECT_TRUE(mentions(refusal(folder), "index.csv line 4: `folder` is a folder, not a file"));
+}
+
 TEST(Csv, ListsTheColumnsWhenTheLabelIsNotAmongThem) {
   const auto error = Index("path,malignancy,age\na.png,1,2\n").error("malignacy");
   ASSERT_TRUE(error);
@@ -240,6 +269,35 @@ TEST(Csv, RefusesWhatHasNoHeaderNoRowsOrNoPaths) {
   EXPECT_TRUE(mentions(Index("x,y\n1,2\n").error(), "cannot find the path column"));
   EXPECT_TRUE(mentions(Index("path;label\na.png;1\n").error(), "not separated by commas"));
   EXPECT_TRUE(mentions(Index("\xFF\xFEp").error(), "UTF-16"));
+}
+
+TEST(Csv, NamesLineEndsOfCarriageReturnsAlone) {
+  for (const char* const text : {"path,label\ra.png,1\rb.png,2\r", "path\ra.png\rb.png",
+                                 "\"path\",\"label\"\r\"a.png\",\"1\"\r", "\xEF\xBB\xBFpath,label\ra.png,1\r"}) {
+    const auto error = Index(text).error();
+    ASSERT_TRUE(error) << text;
+    EXPECT_TRUE(mentions(error, "its lines end with a carriage return (CR) alone")) << error->message();
+    EXPECT_EQ(error->hint(), "save it with LF or CRLF line ends");
+  }
+  EXPECT_EQ(names_of(*Index("path,label\r\na.png,1\r\n").open()), Names{"a.png"});
+}
+
+TEST(Csv, RefusesAnIntegerLabelBeyond64BitsByName) {
+  const auto one = Index("path,label\na.png,7\nb.png,9223372036854775808\n").error();
+  EXPECT_TRUE(mentions(one, "index.csv line 3: the label (`label`) 9223372036854775808 is beyond"));
+  EXPECT_TRUE(mentions(Index("path,label\na.png,-9223372036854775809\nb.png,1\n").error(), "line 2: the label"));
+  EXPECT_EQ(labels_of(*Index("path,label\na.png,9223372036854775807\nb.png,-9223372036854775808\n").open()),
+            (Labels{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}));
+
+  const Index several("path,x,y\na.png,1,2\nb.png,3,99999999999999999999\n");
+  OpenOptions options;
+  options.label_columns = {"x", "y"};
+  EXPECT_TRUE(mentions(error_of([&] { open(several.tree.at("index.csv"), options); }), "line 3: the label (`y`) 9999"));
+
+  const DatasetPtr real = Index("path,label\na.png,0.5\nb.png,9223372036854775808\n").open();
+  EXPECT_EQ(real->facts().label_kind, LabelKind::real) << "a column of reals may hold one";
+  const DatasetPtr texts = Index("path,label\na.png,x\nb.png,9223372036854775808\n").open();
+  EXPECT_EQ(texts->facts().classes, (Names{"9223372036854775808", "x"})) << "and so may names of classes";
 }
 
 TEST(Csv, FindsTheLabelColumnInAnyCase) {
@@ -264,7 +322,7 @@ TEST(Csv, WithoutAHeaderLosesNoSample) {
 
 TEST(Csv, WithoutALabelColumnNamesTheOthers) {
   const DatasetPtr data = Index("path,diagnosis,age\na.png,1,2\n").open();
-  EXPECT_TRUE(has_note(*data, "no column is named `label`, so the samples have no labels; label= may name one of "
+  EXPECT_TRUE(has_note(*data, "no column is named `label`, so the samples have no labels; the label may be one of "
                               "`diagnosis`, `age`"));
   EXPECT_TRUE(Index("path\na.png\n").open()->facts().notes.empty());
 }

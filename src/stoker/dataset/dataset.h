@@ -118,8 +118,8 @@ struct OpenOptions {
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
   // What cannot be listed is left out and named in Facts::losses; false: it is an error.
-  bool skip_losses = false;
-  int threads = 0;  // of the scan; 0: effective cores
+  bool skip_losses = false;  // true: a missing file that an index.csv or list names stays, with 0 bytes and a note
+  int threads = 0;           // of the scan; 0: effective cores
   Progress progress;
   std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)
   // Narrowing and widening, in this order.

@@ -185,6 +185,20 @@ TEST(List, NamesWhatIsMissingAndRefusesNothing) {
   EXPECT_TRUE(mentions(error_of([] { from_list({{"", {}}}, LabelKind::none); }), "path is empty"));
 }
 
+TEST(List, KeepsAMissingFileWhereLossesAreSkipped) {
+  Tree tree;
+  const std::string a = tree.write("a.jpg", "1"), x = tree.at("x"), b = tree.write("b.jpg", "12");
+  OpenOptions options;
+  options.skip_losses = true;
+  const DatasetPtr data = from_list({{a, {1, 0}}, {x, {2, 0}}, {b, {3, 0}}}, LabelKind::integer, options);
+  EXPECT_EQ(names_of(*data), (Names{a, x, b}));
+  EXPECT_EQ(labels_of(*data), (Labels{1, 2, 3}));
+  EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{1, 0, 2}));
+  EXPECT_TRUE(has_note(*data, "1 of 3 files is missing; the first: no such file: `" + x + "`"));
+  const auto none = error_of([&] { from_list({{x, {}}, {tree.at("y"), {}}}, LabelKind::none, options); });
+  EXPECT_TRUE(mentions(none, "sample 0 of the list: no such file: `" + x + "`, and 1 more of 2 are missing"));
+}
+
 TEST(List, GivesRepeatedFilesIdsOfTheirOwn) {
   Tree tree;
   const std::string a = tree.write("a.jpg", "1");

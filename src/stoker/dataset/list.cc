@@ -47,7 +47,7 @@ class ListDataset final : public Dataset {
     enter_common_folder();
 
     sizes_.resize(ends_.size());
-    look_up(
+    const NotFound not_found = look_up(
         sizes_,
         [this](std::uint64_t i) {
           char buffer[kMaxPath + 1];
@@ -55,17 +55,16 @@ class ListDataset final : public Dataset {
           return size_of_file(folder_.get(), buffer);
         },
         options);
-    const auto missing = static_cast<std::uint64_t>(std::count(sizes_.begin(), sizes_.end(), kNoFile));
-    if (missing > 0) {
-      const auto first = static_cast<std::uint64_t>(std::find(sizes_.begin(), sizes_.end(), kNoFile) - sizes_.begin());
+    if (not_found.count > 0) {
       char buffer[kMaxPath + 1];
-      path(first, buffer);
-      throw Error(
-          ErrorKind::not_found,
-          fmt::format("cannot find sample {} of the list: {}{}", first, why_no_file(folder_.get(), buffer, name(first)),
-                      missing > 1 ? fmt::format(", and {} more of {} are missing", format_count(missing - 1),
-                                                format_count(size()))
-                                  : ""));
+      path(not_found.first, buffer);
+      const std::string why = why_no_file(folder_.get(), buffer, name(not_found.first));
+      if (not_found.is_refused) {
+        throw Error(ErrorKind::not_found,
+                    fmt::format("cannot find sample {} of the list: {}", not_found.first, not_found.cause(why)),
+                    not_found.count < size() && !options.skip_losses ? "on_error=\"skip\" goes on without it" : "");
+      }
+      facts_.notes.push_back(not_found.note(why));
     }
 
     repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/units.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/os/fault.h"
 
@@ -32,7 +33,7 @@ std::uint64_t size_of_file(int directory, const char* path) {
     return kNoFile;
   }
   if (error_number != 0) throw system_error(error_number, "look up", path);
-  return S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : kNoFile;
+  return S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : kNotAFile;
 }
 
 std::string why_no_file(int directory, const char* path, std::string_view name) {
@@ -46,8 +47,18 @@ std::string why_no_file(int directory, const char* path, std::string_view name) 
   return kind == nullptr ? fmt::format("no such file: `{}`", name) : fmt::format("`{}` is {}, not a file", name, kind);
 }
 
-void look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_t(std::uint64_t)>& size_of,
-             const OpenOptions& options) {
+std::string NotFound::cause(const std::string& why) const {
+  if (count == 1) return why;
+  return fmt::format("{}, and {} more of {} are missing", why, format_count(count - 1), format_count(total));
+}
+
+std::string NotFound::note(const std::string& why) const {
+  return fmt::format("{} of {} files {} missing; the first: {}", format_count(count), format_count(total),
+                     count == 1 ? "is" : "are", why);
+}
+
+NotFound look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_t(std::uint64_t)>& size_of,
+                 const OpenOptions& options) {
   Crew crew(sizes.size() <= kGrain ? 1 : options.threads, options.progress);
   crew.run_in_parts(sizes.size(), kGrain, [&](std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t i = begin; i < end; ++i) {
@@ -60,6 +71,19 @@ void look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_
     }
     crew.count(end - begin);
   });
+
+  NotFound not_found{.total = sizes.size()};
+  bool has_others = false;  // not regular files
+  for (std::uint64_t i = 0; i < sizes.size(); ++i) {
+    if (is_found(sizes[i])) continue;
+    const bool is_other = options.skip_losses && sizes[i] == kNotAFile;
+    if (not_found.count++ == 0 || (is_other && !has_others)) not_found.first = i;
+    has_others = has_others || is_other;
+  }
+  not_found.is_refused =
+      not_found.count > 0 && (!options.skip_losses || has_others || not_found.count == not_found.total);
+  if (!not_found.is_refused) std::replace(sizes.begin(), sizes.end(), kNoFile, std::uint64_t{0});
+  return not_found;
 }
 
 std::vector<std::pair<std::uint64_t, std::uint64_t>> find_repeats(

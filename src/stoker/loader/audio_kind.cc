@@ -40,6 +40,11 @@ RowResult AudioKind::make(codec::Bytes bytes, const SampleKey&, const Slot& slot
   codec::AudioInfo info;
   if (const RowResult probed = probe(bytes, media, info); !probed.result.ok()) return probed;
   const std::uint64_t room = facts_.varies ? slot.length : plan_.output_frames(info.frames, info.rate_hz);
+  if (info.frames == 0) {  // padding is all of it: there is nothing to decode, and no working memory to take
+    length = 0;
+    std::memset(slot.outputs[0], 0, room * plan_.output_channels() * size_of(plan_.output().dtype));
+    return {};
+  }
   if (plan_.is_direct()) {
     length = std::min(info.frames, room);
     float* const into = reinterpret_cast<float*>(slot.outputs[0]);

@@ -207,6 +207,19 @@ TEST(LoaderErrors, MaxErrorsEndsTheRun) {
   EXPECT_EQ(drain(share).size(), 10u);
 }
 
+TEST(LoaderErrors, MaxErrorsAboveOneIsACount) {
+  LoaderOptions options = sound(OnError::skip);
+  for (const double whole : {0.0, 0.5, 1.0, 3.0}) {
+    options.max_errors = whole;
+    EXPECT_NO_THROW(Loader(held_sounds(4), options)) << whole;
+  }
+  for (const double wrong : {-1.0, 1.5, std::numeric_limits<double>::infinity()}) {
+    options.max_errors = wrong;
+    const Error error = error_of([&] { Loader(held_sounds(4), options); });
+    EXPECT_EQ(error.message(), "max_errors is a share below 1 or a count") << wrong;
+  }
+}
+
 TEST(LoaderErrors, AFileThatVanishedIsNamed) {
   Folder folder;
   for (int i = 0; i < 8; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));

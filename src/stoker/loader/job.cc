@@ -43,7 +43,8 @@ LoaderOptions checked(LoaderOptions options) {
                 fmt::format("rank {} of world_size {} does not exist", options.rank, options.world_size));
   }
   if (options.num_workers < kAuto) throw Error(ErrorKind::usage, "num_workers is a count, or auto");
-  if (options.max_errors < 0 || !std::isfinite(options.max_errors)) {
+  const double limit = options.max_errors;
+  if (limit < 0 || !std::isfinite(limit) || (limit > 1 && limit != std::floor(limit))) {
     throw Error(ErrorKind::usage, "max_errors is a share below 1 or a count");
   }
   for (const auto& [word, value] : {std::pair("io_depth", options.io_depth), std::pair("io_batch", options.io_batch)}) {

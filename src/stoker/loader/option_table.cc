@@ -448,7 +448,8 @@ std::optional<Value> settled(const Option& row, const Value& value) {
       double real = 0;
       if (number != nullptr) real = static_cast<double>(*number);
       if (const auto* const given = std::get_if<double>(&value)) real = *given;
-      return real > 0 && std::isfinite(real) ? std::optional<Value>(real) : std::nullopt;
+      const bool is_known = real > 0 && std::isfinite(real) && (real <= 1 || real == std::floor(real));
+      return is_known ? std::optional<Value>(real) : std::nullopt;
     }
     case ValueType::word: {
       const bool is_known = text != nullptr && std::find(row.words.begin(), row.words.end(), *text) != row.words.end();

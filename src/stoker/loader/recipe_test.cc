@@ -51,6 +51,27 @@ TEST(Recipe, AsksTheIndexOnlyForWhatOperationsRead) {
   EXPECT_EQ(recipe_of({wav(100, 1)}).facts().columns, Names{});
 }
 
+TEST(Recipe, AudioOfNoFramesIsARowOfZerosWhateverTheTransform) {
+  const std::string stored[] = {wav(40, 9), wav(0, 0), wav(0, 0, 16000)};
+  for (const char* ops : {"pad:100", "mono,pad:100", "resample:16000,pad:100", "mono", "resample:8000", ""}) {
+    for (const DType dtype : {DType::f32, DType::i16, DType::f16}) {
+      const bool resamples = std::string_view(ops).find("resample") != std::string_view::npos;
+      LoaderOptions options = batches_of(3);
+      options.transform = parse_ops(ops);
+      options.output.dtype = dtype;
+      const std::vector<std::string> samples(stored, stored + (resamples ? 3 : 2));
+      Loader loader(std::make_shared<HeldData>(samples), options);
+      const std::vector<Taken> batches = drain(loader);
+      ASSERT_EQ(batches.size(), 1u) << ops;
+      ASSERT_EQ(batches[0].rows.size(), samples.size()) << ops;
+      for (std::size_t i = 1; i < samples.size(); ++i) {
+        EXPECT_EQ(batches[0].lengths[i], 0) << ops;
+        EXPECT_EQ(batches[0].rows[i], std::string(batches[0].rows[0].size(), '\0')) << ops;
+      }
+    }
+  }
+}
+
 TEST(Recipe, ASamplesColumnReachesItsWindow) {
   const Folder folder;
   for (const char* name : {"a.png", "b.png", "c.png"}) folder.write(name, image_with_16_bits());

@@ -58,6 +58,12 @@ class Checking {
     return ::access(fmt::format("{}/{}", options_.address, name).c_str(), F_OK) == 0;
   }
 
+  // Throws Error where it cannot be read.
+  bool is_as_described(const dataset::PackFile& file) const {
+    const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, file.name));
+    return bytes.size() == file.bytes && hash_bytes(bytes) == file.xxh3;
+  }
+
   void check_pack() {
     std::vector<dataset::ShardProblem> problems;
     std::shared_ptr<const Packed> pack;
@@ -117,8 +123,8 @@ class Checking {
     report_.broken_repaired = true;
   }
 
-  // Where index.npy and names.txt are whole, pack.json can be made again from them. Null where they are not: pack.json
-  // can be read, and says so.
+  // Where index.npy and names.txt are whole, pack.json can be made again from them. Null where pack.json can be read,
+  // and says that one of its files is not whole or is missing.
   std::shared_ptr<const Packed> open_with_new_manifest(std::vector<dataset::ShardProblem>& problems) {
     const std::string path = fmt::format("{}/{}", options_.address, dataset::kPackJson);
     std::string damaged;
@@ -128,10 +134,9 @@ class Checking {
     }
     try {
       const dataset::PackManifest manifest = dataset::parse_manifest(damaged, options_.address);
-      for (const std::string_view name : {dataset::kPackIndex, dataset::kPackNames}) {
-        const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, name));
-        if (bytes.size() != manifest.file(name)->bytes || hash_bytes(bytes) != manifest.file(name)->xxh3)
-          return nullptr;
+      for (const dataset::PackFile& file : manifest.files) {
+        if (file.name == dataset::kPackSeek) continue;  // see open_pack_seek
+        if (!has(file.name) || !is_as_described(file)) return nullptr;
       }
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::corrupt) throw;
@@ -149,14 +154,16 @@ class Checking {
     return dataset::open_packed(options_.address, {}, &problems);
   }
 
-  // The index or the names are gone: there is nothing to tell good samples from bad ones.
+  // The index, the names or the columns are gone: there is nothing to tell good samples from bad ones.
   void remake(const Error& error) {
     PackOptions again;
     try {
       const std::vector<std::byte> json =
           storage::read_file(fmt::format("{}/{}", options_.address, dataset::kPackJson));
-      again = options_of(
-          dataset::parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, options_.address));
+      const dataset::PackManifest manifest =
+          dataset::parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, options_.address);
+      again = options_of(manifest);
+      if (!manifest.skipped.empty()) again.on_error = loader::OnError::skip;  // as the pack was made
     } catch (const Error&) {
       throw Error(error.kind(), format_text("{}; it cannot be repaired", error.text()), "make the pack again");
     }
@@ -200,8 +207,7 @@ class Checking {
       named.insert(file.name);
       if (file.name == dataset::kPackSeek) continue;  // see open_pack_seek
       try {
-        const std::vector<std::byte> bytes = storage::read_file(fmt::format("{}/{}", options_.address, file.name));
-        if (bytes.size() != file.bytes || hash_bytes(bytes) != file.xxh3)
+        if (!is_as_described(file))
           report_.broken.push_back(fmt::format("{} is not the file that pack.json describes", file.name));
       } catch (const Error& error) {
         report_.broken.push_back(error.message());

@@ -57,6 +57,7 @@ class Remake {
   std::string path_of(std::string_view name) const { return fmt::format("{}/{}", address_, name); }
 
   std::string text_of(std::string_view name) const {
+    if (!std::filesystem::exists(path_of(name))) throw broken(fmt::format("{} is missing", name));
     const std::vector<std::byte> bytes = storage::read_file(path_of(name), std::uint64_t{1} << 36);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }

@@ -1,4 +1,5 @@
 // A pack whose pack.json is damaged or gone: `check` with repair makes it again from the rest, and says what is lost.
+// A pack whose index or names are damaged or gone: `check` with repair makes it again from its source.
 #include "stoker/prepare/manifest_repair.h"
 
 #include <filesystem>
@@ -177,6 +178,51 @@ TEST_P(ManifestRepair, NothingIsMadeFromAnIndexNamesOrShardsThatAreNotWhole) {
   EXPECT_EQ(refusal(), "");
 }
 
+TEST_P(ManifestRepair, AnIndexOrNamesThatAreGoneOrEmptyAreMadeAgainFromTheSource) {
+  const Folder folder;
+  make_pack(sounds(folder, GetParam()));
+  const PackManifest before = dataset::open_packed(folder.path("x.pack"))->manifest();
+  for (const std::string name : {"index.npy", "names.txt"}) {
+    for (const bool is_gone : {true, false}) {
+      const std::string path = folder.path("x.pack/" + name);
+      is_gone ? static_cast<void>(fs::remove(path)) : write(path, "");
+      const CheckReport report = repair(folder);
+      EXPECT_TRUE(report.is_sound()) << name;
+      EXPECT_EQ(report.count, 20u);
+      EXPECT_TRUE(mentions(report.notes, "all of the pack was made anew from its source")) << name;
+      expect_same(dataset::open_packed(folder.path("x.pack"))->manifest(), before);
+    }
+  }
+}
+
+TEST_P(ManifestRepair, APackThatLeftABadSampleOutIsMadeAgainWithoutIt) {
+  const Folder folder;
+  PackOptions options = sounds(folder, GetParam());
+  folder.write("data/cat/05.wav", "bad");
+  options.on_error = loader::OnError::skip;
+  make_pack(options);
+  fs::remove(folder.path("x.pack/index.npy"));
+  EXPECT_TRUE(repair(folder).is_sound());
+  const auto pack = dataset::open_packed(folder.path("x.pack"));
+  EXPECT_EQ(pack->size(), 19u);
+  ASSERT_EQ(pack->manifest().skipped.size(), 1u);
+  EXPECT_EQ(pack->manifest().skipped[0].name, "cat/05.wav");
+}
+
+TEST_P(ManifestRepair, WithoutPackJsonAMissingIndexIsNamedAsWhatCannotBeMadeAgain) {
+  const Folder folder;
+  make_pack(sounds(folder, GetParam()));
+  write(folder.path("x.pack/pack.json"), "{");
+  fs::remove(folder.path("x.pack/index.npy"));
+  try {
+    (void)repair(folder);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("index.npy is missing"), std::string::npos) << error.message();
+    EXPECT_EQ(error.hint(), "make the pack again from its source");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, ManifestRepair, testing::Values(dataset::PackKind::raw, dataset::PackKind::encoded),
                          [](const auto& kind) { return std::string(dataset::name(kind.param)); });
 
@@ -198,6 +244,25 @@ TEST(ManifestRepairOfAnIndex, LabelsStayNumbersWhereTheirNamesAreLost) {
   EXPECT_EQ(pack->label(0).integer, 1);
   EXPECT_EQ(pack->facts().columns, std::vector<std::string>{"more"});
   EXPECT_EQ(pack->column_text(0, 1), "2,");
+}
+
+// A pack.json made from the rest would describe a pack without columns.
+TEST(ManifestRepairOfAnIndex, ColumnsThatAreGoneOrChangedAreMadeAgainFromTheSource) {
+  const Folder folder;
+  for (std::int16_t i = 0; i < 2; ++i) folder.write(fmt::format("data/{}.wav", i), loader::wav(90, i));
+  folder.write("data/index.csv", "path,label,more\n0.wav,1,7\n1.wav,2,8\n");
+  PackOptions options;
+  options.source = folder.path("data/index.csv");
+  options.destination = folder.path("x.pack");
+  make_pack(options);
+  for (const bool is_gone : {true, false}) {
+    const std::string path = folder.path("x.pack/columns.csv");
+    is_gone ? static_cast<void>(fs::remove(path)) : write(path, "more\n7\n9\n");
+    EXPECT_TRUE(repair(folder).is_sound());
+    const auto pack = dataset::open_packed(folder.path("x.pack"));
+    EXPECT_EQ(pack->facts().columns, std::vector<std::string>{"more"});
+    EXPECT_EQ(pack->column_text(0, 1), "8");
+  }
 }
 
 }  // namespace
