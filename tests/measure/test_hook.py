@@ -287,6 +287,15 @@ def test_a_job_that_sets_precision_by_the_new_names_is_described_too(environment
     assert [line["bytes"] for line in lines(tmp_path) if line["k"] == "described"] == [80]
 
 
+def test_a_warning_of_torch_names_the_line_that_it_names_without_the_hook(environment, tmp_path):
+    pytest.importorskip("torch")
+    text = "from torch.utils.data import DataLoader\nfor count in (1000, 2000): DataLoader(list(range(8)), num_workers=count)"
+    plain = python(text, environment, path=tmp_path)
+    measured = python(text, environment, records=tmp_path)
+    assert plain.stderr.count("UserWarning: This DataLoader will create") == 2
+    assert measured.stderr == plain.stderr
+
+
 PACKAGES = {
     "torch/__init__.py": "",
     "torch/utils/data/dataloader.py": "import sys\nsys.path.append({hook!r})\nfrom stoker_hook import places\n\n\ndef make():\n    return places.caller()\n",
