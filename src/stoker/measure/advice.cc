@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -225,6 +226,13 @@ void note_epochs(Answer& answer, const LoaderAnswer& loader) {
   answer.notes.push_back(note);
 }
 
+std::string queue_text(std::int64_t change) {
+  if (change == 0) return "the queue is as long as before";
+  const std::int64_t batches = std::abs(change);
+  return fmt::format("the queue {} by {} {} meanwhile", change < 0 ? "shrank" : "grew", batches,
+                     batches == 1 ? "batch" : "batches");
+}
+
 void note_window(Answer& answer, const LoaderAnswer& loader) {
   if (!loader.short_window) return;
   const std::int64_t queued = loader.facts.queued();
@@ -234,10 +242,9 @@ void note_window(Answer& answer, const LoaderAnswer& loader) {
         loader.steps.steps, queued, 2 * queued));
   } else if (loader.steady) {
     answer.notes.push_back(
-        fmt::format("corrected for the queue: {} steps were served from up to {} batches made beforehand ({:+} in the "
-                    "queue meanwhile); the verdict is what "
-                    "the workers' own rate gives in the long run ({} per step, seen {})",
-                    loader.steps.steps, queued, loader.queue_change, ms(loader.steady->step_ns),
+        fmt::format("corrected for the queue: {} steps were served from up to {} batches made beforehand, and {}; the "
+                    "verdict is what the workers' own rate gives in the long run ({} per step, seen {})",
+                    loader.steps.steps, queued, queue_text(loader.queue_change), ms(loader.steady->step_ns),
                     ms(mean_ns(loader.steps.running_ns(), loader.steps.steps))));
   } else {
     answer.notes.push_back(

@@ -424,8 +424,9 @@ TEST(Answer, SaysThatTheSlowStoreExplainsTheFirstEpochOnly) {
   EXPECT_NE(notes.find("would help the first epoch only"), std::string::npos) << notes;
 }
 
-// Case A: `steps` steps of 10 ms served from a queue that 8 workers filled beforehand; each batch takes them 320 ms.
-Answer burst(int steps) {
+// Case A: `steps` steps of `each` ms served from a queue that 8 workers filled beforehand; each batch takes them 320
+// ms.
+Answer burst(int steps, std::int64_t from = 2000, std::int64_t each = 10) {
   Teller tell;
   tell.loader(0, "train_loader", 8, 4);
   tell.iter(0, 0, 0, 0, "10,11,12,13,14,15,16,17");
@@ -433,8 +434,8 @@ Answer burst(int steps) {
     tell.worker(10 + w, 1);
     for (int k = 0; k < 4; ++k) tell.batch(10 + w, -1, 8 * k + w, 320 * k, 320 * (k + 1), 320 * (k + 1), 0);
   }
-  for (int i = 0; i < steps; ++i) tell.next(0, i, 2000 + 10 * i, 2000 + 10 * i);
-  tell.end(0, 2000 + 10 * steps, 2000 + 10 * steps);
+  for (int i = 0; i < steps; ++i) tell.next(0, i, from + each * i, from + each * i);
+  tell.end(0, from + each * steps, from + each * steps);
   tell.job.settle(true);
   return answer(tell.job, machine(32));
 }
@@ -449,6 +450,19 @@ TEST(Answer, CorrectsAShortWindowForTheQueue) {
   EXPECT_LT(loader.queue_change, -20);
   EXPECT_LT(loader.corrected_samples_per_s, 0.1 * loader.samples_per_s);
   EXPECT_EQ(got.notes.at(0).find("corrected for the queue"), 0u) << got.notes.at(0);
+}
+
+TEST(Answer, TellsInWordsHowTheQueueChanged) {
+  const auto note = [](int steps, std::int64_t from) { return burst(steps, from, 2).notes.at(0); };
+  // The fourth batch of each worker is there at 1280.
+  EXPECT_NE(note(6, 1300).find("beforehand, and the queue shrank by 4 batches meanwhile; "), std::string::npos)
+      << note(6, 1300);
+  EXPECT_NE(note(8, 1270).find("beforehand, and the queue grew by 2 batches meanwhile; "), std::string::npos)
+      << note(8, 1270);
+  EXPECT_NE(note(9, 1270).find("beforehand, and the queue grew by 1 batch meanwhile; "), std::string::npos)
+      << note(9, 1270);
+  EXPECT_NE(note(10, 1270).find("beforehand, and the queue is as long as before; "), std::string::npos)
+      << note(10, 1270);
 }
 
 TEST(Answer, RefusesAVerdictOnTwoSteps) {
