@@ -46,6 +46,12 @@ bool is_loader_bound(const meter::Verdict& verdict) {
   return verdict.bound != meter::Bound::compute;
 }
 
+// Whether the training loop waits longer than it computes: then the rate is the loader's.
+bool is_the_limit(const LoaderAnswer& loader) {
+  if (loader.steady) return 2 * static_cast<double>(loader.steady->wait.total_ns()) > loader.steady->step_ns;
+  return 2 * loader.steps.work_ns() < loader.steps.running_ns();
+}
+
 // "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
 std::string worker_advice(const LoaderAnswer& loader, const Offer& offer) {
   const meter::Stages now = stages_of(loader, offer);
@@ -360,7 +366,7 @@ void advise(Answer& answer, const Offer& offer) {
       advise_handoff(answer, loader, offer);
       break;
   }
-  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != meter::Bound::handoff)
+  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != meter::Bound::handoff && is_the_limit(loader))
     answer.notes.push_back(
         "a larger batch_size would not help: the loader makes as many samples per second as before, and activations "
         "grow with it");

@@ -409,6 +409,19 @@ TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
   for (const std::string& advice : got.advice) EXPECT_EQ(advice.find("batch_size"), std::string::npos) << advice;
 }
 
+TEST(Answer, SaysNothingOfLargerBatchesWhereTheStepTakesMostOfTheTime) {
+  for (const int compute : {15, 40, 180}) {  // beside 20 ms of prep
+    Teller tell;
+    tell.loader(0, "train_loader");
+    tell.train(0, 0, 0, 40, 0, 20, compute);
+    tell.job.settle(true);
+    const Answer got = answer(tell.job, machine(2));
+    EXPECT_EQ(got.verdict->bound, meter::Bound::prep);
+    const bool said = !got.notes.empty() && got.notes.at(0).find("a larger batch_size would not help") == 0;
+    EXPECT_EQ(said, compute == 15) << compute;
+  }
+}
+
 TEST(Answer, SaysThatTheSlowStoreExplainsTheFirstEpochOnly) {
   Teller tell;  // case E
   tell.loader(0, "train_loader");
