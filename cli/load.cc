@@ -168,6 +168,13 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
                     "them, so repeat it on a quiet machine",
                     fed.cpu_s / fed.wall_s, report.cores));
   }
+  constexpr double kOtherMatters = 0.2;  // of the running time
+  if (const double other = fed.total.other_share(); fed.total.steps > 0 && other > kOtherMatters) {
+    report.notes.push_back(fmt::format(
+        "{:.0f} % of the time is other: the thread that takes the batches counted them, woke late or had no "
+        "core; other programs on the cores, or very cheap batches, make it large",
+        100 * other));
+  }
   const bool is_read = report.options.storage == storage::Storage::buffered ||
                        (report.options.storage == storage::Storage::mmap && report.file_per_sample);
   if (report.cache == "warm" && is_read && fed.steps > 0) {
@@ -301,7 +308,9 @@ std::string more_help() {
          "\nAU, the accelerator's utilisation: compute time / running time, without the\n"
          "first step. Waiting is split by what the next batch still lacked: fetch (its\n"
          "bytes had not arrived), prep (they had: it waited for a worker or was being\n"
-         "decoded), hand-off (it was ready but not yet delivered).\n"
+         "decoded), hand-off (it was ready but not yet delivered). Other is the rest of\n"
+         "the running time: the thread that takes the batches counted them, woke late\n"
+         "from its step, or had no core.\n"
          "Ctrl-C stops at once and prints what was measured until then.\n";
 }
 

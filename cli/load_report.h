@@ -39,9 +39,9 @@ struct LoadReport {
 bool is_crowded(const LoadReport& report);
 // One sentence: what to try, given what limits the run.
 std::string next_step(const LoadReport& report);
-// The shares of the running time as parts of a bar: compute, fetch, prep, hand-off;
-// and what is left (late wake-ups on a busy host), where it is seen.
+// The shares of the running time as parts of a bar: compute, fetch, prep, hand-off, and other where it is seen.
 std::vector<Part> time_parts(const Span& span);
+meter::Verdict verdict_of(const Span& span);  // by the same shares
 std::string verdict_line(const Span& span);
 
 std::string to_text(const LoadReport& report, const Terminal& terminal);

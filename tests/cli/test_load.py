@@ -73,6 +73,18 @@ def test_the_shares_of_the_time_do_not_exceed_the_whole(stoker, sounds):
             span["wait"]["share"])
 
 
+def test_the_verdict_is_a_share_of_the_running_time_as_the_parts_are(stoker, sounds):
+    found = facts(stoker(*SOUNDS, "--epochs", "20", "--json"))
+    total, verdict = found["total"], found["verdict"]
+    parts = {stage: total["wait"][stage]["share"] for stage in ("fetch", "prep", "handoff")}
+    parts["compute"] = total["compute_s"] / total["running_s"]
+    assert sum(parts.values()) + total["other"]["share"] == pytest.approx(1, abs=1e-6)
+    stage = verdict["bound"].removesuffix("_bound")
+    assert verdict["share"] == pytest.approx(parts[stage], abs=1e-6)
+    if stage != "compute":
+        assert verdict["gain"] == pytest.approx(1 / (1 - parts[stage]), rel=1e-3)
+
+
 def test_au_is_compute_time_over_running_time_without_the_first_step(stoker, sounds):
     found = facts(stoker(*SOUNDS, "--step-ms", "5", "--json"))
     assert found["total"]["compute_s"] == pytest.approx(9 * 0.005)
