@@ -9,6 +9,7 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 
@@ -126,17 +127,20 @@ std::string output_text(const loader::Loader& loader) {
   return out;
 }
 
+// With --cold drops the files of `dataset` from the page cache first, and says in `report` how long that took.
 std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arguments, const Face& face,
-                           std::vector<std::string>& notes) {
+                           LoadReport& report) {
   if (arguments.has("--cold")) {
     Bar bar(face, "dropping from the page cache", dataset.size());
+    const std::int64_t began = meter::now_ns();
     drop_from_page_cache(dataset, [&](std::uint64_t done) {
       bar.update(done, "files");
       return !interrupted();
     });
+    report.drop_s = static_cast<double>(meter::now_ns() - began) * 1e-9;
     const double left = cached_share(dataset);
     if (left > 0.02) {
-      notes.push_back(
+      report.notes.push_back(
           fmt::format("{:.0f} % of the sampled pages stayed in the page cache after --cold: somebody else has "
                       "them open, or the file system keeps them",
                       100 * left));
@@ -146,7 +150,7 @@ std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arg
   const double share = cached_share(dataset);
   if (share >= 0.98) return "warm";
   if (share >= 0) {
-    notes.push_back(
+    report.notes.push_back(
         fmt::format("{:.0f} % of the data was in the page cache at the start, so the first epoch is neither "
                     "cold nor warm: --cold starts from the disk",
                     100 * share));
@@ -231,10 +235,12 @@ int run_load(const Arguments& arguments) {
   report.cores = os::effective_cores().available;
   report.transform = arguments.text("--transform");
 
+  if (arguments.has("--cold")) loader::Loader(data, wanted);  // refuses wrong options before anything is dropped
+  // Before the loader is built: the time to the first batch counts from there.
+  report.cache = describe_cache(*data, arguments, face, report);
   loader::Loader loader(data, wanted);
   report.options = loader.options();
   report.output = output_text(loader);
-  report.cache = describe_cache(*data, arguments, face, report.notes);
   if (resume) {
     loader.load_state(*resume);
     report.notes.push_back(fmt::format("resumed from `{}`: epoch {}, after {} samples", state_file, resume->epoch,

@@ -368,6 +368,7 @@ Json to_json(const LoadReport& report) {
                     {"limit_bytes", stats.memory_limit},
                     {"process_peak_bytes", report.fed.process_peak_bytes}};
   json["first_batch_s"] = report.fed.first_batch_s;
+  json["drop_s"] = report.drop_s ? Json(*report.drop_s) : Json(nullptr);
   Json kinds = Json::object();
   for (const auto& [stage, count] : by_stage(report.errors)) kinds[stage] = count;
   constexpr std::size_t kListed = 100;

@@ -26,7 +26,8 @@ struct LoadReport {
   bool file_per_sample = false;  // not a pack, nor an array
   double cores = 0;
   // what happened
-  std::string cache;  // "warm", "cold=data", "unknown", with a reason where there is one
+  std::string cache;             // "warm", "cold=data", "unknown", with a reason where there is one
+  std::optional<double> drop_s;  // of --cold: how long dropping the files from the page cache took
   std::uint64_t first_epoch = 0;
   Fed fed;
   std::vector<loader::SampleError> errors;
