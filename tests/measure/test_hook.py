@@ -1,6 +1,7 @@
 """The hook alone: pure Python, inert without torch, harmless when it fails."""
 
 import ast
+import itertools
 import json
 import pathlib
 import subprocess
@@ -389,6 +390,22 @@ def test_time_without_cpu_is_fetch_only_if_the_thread_waited(monkeypatch, waits,
     assert fetcher.fetch([0, 1]) == ["a", "b"]
     started, collating, _, count, cpu, delayed, _, _ = one.done
     assert (collating - started, count, cpu, delayed) == (5_000_000, 2, 1_000_000, delay)
+
+
+def test_the_delay_is_never_longer_than_what_the_samples_took(monkeypatch):
+    """Another program takes the core between reading the wall clock and reading the kernel's counter of the delay."""
+    clock = {"wall": 0, "cpu": 0, "switches": 7}
+    for name in clock:
+        monkeypatch.setattr(clocks, name, lambda name=name: clock[name])
+    delays = itertools.count(0, 60_000_000)
+    monkeypatch.setattr(clocks, "delay", lambda: next(delays))
+    one = lane.Lane(None)
+    fetcher = Fetcher(list("abcd"), clock, waits=1)
+    one.attach(fetcher, False)
+    for _ in range(2):
+        fetcher.fetch([0, 1])
+        started, collating, _, _, cpu, delayed = one.done[:6]
+        assert (collating - started, cpu, delayed) == (5_000_000, 1_000_000, 4_000_000)
 
 
 def test_a_thread_that_sleeps_is_known_to_have_waited():

@@ -31,7 +31,7 @@ struct Waited {
 // When a worker made one batch (monotonic nanoseconds) and what it took.
 struct BatchTimes {
   std::int64_t received_ns = 0, started_ns = 0, collating_ns = 0, ended_ns = 0, put_ns = 0;
-  std::int64_t cpu_ns = 0, delay_ns = 0;  // of the thread that made the samples
+  std::int64_t cpu_ns = 0, delay_ns = 0;  // of the thread that made the samples; together at most what they took
   std::int64_t helpers_ns = 0;            // CPU of threads that the data set started, and of programs that it ran
   std::int64_t spinners_ns = 0;           // CPU of nameless native threads (OpenMP, BLAS): work, or spinning
   std::int64_t born_ns = 0;               // when the worker began; 0: the training thread itself

@@ -108,6 +108,20 @@ TEST(Job, CountsTimeWithoutACoreAsPrep) {
   EXPECT_EQ(tell.run().steps[0].wait.fetch_ns, 10 * kMs);
 }
 
+TEST(Job, BoundsTheDelayByTheTimeThatTheSamplesTook) {
+  Teller tell;  // the kernel's counter also saw a wait for a core just before or after the samples
+  tell.loader(0, "train_loader");
+  tell.iter(0, 0, 0, 0);
+  for (int i = 0; i < 20; ++i) {
+    tell.batch(1, 0, i, 60 * i, 60 * i + 50, 60 * i + 50, 10, 64);
+    tell.next(0, i, 60 * i, 60 * i + 50);
+  }
+  const Made& made = tell.run().made;
+  EXPECT_EQ(made.prep_ns, 20 * 50 * kMs);
+  EXPECT_EQ(made.delay_ns, 20 * 40 * kMs);
+  EXPECT_EQ(answer(tell.job, machine(2)).why.at(0), "each sample takes 2.5 ms of CPU in `Photos`");
+}
+
 TEST(Job, FindsTheWorkersBatchWhicheverFileIsReadFirst) {
   Teller tell;
   tell.worker(7, 1);

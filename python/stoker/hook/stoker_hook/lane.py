@@ -116,13 +116,16 @@ class Lane:
         count = self._count if auto_collation else self._asked
         took = max(1, collating - self._started)
         cpu -= self._cpu
+        without_cpu = max(0, took - cpu)
         if self._with_delay:
-            delay = max(0, delay - self._delay)
-            self._delay_share = min(1.0, delay / max(1, took - cpu))
+            # The clocks are read one after another. A thread that loses its core between two of them has a delay that is
+            # longer than the time it belongs to.
+            delay = min(max(0, delay - self._delay), without_cpu)
+            self._delay_share = delay / max(1, without_cpu)
         else:
-            delay = int(self._delay_share * max(0, took - cpu))
+            delay = int(self._delay_share * without_cpu)
         if switches is not None and switches == self._switches:
-            delay = max(0, took - cpu)
+            delay = without_cpu
         if self._each:
             self._mean_sample = took / max(1, count)
         self._mean_batch = took
