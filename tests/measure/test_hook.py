@@ -370,6 +370,13 @@ class Fetcher:
     def __init__(self, dataset, clock, waits):
         self.dataset, self.collate_fn, self._clock, self._waits = dataset, list, clock, waits
 
+    def collate(self, data):
+        self._clock["wall"] += 7_680_000
+        self._clock["cpu"] += 30_000
+        self._clock["delay"] += 2_000_000
+        self._clock["switches"] += self._waits
+        return list(data)
+
     def fetch(self, index):
         data = [self.dataset[i] for i in index]
         self._clock["wall"] += 5_000_000
@@ -388,7 +395,7 @@ def test_time_without_cpu_is_fetch_only_if_the_thread_waited(monkeypatch, waits,
     fetcher = Fetcher(list("abcd"), clock, waits)
     one.attach(fetcher, False)
     assert fetcher.fetch([0, 1]) == ["a", "b"]
-    started, collating, _, count, cpu, delayed, _, _ = one.done
+    started, collating, _, count, cpu, delayed = one.done[:6]
     assert (collating - started, count, cpu, delayed) == (5_000_000, 2, 1_000_000, delay)
 
 
@@ -406,6 +413,20 @@ def test_the_delay_is_never_longer_than_what_the_samples_took(monkeypatch):
         fetcher.fetch([0, 1])
         started, collating, _, _, cpu, delayed = one.done[:6]
         assert (collating - started, cpu, delayed) == (5_000_000, 1_000_000, 4_000_000)
+
+
+@pytest.mark.parametrize("waits, delay", [(0, 7_650_000), (3, 2_000_000)], ids=["it never waits", "it waits"])
+def test_time_without_a_core_while_collating_is_told_apart(monkeypatch, waits, delay):
+    clock = {"wall": 0, "cpu": 0, "delay": 0, "switches": 7}
+    for name in clock:
+        monkeypatch.setattr(clocks, name, lambda name=name: clock[name])
+    one = lane.Lane(None)
+    fetcher = Fetcher(list("abcd"), clock, waits)
+    fetcher.collate_fn = fetcher.collate
+    one.attach(fetcher, False)
+    fetcher.fetch([0, 1])
+    assert (one.done[2] - one.done[1], one.done[-1]) == (7_680_000, delay)
+    assert '"collate_delay":%d' % delay in lane.MADE % one.done
 
 
 def test_a_thread_that_sleeps_is_known_to_have_waited():

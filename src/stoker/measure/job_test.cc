@@ -44,12 +44,13 @@ struct Teller {
     job.add(pid, fmt::format(R"({{"k":"worker","id":0,"seed":1,"thread":{},"t":{}}})", pid, at * kMs));
   }
   std::string own;  // what the training thread made itself, for the next `next`
-  // Samples from `start` to `collate`, `cpu` of it computing; collated by `end`. A `number` from 0 on: by the training
-  // thread, in that iteration.
+  // Samples from `start` to `collate`, `cpu` of it computing and `delay` without a core; collated by `end`,
+  // `collate_delay` of it without a core. A `number` from 0 on: by the training thread, in that iteration.
   void batch(int pid, int number, int batch, std::int64_t start, std::int64_t collate, std::int64_t end,
-             std::int64_t cpu, std::int64_t delay = 0) {
-    const std::string times = fmt::format(R"("s":{},"c":{},"e":{},"samples":4,"cpu":{},"delay":{})", start * kMs,
-                                          collate * kMs, end * kMs, cpu * kMs, delay * kMs);
+             std::int64_t cpu, std::int64_t delay = 0, std::int64_t collate_delay = 0) {
+    const std::string times =
+        fmt::format(R"("s":{},"c":{},"e":{},"samples":4,"cpu":{},"delay":{},"collate_delay":{})", start * kMs,
+                    collate * kMs, end * kMs, cpu * kMs, delay * kMs, collate_delay * kMs);
     if (number >= 0) {
       own = "," + times;
       return;
@@ -236,6 +237,82 @@ TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
   EXPECT_EQ(got.advice.at(1).find("larger batches"), 0u) << got.advice.at(1);
 }
 
+// Batches of no work, made by the training thread. Collating takes 20 ms of each step of 100, `delay` of it without a
+// core.
+Answer collated_late(std::int64_t delay, double cores_of_others) {
+  Teller tell;
+  tell.loader(0, "train_loader");
+  tell.iter(0, 0, 0, 0);
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(1, 0, i, 100 * i, 100 * i, 100 * i + 20, 0, 0, delay);
+    tell.next(0, i, 100 * i, 100 * i + 20);
+  }
+  tell.end(0, 4000, 4000);
+  tell.job.settle(true);
+  Offer offer = machine(2);
+  offer.cores_of_others = cores_of_others;
+  return answer(tell.job, offer);
+}
+
+TEST(Answer, BlamesOtherProgramsForACollateThatHadNoCore) {
+  const Answer got = collated_late(20, 1.9);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
+  EXPECT_EQ(got.why,
+            std::vector<std::string>{"`default_collate` takes 0 ms per batch to put 4 samples together, and is "
+                                     "ready without a core for 20 ms more: other programs keep 1.9 of 2 cores "
+                                     "busy"});
+  EXPECT_EQ(got.advice, std::vector<std::string>{kQuieterMachine}) << "neither a worker nor another collate_fn";
+  EXPECT_EQ(to_json(got)["loaders"][0]["workers"]["collate_delay_ms_per_batch"], 20.0);
+}
+
+TEST(Answer, BlamesTheCollateForItsOwnTimeOnly) {
+  const Answer quiet = collated_late(0, 0);
+  EXPECT_EQ(quiet.why, std::vector<std::string>{"`default_collate` takes 20 ms per batch to put 4 samples together"});
+  EXPECT_EQ(quiet.advice.at(0).find("a cheaper collate_fn at train.py:41"), 0u) << quiet.advice.at(0);
+  const Answer half = collated_late(8, 1.2);
+  EXPECT_EQ(half.why.at(0).find("`default_collate` takes 12 ms per batch"), 0u) << half.why.at(0);
+  EXPECT_EQ(half.advice.at(0).find("a cheaper collate_fn"), 0u) << half.advice.at(0);
+  EXPECT_EQ(half.advice.at(1), kQuieterMachine);
+}
+
+TEST(Job, BoundsTheDelayOfCollatingByTheTimeItTook) {
+  const Answer got = collated_late(64, 1.9);
+  EXPECT_EQ(got.loaders.at(0).made.collate_delay_ns, 40 * 20 * kMs);
+}
+
+TEST(Answer, SuggestsNoWorkersWhereHandingOverCostsMoreThanTheWork) {
+  Teller tell;  // 1 ms of work for each batch, which then comes 10 ms late
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(7, -1, i, 40 * i, 40 * i + 1, 40 * i + 1, 1);
+    tell.next(0, i, 40 * i + 1, 40 * i + 11);
+  }
+  tell.end(0, 1600, 1600);
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(2));
+  EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
+  EXPECT_EQ(got.advice.at(0),
+            "num_workers=0 at train.py:41: a batch is made in 1 ms, and takes 10 ms to come from a worker");
+}
+
+TEST(Answer, SuggestsAWorkerForTheHandOffOnlyWhereBatchesArePinned) {
+  for (const bool pins : {false, true}) {
+    Teller tell;  // the training thread makes a batch in no time, and needs 20 ms to give it to the loop
+    tell.job.add(1, fmt::format(R"({{"k":"loader","i":0,"num_workers":0,"batch_size":4,"pin_memory":{}}})", pins));
+    tell.iter(0, 0, 0, 0);
+    for (int i = 0; i < 40; ++i) {
+      tell.batch(1, 0, i, 100 * i, 100 * i, 100 * i, 0);
+      tell.next(0, i, 100 * i, 100 * i + 20);
+    }
+    tell.end(0, 4000, 4000);
+    tell.job.settle(true);
+    const Answer got = answer(tell.job, machine(2));
+    EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
+    EXPECT_EQ(got.advice.at(0).find("num_workers=1") == 0, pins) << got.advice.at(0);
+  }
+}
+
 TEST(Answer, TwiceTheWorkersAreNeverMoreThanTwiceAsFastAndOthersTakeCores) {
   Teller tell;  // 30 ms of computing for each batch, which then comes 10 ms late
   tell.loader(0, "train_loader", 1);
@@ -312,7 +389,8 @@ TEST(Answer, SpeaksOfWorkersAndComputeThreadsOnlyWhereThereAreAny) {
 TEST(Answer, SuggestsNoMoreWorkersToALoaderThatChoosesThemItself) {
   for (const bool is_auto : {false, true}) {
     Teller tell;
-    tell.job.add(1, fmt::format(R"({{"k":"loader","i":0,"kind":"stoker","num_workers":2,"workers_are_auto":{}}})", is_auto));
+    tell.job.add(
+        1, fmt::format(R"({{"k":"loader","i":0,"kind":"stoker","num_workers":2,"workers_are_auto":{}}})", is_auto));
     tell.iter(0, 0, 0, 0);
     for (int i = 0; i < 40; ++i) {
       tell.job.add(1, fmt::format(R"({{"k":"next","n":0,"b":{},"t0":{},"t1":{},"fetch":0,"prep":{},"samples":4}})", i,
