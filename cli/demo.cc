@@ -120,7 +120,7 @@ std::string picture_of(const DemoRun& run, const Terminal& terminal) {
 
 Json to_json(const DemoRun& run) {
   const feed::Span& total = run.fed.total;
-  const meter::Verdict verdict = meter::judge(static_cast<std::int64_t>(total.compute_s * 1e9), total.wait);
+  const meter::Verdict verdict = verdict_of(total);
   return {{"title", run.title},
           {"workers", run.workers},
           {"prefetch_factor", run.prefetch},

@@ -13,6 +13,7 @@
 #include "stoker/dataset/page_cache.h"
 #include "stoker/feed/bench_steps.h"
 #include "stoker/feed/feed.h"
+#include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 
@@ -128,17 +129,20 @@ std::string output_text(const loader::Loader& loader) {
   return out;
 }
 
+// With --cold drops the files of `dataset` from the page cache first, and says in `report` how long that took.
 std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arguments, const Face& face,
-                           std::vector<std::string>& notes) {
+                           LoadReport& report) {
   if (arguments.has("--cold")) {
     Bar bar(face, "dropping from the page cache", dataset.size());
+    const std::int64_t began = meter::now_ns();
     dataset::drop_from_page_cache(dataset, [&](std::uint64_t done) {
       bar.update(done, "files");
       return !interrupted();
     });
+    report.drop_s = static_cast<double>(meter::now_ns() - began) * 1e-9;
     const double left = dataset::cached_share(dataset).value_or(0);
     if (left > 0.02) {
-      notes.push_back(
+      report.notes.push_back(
           fmt::format("{:.0f} % of the sampled pages stayed in the page cache after --cold: somebody else has "
                       "them open, or the file system keeps them",
                       100 * left));
@@ -148,7 +152,7 @@ std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arg
   const std::optional<double> share = dataset::cached_share(dataset);
   if (share && *share >= 0.98) return "warm";
   if (share) {
-    notes.push_back(
+    report.notes.push_back(
         fmt::format("{:.0f} % of the data was in the page cache at the start, so the first epoch is neither "
                     "cold nor warm: --cold starts from the disk",
                     100 * *share));
@@ -169,6 +173,13 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
         fmt::format("preparing was the limit, yet only {:.2f} of {:.3g} cores were used: other programs may be taking "
                     "them, so repeat it on a quiet machine",
                     fed.cpu_s / fed.wall_s, report.cores));
+  }
+  constexpr double kOtherMatters = 0.2;  // of the running time
+  if (const double other = fed.total.other_share(); fed.total.steps > 0 && other > kOtherMatters) {
+    report.notes.push_back(fmt::format(
+        "{:.0f} % of the time is other: the thread that takes the batches counted them, woke late or had no "
+        "core; other programs on the cores, or very cheap batches, make it large",
+        100 * other));
   }
   const bool is_read = report.options.storage == storage::Storage::buffered ||
                        (report.options.storage == storage::Storage::mmap && report.file_per_sample);
@@ -227,10 +238,12 @@ int run_load(const Arguments& arguments) {
   report.cores = os::effective_cores().available;
   if (arguments.has("--transform")) report.transform = arguments.text("--transform");
 
+  if (arguments.has("--cold")) loader::Loader(data, wanted);  // refuses wrong options before anything is dropped
+  // Before the loader is built: the time to the first batch counts from there.
+  report.cache = describe_cache(*data, arguments, face, report);
   loader::Loader loader(data, wanted);
   report.options = loader.options();
   report.output = output_text(loader);
-  report.cache = describe_cache(*data, arguments, face, report.notes);
   if (resume) {
     loader.load_state(*resume);
     report.notes.push_back(fmt::format("resumed from `{}`: epoch {}, after {} samples", state_file, resume->epoch,
@@ -307,7 +320,9 @@ std::string more_help() {
          "\nAU, the accelerator's utilisation: compute time / running time, without the\n"
          "first step. Waiting is split by what the next batch still lacked: fetch (its\n"
          "bytes had not arrived), prep (they had: it waited for a worker or was being\n"
-         "decoded), hand-off (it was ready but not yet delivered).\n"
+         "decoded), hand-off (it was ready but not yet delivered). Other is the rest of\n"
+         "the running time: the thread that takes the batches counted them, woke late\n"
+         "from its step, or had no core.\n"
          "Ctrl-C stops at once and prints what was measured until then.\n";
 }
 

@@ -16,6 +16,8 @@
 namespace stoker::cli {
 namespace {
 
+constexpr double kOtherShown = 0.005;  // of the running time
+
 std::string seconds(double s) {
   return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(s * 1e9)));
 }
@@ -47,10 +49,6 @@ std::string_view stage_word(meter::Bound bound) {
   return "compute";
 }
 
-meter::Verdict verdict_of(const feed::Span& span) {
-  return meter::judge(static_cast<std::int64_t>(span.compute_s * 1e9), span.wait);
-}
-
 std::string gain_text(const meter::Verdict& verdict) {
   if (verdict.gain >= 20) return fmt::format("more than 20x faster if {} were free", stage_word(verdict.bound));
   return fmt::format("{:.2f}x faster if {} were free", verdict.gain, stage_word(verdict.bound));
@@ -68,9 +66,11 @@ void long_row(std::string& out, const Terminal& terminal, std::string_view label
 std::string per_step(const feed::Span& span) {
   const double n = static_cast<double>(std::max<std::uint64_t>(1, span.steps));
   const auto ms = [n](std::int64_t ns) { return static_cast<double>(ns) * 1e-6 / n; };
-  return fmt::format("{:.2f} ms compute + {:.2f} ms wait (fetch {:.2f}, prep {:.2f}, hand-off {:.2f})",
+  const std::string other =
+      span.other_share() >= kOtherShown ? fmt::format(" + {:.2f} ms other", span.other_s() * 1e3 / n) : "";
+  return fmt::format("{:.2f} ms compute + {:.2f} ms wait (fetch {:.2f}, prep {:.2f}, hand-off {:.2f}){}",
                      span.compute_s * 1e3 / n, ms(span.wait.total_ns()), ms(span.wait.fetch_ns), ms(span.wait.prep_ns),
-                     ms(span.wait.handoff_ns));
+                     ms(span.wait.handoff_ns), other);
 }
 
 Json to_json(const feed::Span& span) {
@@ -87,6 +87,7 @@ Json to_json(const feed::Span& span) {
           {"samples_per_s", span.samples_per_s()},
           {"encoded_mb_per_s", span.encoded_bytes_per_s() / 1e6},
           {"decoded_mb_per_s", span.decoded_bytes_per_s() / 1e6},
+          {"other", {{"share", span.other_share()}, {"ms_per_step", span.other_s() * 1e3 / n}}},
           {"wait",
            {{"share", span.share(span.wait.total_ns())},
             {"ms_per_step", static_cast<double>(span.wait.total_ns()) * 1e-6 / n},
@@ -126,9 +127,13 @@ std::vector<Part> time_parts(const feed::Span& span) {
                              {"fetch", span.share(span.wait.fetch_ns), Paint::yellow, "░", '.'},
                              {"prep", span.share(span.wait.prep_ns), Paint::red, "▒", '='},
                              {"hand-off", span.share(span.wait.handoff_ns), Paint::magenta, "▓", '-'}};
-  const double rest = 1 - span.au() - span.share(span.wait.total_ns());
-  if (rest >= 0.005) parts.push_back({"other", rest, Paint::dim, "·", ' '});
+  if (span.other_share() >= kOtherShown) parts.push_back({"other", span.other_share(), Paint::dim, "·", ' '});
   return parts;
+}
+
+meter::Verdict verdict_of(const feed::Span& span) {
+  const auto ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
+  return meter::judge(ns(span.compute_s), span.wait, ns(span.other_s()));
 }
 
 std::string verdict_line(const feed::Span& span) {
@@ -145,7 +150,7 @@ bool is_crowded(const LoadReport& report) {
   const meter::Verdict verdict = verdict_of(report.fed.total);
   const double wanted = std::min(report.cores, static_cast<double>(std::max(1, report.fed.stats.num_workers)));
   return report.fed.total.steps > 0 && report.fed.wall_s > 0.5 && verdict.bound == meter::Bound::prep &&
-         verdict.share > 0.5 && report.fed.cpu_s / report.fed.wall_s < 0.6 * wanted;
+         verdict.share + report.fed.total.other_share() > 0.5 && report.fed.cpu_s / report.fed.wall_s < 0.6 * wanted;
 }
 
 std::string next_step(const LoadReport& report) {
@@ -372,6 +377,7 @@ Json to_json(const LoadReport& report) {
                     {"limit_bytes", stats.memory_limit},
                     {"process_peak_bytes", report.fed.process_peak_bytes}};
   json["first_batch_s"] = report.fed.first_batch_s;
+  json["drop_s"] = report.drop_s ? Json(*report.drop_s) : Json(nullptr);
   Json kinds = Json::object();
   for (const auto& [stage, count] : by_stage(report.errors)) kinds[stage] = count;
   constexpr std::size_t kListed = 100;

@@ -28,7 +28,8 @@ struct LoadReport {
   bool file_per_sample = false;  // not a pack, nor an array
   double cores = 0;
   // what happened
-  std::string cache;  // "warm", "cold=data", "unknown", with a reason where there is one
+  std::string cache;             // "warm", "cold=data", "unknown", with a reason where there is one
+  std::optional<double> drop_s;  // of --cold: how long dropping the files from the page cache took
   std::uint64_t first_epoch = 0;
   feed::Fed fed;
   std::vector<loader::SampleError> errors;
@@ -41,9 +42,9 @@ struct LoadReport {
 bool is_crowded(const LoadReport& report);
 // One sentence: what to try, given what limits the run.
 std::string next_step(const LoadReport& report);
-// The shares of the running time as parts of a bar: compute, fetch, prep, hand-off;
-// and what is left (late wake-ups on a busy host), where it is seen.
+// The shares of the running time as parts of a bar: compute, fetch, prep, hand-off, and other where it is seen.
 std::vector<Part> time_parts(const feed::Span& span);
+meter::Verdict verdict_of(const feed::Span& span);  // by the same shares
 std::string verdict_line(const feed::Span& span);
 
 std::string to_text(const LoadReport& report, const Terminal& terminal);

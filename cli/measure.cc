@@ -60,11 +60,9 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
       row("loader", text);
     }
   }
-  row("host", measure::host_line(finding.host));
-  if (answer.main) {
-    const std::string arithmetic = measure::arithmetic_line(answer.loaders[*answer.main]);
-    if (!arithmetic.empty()) row("device", arithmetic);
-  }
+  const std::string device = answer.main ? measure::arithmetic_line(answer.loaders[*answer.main]) : "";
+  row("host", measure::host_line(finding.host, !device.empty()));
+  if (!device.empty()) row("device", device);
   for (const std::string& why : answer.why) row("why", why);
   for (const std::string& advice : answer.advice) row("try", advice);
   for (const std::string& note : answer.notes) row("note", note);

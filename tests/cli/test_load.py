@@ -8,6 +8,7 @@ import select
 import signal
 import struct
 import subprocess
+import time
 import zlib
 
 import numpy as np
@@ -71,6 +72,18 @@ def test_the_shares_of_the_time_do_not_exceed_the_whole(stoker, sounds):
         assert 0 < whole <= 1.0001
         assert sum(span["wait"][stage]["share"] for stage in ("fetch", "prep", "handoff")) == pytest.approx(
             span["wait"]["share"])
+
+
+def test_the_verdict_is_a_share_of_the_running_time_as_the_parts_are(stoker, sounds):
+    found = facts(stoker(*SOUNDS, "--epochs", "20", "--json"))
+    total, verdict = found["total"], found["verdict"]
+    parts = {stage: total["wait"][stage]["share"] for stage in ("fetch", "prep", "handoff")}
+    parts["compute"] = total["compute_s"] / total["running_s"]
+    assert sum(parts.values()) + total["other"]["share"] == pytest.approx(1, abs=1e-6)
+    stage = verdict["bound"].removesuffix("_bound")
+    assert verdict["share"] == pytest.approx(parts[stage], abs=1e-6)
+    if stage != "compute":
+        assert verdict["gain"] == pytest.approx(1 / (1 - parts[stage]), rel=1e-3)
 
 
 def test_au_is_compute_time_over_running_time_without_the_first_step(stoker, sounds):
@@ -139,6 +152,14 @@ def test_cold_is_said_and_without_it_warm_or_unknown(stoker, sounds):
     assert facts(stoker(*SOUNDS, "--cold", "--json"))["cache"] == "cold=data"
     assert "page cache cold=data" in stoker(*SOUNDS, "--cold").stdout
     assert facts(stoker(*SOUNDS, "--json"))["cache"] in ("warm", "unknown")
+
+
+def test_the_time_to_the_first_batch_does_not_count_dropping_the_page_cache(stoker, sounds):
+    began = time.monotonic()
+    found = facts(stoker(*SOUNDS, "--cold", "--inflate", "10", "--steps", "1", "--json"))  # drops 400 files for one batch
+    assert found["drop_s"] > 0
+    assert found["drop_s"] + found["first_batch_s"] < time.monotonic() - began, "one after the other"
+    assert facts(stoker(*SOUNDS, "--json"))["drop_s"] is None
 
 
 def test_a_bad_file_ends_the_run_with_its_name(stoker, sounds):

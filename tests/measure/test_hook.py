@@ -1,6 +1,7 @@
 """The hook alone: pure Python, inert without torch, harmless when it fails."""
 
 import ast
+import itertools
 import json
 import pathlib
 import subprocess
@@ -287,6 +288,15 @@ def test_a_job_that_sets_precision_by_the_new_names_is_described_too(environment
     assert [line["bytes"] for line in lines(tmp_path) if line["k"] == "described"] == [80]
 
 
+def test_a_warning_of_torch_names_the_line_that_it_names_without_the_hook(environment, tmp_path):
+    pytest.importorskip("torch")
+    text = "from torch.utils.data import DataLoader\nfor count in (1000, 2000): DataLoader(list(range(8)), num_workers=count)"
+    plain = python(text, environment, path=tmp_path)
+    measured = python(text, environment, records=tmp_path)
+    assert plain.stderr.count("UserWarning: This DataLoader will create") == 2
+    assert measured.stderr == plain.stderr
+
+
 PACKAGES = {
     "torch/__init__.py": "",
     "torch/utils/data/dataloader.py": "import sys\nsys.path.append({hook!r})\nfrom stoker_hook import places\n\n\ndef make():\n    return places.caller()\n",
@@ -360,6 +370,13 @@ class Fetcher:
     def __init__(self, dataset, clock, waits):
         self.dataset, self.collate_fn, self._clock, self._waits = dataset, list, clock, waits
 
+    def collate(self, data):
+        self._clock["wall"] += 7_680_000
+        self._clock["cpu"] += 30_000
+        self._clock["delay"] += 2_000_000
+        self._clock["switches"] += self._waits
+        return list(data)
+
     def fetch(self, index):
         data = [self.dataset[i] for i in index]
         self._clock["wall"] += 5_000_000
@@ -378,8 +395,38 @@ def test_time_without_cpu_is_fetch_only_if_the_thread_waited(monkeypatch, waits,
     fetcher = Fetcher(list("abcd"), clock, waits)
     one.attach(fetcher, False)
     assert fetcher.fetch([0, 1]) == ["a", "b"]
-    started, collating, _, count, cpu, delayed, _, _ = one.done
+    started, collating, _, count, cpu, delayed = one.done[:6]
     assert (collating - started, count, cpu, delayed) == (5_000_000, 2, 1_000_000, delay)
+
+
+def test_the_delay_is_never_longer_than_what_the_samples_took(monkeypatch):
+    """Another program takes the core between reading the wall clock and reading the kernel's counter of the delay."""
+    clock = {"wall": 0, "cpu": 0, "switches": 7}
+    for name in clock:
+        monkeypatch.setattr(clocks, name, lambda name=name: clock[name])
+    delays = itertools.count(0, 60_000_000)
+    monkeypatch.setattr(clocks, "delay", lambda: next(delays))
+    one = lane.Lane(None)
+    fetcher = Fetcher(list("abcd"), clock, waits=1)
+    one.attach(fetcher, False)
+    for _ in range(2):
+        fetcher.fetch([0, 1])
+        started, collating, _, _, cpu, delayed = one.done[:6]
+        assert (collating - started, cpu, delayed) == (5_000_000, 1_000_000, 4_000_000)
+
+
+@pytest.mark.parametrize("waits, delay", [(0, 7_650_000), (3, 2_000_000)], ids=["it never waits", "it waits"])
+def test_time_without_a_core_while_collating_is_told_apart(monkeypatch, waits, delay):
+    clock = {"wall": 0, "cpu": 0, "delay": 0, "switches": 7}
+    for name in clock:
+        monkeypatch.setattr(clocks, name, lambda name=name: clock[name])
+    one = lane.Lane(None)
+    fetcher = Fetcher(list("abcd"), clock, waits)
+    fetcher.collate_fn = fetcher.collate
+    one.attach(fetcher, False)
+    fetcher.fetch([0, 1])
+    assert (one.done[2] - one.done[1], one.done[-1]) == (7_680_000, delay)
+    assert '"collate_delay":%d' % delay in lane.MADE % one.done
 
 
 def test_a_thread_that_sleeps_is_known_to_have_waited():

@@ -134,6 +134,7 @@ for batch, index in DataLoader(Samples(), batch_size=2, num_workers=1):
     assert loader["autocast"] == {"entered": True, "dtype": "bfloat16", "device": "cpu"} and loader["channels_last_model"] is False
     assert "autocast bfloat16 (cpu), float32_matmul_precision highest, batches not channels_last" in re.sub(r"\s+", " ", answer["stderr"])
     assert answer["total"]["h2d"] is None  # there is no device
+    assert answer["stderr"].count("no device") == 1 and "accelerator unknown" not in answer["stderr"]
 
 
 def test_a_job_without_a_loader_is_told_so(script):

@@ -1,6 +1,7 @@
 // An emulated accelerator: takes batches from a loader and sleeps for its step, which needs no CPU. One thread.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,9 @@ struct Span {
   double encoded_bytes_per_s() const { return running_s > 0 ? static_cast<double>(encoded_bytes) / running_s : 0; }
   double decoded_bytes_per_s() const { return running_s > 0 ? static_cast<double>(decoded_bytes) / running_s : 0; }
   double au() const { return running_s > 0 ? compute_s / running_s : 0; }  // compute time / running time
+  // Neither compute nor wait: the thread that takes the batches counts them, wakes late from its step, or has no core.
+  double other_s() const { return std::max(0.0, running_s - compute_s - static_cast<double>(wait.total_ns()) * 1e-9); }
+  double other_share() const { return running_s > 0 ? other_s() / running_s : 0; }
   double share(std::int64_t ns) const { return running_s > 0 ? static_cast<double>(ns) * 1e-9 / running_s : 0; }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,8 @@ namespace stoker::measure {
 namespace {
 
 constexpr double kCrowded = 0.2;                 // of the time to make a batch spent ready, without a core
+constexpr double kNoCore = 0.5;                  // of the time to collate spent ready, without a core
+constexpr double kCheapWork = 0.5;               // of the hand-off: work that is not worth a worker
 constexpr double kStartMatters = 0.1;            // of the running time
 constexpr double kOthersMatter = 0.25;           // of the cores, kept busy by other programs
 constexpr double kCopyMatters = 0.05;            // of the running time
@@ -43,6 +46,21 @@ double share_of(std::int64_t part, std::int64_t whole) {
 
 bool is_loader_bound(const meter::Verdict& verdict) {
   return verdict.bound != meter::Bound::compute;
+}
+
+// Whether the training loop waits longer than it computes: then the rate is the loader's.
+bool is_the_limit(const LoaderAnswer& loader) {
+  if (loader.steady) return 2 * static_cast<double>(loader.steady->wait.total_ns()) > loader.steady->step_ns;
+  return 2 * loader.steps.work_ns() < loader.steps.running_ns();
+}
+
+// Who holds the cores that threads of the loader were ready for.
+std::string crowd_text(const LoaderAnswer& loader, const Offer& offer) {
+  if (static_cast<double>(loader.facts.num_workers) > offer.cores)
+    return fmt::format("more workers ({}) than cores ({:.3g})", loader.facts.num_workers, offer.cores);
+  if (others_matter(offer)) return others_text(offer);
+  return loader.facts.num_workers > 0 ? "other programs, or the training itself, take the cores"
+                                      : "other programs take the cores";
 }
 
 // "num_workers=4 at train.py:41 (now 1 on 12 cores): about 2.5x", or nothing if more would not help.
@@ -84,15 +102,10 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
   const bool has_workers = loader.facts.num_workers > 0;
   const bool too_many = static_cast<double>(loader.facts.num_workers) > offer.cores;
   if (crowded > kCrowded) {
-    answer.why.push_back(fmt::format(
-        "{} for {} of {} time: {}",
-        has_workers ? "the workers were ready but had no core"
-                    : "the loading in the training process was ready but had no core",
-        percent(crowded), has_workers ? "their" : "its",
-        too_many ? fmt::format("more workers ({}) than cores ({:.3g})", loader.facts.num_workers, offer.cores)
-        : others_matter(offer) ? others_text(offer)
-        : has_workers          ? "other programs, or the training itself, take the cores"
-                               : "other programs take the cores"));
+    answer.why.push_back(fmt::format("{} for {} of {} time: {}",
+                                     has_workers ? "the workers were ready but had no core"
+                                                 : "the loading in the training process was ready but had no core",
+                                     percent(crowded), has_workers ? "their" : "its", crowd_text(loader, offer)));
   }
   const std::string more = too_many ? "" : worker_advice(loader, offer);
   if (!more.empty()) answer.advice.push_back(more);
@@ -108,6 +121,44 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
   }
 }
 
+void advise_collate(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
+  const Made& made = loader.made;
+  const double without_core = share_of(made.collate_delay_ns, made.collate_ns);
+  std::string why = fmt::format("`{}` takes {} per batch to put {:.0f} samples together", loader.facts.collate,
+                                ms(mean_ns(made.collate_ns - made.collate_delay_ns, made.batches)),
+                                mean_ns(static_cast<std::int64_t>(made.samples), made.batches));
+  if (without_core > kCrowded)
+    why += fmt::format(", and is ready without a core for {} more: {}",
+                       ms(mean_ns(made.collate_delay_ns, made.batches)), crowd_text(loader, offer));
+  answer.why.push_back(why);
+  const std::string more = worker_advice(loader, offer);
+  if (without_core < kNoCore)
+    answer.advice.push_back(fmt::format("a cheaper collate_fn{}: samples as equal arrays, and torch.stack{}",
+                                        at_place(loader), more.empty() ? "" : "; or " + more));
+  if (without_core > kCrowded) answer.advice.emplace_back(kQuieterMachine);
+  if (without_core >= kNoCore && !more.empty()) answer.advice.push_back(more);
+}
+
+// What to change where finished batches come late, or tasks do.
+std::string delivery_advice(const LoaderAnswer& loader) {
+  const Waited& wait = loader.steps.wait;
+  if (loader.facts.num_workers == 0) {
+    return loader.facts.pin_memory
+               ? fmt::format("num_workers=1{}, so that batches are pinned and sent beside the step", at_place(loader))
+               : fmt::format("larger batches, or a cheaper sampler{}", at_place(loader));
+  }
+  const double work = mean_ns(loader.made.work_ns(), loader.made.batches);
+  const double late = mean_ns(wait.task_ns + wait.deliver_ns, loader.steps.steps);
+  if (loader.made.batches > 0 && work < kCheapWork * late)
+    return fmt::format("num_workers=0{}: a batch is made in {}, and takes {} to come from a worker", at_place(loader),
+                       ms(work), ms(late));
+  if (loader.sent_bytes > 100'000)
+    return "tensors or numpy arrays instead of Python objects in the samples: tensors travel in shared memory, "
+           "unpickled";
+  return fmt::format("larger batches, or stoker.Loader, whose threads hand batches over without copying{}",
+                     loader.facts.prefetch_factor < 4 ? "; prefetch_factor=4 evens out short delays" : "");
+}
+
 void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& offer) {
   const Waited& wait = loader.steps.wait;
   const std::int64_t worst = std::max({wait.start_ns, wait.task_ns, wait.collate_ns, wait.deliver_ns, wait.unknown_ns});
@@ -119,19 +170,15 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
                                 ? fmt::format("longer epochs{}: the workers are kept already", at_place(loader))
                                 : fmt::format("persistent_workers=True{}", at_place(loader)));
   } else if (worst == wait.collate_ns) {
-    answer.why.push_back(fmt::format("`{}` takes {} per batch to put {:.0f} samples together", loader.facts.collate,
-                                     ms(mean_ns(loader.made.collate_ns, loader.made.batches)),
-                                     mean_ns(static_cast<std::int64_t>(loader.made.samples), loader.made.batches)));
-    const std::string more = worker_advice(loader, offer);
-    answer.advice.push_back(fmt::format("a cheaper collate_fn{}: samples as equal arrays, and torch.stack{}",
-                                        at_place(loader), more.empty() ? "" : "; or " + more));
+    advise_collate(answer, loader, offer);
   } else if (worst == wait.unknown_ns) {
     answer.why.emplace_back("no record of the workers came, so what they did during the wait is not known");
   } else {
     const bool is_task = worst == wait.task_ns;
     std::string what = is_task
-                           ? fmt::format("{} per step pass before a worker starts on the batch that the loop waits for",
-                                         ms(mean_ns(wait.task_ns, loader.steps.steps)))
+                           ? fmt::format("{} per step pass before {} the batch that the loop waits for",
+                                         ms(mean_ns(wait.task_ns, loader.steps.steps)),
+                                         loader.facts.num_workers > 0 ? "a worker starts on" : "the sampler has chosen")
                            : fmt::format("batches were ready but took {} to reach the training loop",
                                          ms(mean_ns(wait.deliver_ns, loader.steps.steps)));
     if (!is_task && loader.sent_bytes > 100'000)
@@ -142,14 +189,7 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
       answer.why.push_back(others_text(offer) + ": batches that are ready wait for a core");
       answer.advice.push_back(kQuieterMachine);
     }
-    answer.advice.push_back(
-        loader.facts.num_workers == 0
-            ? fmt::format("num_workers=1{}, so that batches are pinned and sent beside the step", at_place(loader))
-        : loader.sent_bytes > 100'000
-            ? "tensors or numpy arrays instead of Python objects in the samples: tensors travel in shared memory, "
-              "unpickled"
-            : fmt::format("larger batches, or stoker.Loader, whose threads hand batches over without copying{}",
-                          loader.facts.prefetch_factor < 4 ? "; prefetch_factor=4 evens out short delays" : ""));
+    answer.advice.push_back(delivery_advice(loader));
   }
 }
 
@@ -180,7 +220,7 @@ void advise_unseen(Answer& answer, const LoaderAnswer& loader, const Offer& offe
       answer.advice.emplace_back(
           is_ours && loader.facts.workers_are_auto ? "decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
           : is_ours ? "more num_workers, decode=\"fast\", or a pack of prepared samples (`stoker pack`)"
-                  : "move that work to other threads or processes: a DataLoader with num_workers, or stoker.Loader");
+                    : "move that work to other threads or processes: a DataLoader with num_workers, or stoker.Loader");
       break;
     case meter::Bound::fetch:
       answer.why.push_back(is_ours ? fmt::format("the loop waits {} per step for bytes", each(wait.fetch_ns))
@@ -225,6 +265,13 @@ void note_epochs(Answer& answer, const LoaderAnswer& loader) {
   answer.notes.push_back(note);
 }
 
+std::string queue_text(std::int64_t change) {
+  if (change == 0) return "the queue is as long as before";
+  const std::int64_t batches = std::abs(change);
+  return fmt::format("the queue {} by {} {} meanwhile", change < 0 ? "shrank" : "grew", batches,
+                     batches == 1 ? "batch" : "batches");
+}
+
 void note_window(Answer& answer, const LoaderAnswer& loader) {
   if (!loader.short_window) return;
   const std::int64_t queued = loader.facts.queued();
@@ -234,10 +281,9 @@ void note_window(Answer& answer, const LoaderAnswer& loader) {
         loader.steps.steps, queued, 2 * queued));
   } else if (loader.steady) {
     answer.notes.push_back(
-        fmt::format("corrected for the queue: {} steps were served from up to {} batches made beforehand ({:+} in the "
-                    "queue meanwhile); the verdict is what "
-                    "the workers' own rate gives in the long run ({} per step, seen {})",
-                    loader.steps.steps, queued, loader.queue_change, ms(loader.steady->step_ns),
+        fmt::format("corrected for the queue: {} steps were served from up to {} batches made beforehand, and {}; the "
+                    "verdict is what the workers' own rate gives in the long run ({} per step, seen {})",
+                    loader.steps.steps, queued, queue_text(loader.queue_change), ms(loader.steady->step_ns),
                     ms(mean_ns(loader.steps.running_ns(), loader.steps.steps))));
   } else {
     answer.notes.push_back(
@@ -309,6 +355,7 @@ meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer) {
   figures.prep_ms = static_cast<double>(loader.made.prep_ns) / batches;
   figures.delay_ms = static_cast<double>(loader.made.delay_ns) / batches;
   figures.collate_ms = static_cast<double>(loader.made.collate_ns) / batches;
+  figures.collate_delay_ms = static_cast<double>(loader.made.collate_delay_ns) / batches;
   figures.compute_ms = static_cast<double>(loader.steps.compute_ns) / steps;
   figures.compute_cpu_ms = mean_ns(loader.steps.compute_cpu_ns, loader.steps.compute_cpu_steps) * 1e-6;
   figures.cores = offer.cores;
@@ -353,7 +400,7 @@ void advise(Answer& answer, const Offer& offer) {
       advise_handoff(answer, loader, offer);
       break;
   }
-  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != meter::Bound::handoff)
+  if (is_loader_bound(*answer.verdict) && answer.verdict->bound != meter::Bound::handoff && is_the_limit(loader))
     answer.notes.push_back(
         "a larger batch_size would not help: the loader makes as many samples per second as before, and activations "
         "grow with it");

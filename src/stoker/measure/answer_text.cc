@@ -120,6 +120,7 @@ Json to_json(const LoaderAnswer& loader) {
                      {"prep_ms_per_batch", static_cast<double>(loader.made.prep_ns) / made},
                      {"delay_ms_per_batch", static_cast<double>(loader.made.delay_ns) / made},
                      {"collate_ms_per_batch", static_cast<double>(loader.made.collate_ns) / made},
+                     {"collate_delay_ms_per_batch", static_cast<double>(loader.made.collate_delay_ns) / made},
                      {"spinners_ms_per_batch", static_cast<double>(loader.made.spinners_ns) / made},
                      {"sent_bytes_per_batch", loader.sent_bytes}};
   json["epochs"] = Json::array();

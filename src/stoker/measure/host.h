@@ -116,7 +116,9 @@ class HostSampler {
 };
 
 Json to_json(const HostFacts& facts);
-std::string host_line(const HostFacts& facts);  // one line for people
+// One line for people. `device_is_told`: another line names the device of the job, so that this one leaves out that no
+// accelerator could be seen.
+std::string host_line(const HostFacts& facts, bool device_is_told = false);
 // What the advice needs to know of the machine.
 Offer offer_of(const HostFacts& facts);
 // Adds sentences about memory, descriptors and the accelerator's pattern.

@@ -134,6 +134,7 @@ TEST(HostSampler, SumsTheJobsProcesses) {
   EXPECT_EQ(offer.data_file_system, "fuse.mountpoint-s3 (/mnt/s3)");
   EXPECT_NE(host_line(facts).find("data on fuse.mountpoint-s3 (/mnt/s3), accelerator unknown"), std::string::npos)
       << host_line(facts);
+  EXPECT_TRUE(host_line(facts, true).ends_with("data on fuse.mountpoint-s3 (/mnt/s3)")) << "another line says it";
 }
 
 TEST(HostSampler, SeesTheMemoryOfAJobOfTwoSeconds) {

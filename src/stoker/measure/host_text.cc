@@ -82,7 +82,7 @@ Json to_json(const HostFacts& facts) {
   return json;
 }
 
-std::string host_line(const HostFacts& facts) {
+std::string host_line(const HostFacts& facts, bool device_is_told) {
   std::string text =
       fmt::format("{:.1f} of {:.3g} cores used{}", facts.cores_used, facts.cores,
                   facts.cores_limited_by.empty() ? "" : fmt::format(" (limit: {})", facts.cores_limited_by));
@@ -94,7 +94,7 @@ std::string host_line(const HostFacts& facts) {
   if (facts.disk_read_bytes_per_s && *facts.disk_read_bytes_per_s >= 50e3)
     text += fmt::format(", disk {} MB/s", format_rate(*facts.disk_read_bytes_per_s / 1e6));
   if (const std::string* file_system = main_file_system(facts)) text += fmt::format(", data on {}", *file_system);
-  if (facts.accelerators.empty()) return text + ", accelerator unknown";
+  if (facts.accelerators.empty() && !device_is_told) text += ", accelerator unknown";
   for (const AcceleratorReading& one : facts.accelerators) {
     text += fmt::format(", {} {} busy", one.name, one.busy ? fmt::format("{:.0f} %", 100 * *one.busy) : "unknown");
     if (one.memory_used_bytes && one.memory_total_bytes)

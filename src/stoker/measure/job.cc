@@ -56,8 +56,12 @@ BatchTimes batch_times(const Json& line) {
   times.collating_ns = whole(line, "c");
   times.ended_ns = whole(line, "e");
   times.put_ns = whole(line, "d", times.ended_ns);
-  times.cpu_ns = whole(line, "cpu");
-  times.delay_ns = whole(line, "delay");
+  // The hook reads its clocks one after another: CPU time and delay may be of a slightly longer time than the samples.
+  const std::int64_t took = std::max<std::int64_t>(0, times.collating_ns - times.started_ns);
+  times.cpu_ns = std::clamp<std::int64_t>(whole(line, "cpu"), 0, took);
+  times.delay_ns = std::clamp<std::int64_t>(whole(line, "delay"), 0, took - times.cpu_ns);
+  times.collate_delay_ns = std::clamp<std::int64_t>(whole(line, "collate_delay"), 0,
+                                                    std::max<std::int64_t>(0, times.ended_ns - times.collating_ns));
   times.helpers_ns = whole(line, "helpers");
   times.spinners_ns = whole(line, "spinners");
   times.samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")));
@@ -226,6 +230,7 @@ void Job::keep_batch(std::pair<int, int> key, std::int64_t batch, const BatchTim
     made->fetch_ns += std::max<std::int64_t>(0, times.collating_ns - times.started_ns - times.prep_ns());
     made->spinners_ns += times.spinners_ns;
     made->collate_ns += std::max<std::int64_t>(0, times.ended_ns - times.collating_ns);
+    made->collate_delay_ns += times.collate_delay_ns;
   }
 }
 

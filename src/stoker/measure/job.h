@@ -31,7 +31,8 @@ struct Waited {
 // When a worker made one batch (monotonic nanoseconds) and what it took.
 struct BatchTimes {
   std::int64_t received_ns = 0, started_ns = 0, collating_ns = 0, ended_ns = 0, put_ns = 0;
-  std::int64_t cpu_ns = 0, delay_ns = 0;  // of the thread that made the samples
+  std::int64_t cpu_ns = 0, delay_ns = 0;  // of the thread that made the samples; together at most what they took
+  std::int64_t collate_delay_ns = 0;      // of the same thread, while it collated
   std::int64_t helpers_ns = 0;            // CPU of threads that the data set started, and of programs that it ran
   std::int64_t spinners_ns = 0;           // CPU of nameless native threads (OpenMP, BLAS): work, or spinning
   std::int64_t born_ns = 0;               // when the worker began; 0: the training thread itself
@@ -62,8 +63,10 @@ struct Step {
 // Sums over what the workers made.
 struct Made {
   std::uint64_t batches = 0, samples = 0;
-  std::int64_t fetch_ns = 0, prep_ns = 0, delay_ns = 0, collate_ns = 0, spinners_ns = 0;
+  std::int64_t fetch_ns = 0, prep_ns = 0, collate_ns = 0, spinners_ns = 0;
+  std::int64_t delay_ns = 0, collate_delay_ns = 0;  // ready without a core: a part of prep, a part of collate
   std::int64_t build_ns() const noexcept { return fetch_ns + prep_ns + collate_ns; }
+  std::int64_t work_ns() const noexcept { return build_ns() - delay_ns - collate_delay_ns; }
 };
 
 struct SlowSample {

@@ -44,12 +44,13 @@ struct Teller {
     job.add(pid, fmt::format(R"({{"k":"worker","id":0,"seed":1,"thread":{},"t":{}}})", pid, at * kMs));
   }
   std::string own;  // what the training thread made itself, for the next `next`
-  // Samples from `start` to `collate`, `cpu` of it computing; collated by `end`. A `number` from 0 on: by the training
-  // thread, in that iteration.
+  // Samples from `start` to `collate`, `cpu` of it computing and `delay` without a core; collated by `end`,
+  // `collate_delay` of it without a core. A `number` from 0 on: by the training thread, in that iteration.
   void batch(int pid, int number, int batch, std::int64_t start, std::int64_t collate, std::int64_t end,
-             std::int64_t cpu, std::int64_t delay = 0) {
-    const std::string times = fmt::format(R"("s":{},"c":{},"e":{},"samples":4,"cpu":{},"delay":{})", start * kMs,
-                                          collate * kMs, end * kMs, cpu * kMs, delay * kMs);
+             std::int64_t cpu, std::int64_t delay = 0, std::int64_t collate_delay = 0) {
+    const std::string times =
+        fmt::format(R"("s":{},"c":{},"e":{},"samples":4,"cpu":{},"delay":{},"collate_delay":{})", start * kMs,
+                    collate * kMs, end * kMs, cpu * kMs, delay * kMs, collate_delay * kMs);
     if (number >= 0) {
       own = "," + times;
       return;
@@ -106,6 +107,20 @@ TEST(Job, CountsTimeWithoutACoreAsPrep) {
   tell.next(0, 0, 10, 50);
   EXPECT_EQ(tell.run().steps[0].wait.prep_ns, 30 * kMs);
   EXPECT_EQ(tell.run().steps[0].wait.fetch_ns, 10 * kMs);
+}
+
+TEST(Job, BoundsTheDelayByTheTimeThatTheSamplesTook) {
+  Teller tell;  // the kernel's counter also saw a wait for a core just before or after the samples
+  tell.loader(0, "train_loader");
+  tell.iter(0, 0, 0, 0);
+  for (int i = 0; i < 20; ++i) {
+    tell.batch(1, 0, i, 60 * i, 60 * i + 50, 60 * i + 50, 10, 64);
+    tell.next(0, i, 60 * i, 60 * i + 50);
+  }
+  const Made& made = tell.run().made;
+  EXPECT_EQ(made.prep_ns, 20 * 50 * kMs);
+  EXPECT_EQ(made.delay_ns, 20 * 40 * kMs);
+  EXPECT_EQ(answer(tell.job, machine(2)).why.at(0), "each sample takes 2.5 ms of CPU in `Photos`");
 }
 
 TEST(Job, FindsTheWorkersBatchWhicheverFileIsReadFirst) {
@@ -222,6 +237,82 @@ TEST(Answer, BlamesOtherProgramsForBatchesThatAreReadyButLate) {
   EXPECT_EQ(got.advice.at(1).find("larger batches"), 0u) << got.advice.at(1);
 }
 
+// Batches of no work, made by the training thread. Collating takes 20 ms of each step of 100, `delay` of it without a
+// core.
+Answer collated_late(std::int64_t delay, double cores_of_others) {
+  Teller tell;
+  tell.loader(0, "train_loader");
+  tell.iter(0, 0, 0, 0);
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(1, 0, i, 100 * i, 100 * i, 100 * i + 20, 0, 0, delay);
+    tell.next(0, i, 100 * i, 100 * i + 20);
+  }
+  tell.end(0, 4000, 4000);
+  tell.job.settle(true);
+  Offer offer = machine(2);
+  offer.cores_of_others = cores_of_others;
+  return answer(tell.job, offer);
+}
+
+TEST(Answer, BlamesOtherProgramsForACollateThatHadNoCore) {
+  const Answer got = collated_late(20, 1.9);
+  EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
+  EXPECT_EQ(got.why,
+            std::vector<std::string>{"`default_collate` takes 0 ms per batch to put 4 samples together, and is "
+                                     "ready without a core for 20 ms more: other programs keep 1.9 of 2 cores "
+                                     "busy"});
+  EXPECT_EQ(got.advice, std::vector<std::string>{kQuieterMachine}) << "neither a worker nor another collate_fn";
+  EXPECT_EQ(to_json(got)["loaders"][0]["workers"]["collate_delay_ms_per_batch"], 20.0);
+}
+
+TEST(Answer, BlamesTheCollateForItsOwnTimeOnly) {
+  const Answer quiet = collated_late(0, 0);
+  EXPECT_EQ(quiet.why, std::vector<std::string>{"`default_collate` takes 20 ms per batch to put 4 samples together"});
+  EXPECT_EQ(quiet.advice.at(0).find("a cheaper collate_fn at train.py:41"), 0u) << quiet.advice.at(0);
+  const Answer half = collated_late(8, 1.2);
+  EXPECT_EQ(half.why.at(0).find("`default_collate` takes 12 ms per batch"), 0u) << half.why.at(0);
+  EXPECT_EQ(half.advice.at(0).find("a cheaper collate_fn"), 0u) << half.advice.at(0);
+  EXPECT_EQ(half.advice.at(1), kQuieterMachine);
+}
+
+TEST(Job, BoundsTheDelayOfCollatingByTheTimeItTook) {
+  const Answer got = collated_late(64, 1.9);
+  EXPECT_EQ(got.loaders.at(0).made.collate_delay_ns, 40 * 20 * kMs);
+}
+
+TEST(Answer, SuggestsNoWorkersWhereHandingOverCostsMoreThanTheWork) {
+  Teller tell;  // 1 ms of work for each batch, which then comes 10 ms late
+  tell.loader(0, "train_loader", 1);
+  tell.iter(0, 0, 0, 0, "7");
+  for (int i = 0; i < 40; ++i) {
+    tell.batch(7, -1, i, 40 * i, 40 * i + 1, 40 * i + 1, 1);
+    tell.next(0, i, 40 * i + 1, 40 * i + 11);
+  }
+  tell.end(0, 1600, 1600);
+  tell.job.settle(true);
+  const Answer got = answer(tell.job, machine(2));
+  EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
+  EXPECT_EQ(got.advice.at(0),
+            "num_workers=0 at train.py:41: a batch is made in 1 ms, and takes 10 ms to come from a worker");
+}
+
+TEST(Answer, SuggestsAWorkerForTheHandOffOnlyWhereBatchesArePinned) {
+  for (const bool pins : {false, true}) {
+    Teller tell;  // the training thread makes a batch in no time, and needs 20 ms to give it to the loop
+    tell.job.add(1, fmt::format(R"({{"k":"loader","i":0,"num_workers":0,"batch_size":4,"pin_memory":{}}})", pins));
+    tell.iter(0, 0, 0, 0);
+    for (int i = 0; i < 40; ++i) {
+      tell.batch(1, 0, i, 100 * i, 100 * i, 100 * i, 0);
+      tell.next(0, i, 100 * i, 100 * i + 20);
+    }
+    tell.end(0, 4000, 4000);
+    tell.job.settle(true);
+    const Answer got = answer(tell.job, machine(2));
+    EXPECT_EQ(got.verdict->bound, meter::Bound::handoff);
+    EXPECT_EQ(got.advice.at(0).find("num_workers=1") == 0, pins) << got.advice.at(0);
+  }
+}
+
 TEST(Answer, TwiceTheWorkersAreNeverMoreThanTwiceAsFastAndOthersTakeCores) {
   Teller tell;  // 30 ms of computing for each batch, which then comes 10 ms late
   tell.loader(0, "train_loader", 1);
@@ -298,7 +389,8 @@ TEST(Answer, SpeaksOfWorkersAndComputeThreadsOnlyWhereThereAreAny) {
 TEST(Answer, SuggestsNoMoreWorkersToALoaderThatChoosesThemItself) {
   for (const bool is_auto : {false, true}) {
     Teller tell;
-    tell.job.add(1, fmt::format(R"({{"k":"loader","i":0,"kind":"stoker","num_workers":2,"workers_are_auto":{}}})", is_auto));
+    tell.job.add(
+        1, fmt::format(R"({{"k":"loader","i":0,"kind":"stoker","num_workers":2,"workers_are_auto":{}}})", is_auto));
     tell.iter(0, 0, 0, 0);
     for (int i = 0; i < 40; ++i) {
       tell.job.add(1, fmt::format(R"({{"k":"next","n":0,"b":{},"t0":{},"t1":{},"fetch":0,"prep":{},"samples":4}})", i,
@@ -409,6 +501,19 @@ TEST(Answer, TellsALoaderBoundJobThatALargerBatchDoesNotHelp) {
   for (const std::string& advice : got.advice) EXPECT_EQ(advice.find("batch_size"), std::string::npos) << advice;
 }
 
+TEST(Answer, SaysNothingOfLargerBatchesWhereTheStepTakesMostOfTheTime) {
+  for (const int compute : {15, 40, 180}) {  // beside 20 ms of prep
+    Teller tell;
+    tell.loader(0, "train_loader");
+    tell.train(0, 0, 0, 40, 0, 20, compute);
+    tell.job.settle(true);
+    const Answer got = answer(tell.job, machine(2));
+    EXPECT_EQ(got.verdict->bound, meter::Bound::prep);
+    const bool said = !got.notes.empty() && got.notes.at(0).find("a larger batch_size would not help") == 0;
+    EXPECT_EQ(said, compute == 15) << compute;
+  }
+}
+
 TEST(Answer, SaysThatTheSlowStoreExplainsTheFirstEpochOnly) {
   Teller tell;  // case E
   tell.loader(0, "train_loader");
@@ -424,8 +529,9 @@ TEST(Answer, SaysThatTheSlowStoreExplainsTheFirstEpochOnly) {
   EXPECT_NE(notes.find("would help the first epoch only"), std::string::npos) << notes;
 }
 
-// Case A: `steps` steps of 10 ms served from a queue that 8 workers filled beforehand; each batch takes them 320 ms.
-Answer burst(int steps) {
+// Case A: `steps` steps of `each` ms served from a queue that 8 workers filled beforehand; each batch takes them 320
+// ms.
+Answer burst(int steps, std::int64_t from = 2000, std::int64_t each = 10) {
   Teller tell;
   tell.loader(0, "train_loader", 8, 4);
   tell.iter(0, 0, 0, 0, "10,11,12,13,14,15,16,17");
@@ -433,8 +539,8 @@ Answer burst(int steps) {
     tell.worker(10 + w, 1);
     for (int k = 0; k < 4; ++k) tell.batch(10 + w, -1, 8 * k + w, 320 * k, 320 * (k + 1), 320 * (k + 1), 0);
   }
-  for (int i = 0; i < steps; ++i) tell.next(0, i, 2000 + 10 * i, 2000 + 10 * i);
-  tell.end(0, 2000 + 10 * steps, 2000 + 10 * steps);
+  for (int i = 0; i < steps; ++i) tell.next(0, i, from + each * i, from + each * i);
+  tell.end(0, from + each * steps, from + each * steps);
   tell.job.settle(true);
   return answer(tell.job, machine(32));
 }
@@ -449,6 +555,19 @@ TEST(Answer, CorrectsAShortWindowForTheQueue) {
   EXPECT_LT(loader.queue_change, -20);
   EXPECT_LT(loader.corrected_samples_per_s, 0.1 * loader.samples_per_s);
   EXPECT_EQ(got.notes.at(0).find("corrected for the queue"), 0u) << got.notes.at(0);
+}
+
+TEST(Answer, TellsInWordsHowTheQueueChanged) {
+  const auto note = [](int steps, std::int64_t from) { return burst(steps, from, 2).notes.at(0); };
+  // The fourth batch of each worker is there at 1280.
+  EXPECT_NE(note(6, 1300).find("beforehand, and the queue shrank by 4 batches meanwhile; "), std::string::npos)
+      << note(6, 1300);
+  EXPECT_NE(note(8, 1270).find("beforehand, and the queue grew by 2 batches meanwhile; "), std::string::npos)
+      << note(8, 1270);
+  EXPECT_NE(note(9, 1270).find("beforehand, and the queue grew by 1 batch meanwhile; "), std::string::npos)
+      << note(9, 1270);
+  EXPECT_NE(note(10, 1270).find("beforehand, and the queue is as long as before; "), std::string::npos)
+      << note(10, 1270);
 }
 
 TEST(Answer, RefusesAVerdictOnTwoSteps) {

@@ -44,9 +44,9 @@ std::string_view general_name(Bound bound) noexcept {
   return bound == Bound::fetch || bound == Bound::prep ? "io_bound" : name(bound);
 }
 
-Verdict judge(std::int64_t compute_ns, const WaitSplit& wait) noexcept {
+Verdict judge(std::int64_t compute_ns, const WaitSplit& wait, std::int64_t other_ns) noexcept {
   Verdict verdict;
-  const double total = static_cast<double>(std::max<std::int64_t>(1, compute_ns + wait.total_ns()));
+  const double total = static_cast<double>(std::max<std::int64_t>(1, compute_ns + wait.total_ns() + other_ns));
   const std::int64_t worst = std::max({wait.fetch_ns, wait.prep_ns, wait.handoff_ns});
   verdict.share = static_cast<double>(worst) / total;
   verdict.severity = verdict.share < 0.05 ? "fine" : verdict.share < 0.20 ? "moderate" : "severe";

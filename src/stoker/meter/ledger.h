@@ -40,7 +40,8 @@ struct Verdict {
 std::string_view name(Bound bound) noexcept;          // "prep_bound"
 std::string_view general_name(Bound bound) noexcept;  // case A's words: "io_bound", "compute_bound"
 
-// `compute_ns` is the time the consumer spent between batches.
-Verdict judge(std::int64_t compute_ns, const WaitSplit& wait) noexcept;
+// `compute_ns` is the time the consumer spent between batches, or the part of it that was its step. `other_ns` is the
+// rest of the running time, so that shares and gain are of the whole.
+Verdict judge(std::int64_t compute_ns, const WaitSplit& wait, std::int64_t other_ns = 0) noexcept;
 
 }  // namespace stoker::meter

@@ -44,6 +44,14 @@ TEST(Ledger, JudgesByTheLargestShare) {
   EXPECT_EQ(verdict.severity, "fine");
 }
 
+TEST(Ledger, JudgesByTheRunningTimeAlsoWhereAPartOfItIsNeitherComputeNorWait) {
+  const Verdict verdict = judge(0, {.fetch_ns = 50, .prep_ns = 410, .handoff_ns = 80}, 460);
+  EXPECT_EQ(verdict.bound, Bound::prep);
+  EXPECT_DOUBLE_EQ(verdict.share, 0.41);
+  EXPECT_NEAR(verdict.gain, 1000.0 / 590, 1e-9);
+  EXPECT_EQ(judge(10, {.fetch_ns = 40, .prep_ns = 0, .handoff_ns = 0}, 950).bound, Bound::compute);
+}
+
 TEST(DepthMeter, WeighsByTime) {
   DepthMeter meter;
   meter.start(0, 0);

@@ -47,9 +47,9 @@ void take_out_rivals(Stages& stages, double used_cores);
 struct LoaderFigures {
   double batch_size = 1, num_workers = 0;
   double fetch_ms = 0, prep_ms = 0, collate_ms = 0;  // per batch
-  double delay_ms = 0;                               // the part of prep in which it was ready but had no core
-  double compute_ms = 0;                             // per step
-  double compute_cpu_ms = 0;                         // CPU time of the whole process meanwhile; 0: not known
+  double delay_ms = 0, collate_delay_ms = 0;  // the parts of prep and of collating in which it was ready without a core
+  double compute_ms = 0;                      // per step
+  double compute_cpu_ms = 0;                  // CPU time of the whole process meanwhile; 0: not known
   double cores = 0;
   double cores_of_others = 0;  // that other programs kept busy while no core was idle
 };

@@ -75,6 +75,14 @@ TEST(Workers, ThatWaitNeedNoCore) {
   EXPECT_GE(suggested_workers(stages_of(figures)), 4) << "rivals slow down only what computes";
 }
 
+TEST(Workers, AreNotSuggestedForWorkThatIsCheaperThanHandingOverItsResult) {
+  LoaderFigures figures{.num_workers = 0, .prep_ms = 0.1, .collate_ms = 0.2, .compute_ms = 1, .cores = 8};
+  EXPECT_EQ(suggested_workers(stages_of(figures)), 0);
+  figures = {.num_workers = 0, .collate_ms = 7.68, .collate_delay_ms = 7.65, .compute_ms = 60, .cores = 2};
+  figures.cores_of_others = 1.9;
+  EXPECT_EQ(suggested_workers(stages_of(figures)), 0) << "it was without a core, and so would the hand-off be";
+}
+
 TEST(Workers, AreNotSuggestedWhereTheStepIsTheLimit) {
   const LoaderFigures figures{.num_workers = 2, .prep_ms = 10, .compute_ms = 50, .cores = 8};
   EXPECT_EQ(suggested_workers(stages_of(figures)), 0);

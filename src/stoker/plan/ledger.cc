@@ -93,6 +93,7 @@ void read_measured(const Json& json, PlanRun& run) {
   figures.prep_ms = workers.at("prep_ms_per_batch").get<double>();
   figures.delay_ms = number_or(workers, "delay_ms_per_batch", 0);
   figures.collate_ms = workers.at("collate_ms_per_batch").get<double>();
+  figures.collate_delay_ms = number_or(workers, "collate_delay_ms_per_batch", 0);
   const Json& compute = loader.at("total").at("compute");
   figures.compute_ms = compute.at("ms_per_step").get<double>();
   figures.compute_cpu_ms = number_or(compute, "cpu_ms_per_step", 0);

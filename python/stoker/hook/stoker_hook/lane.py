@@ -3,6 +3,7 @@
 Samples are timed one by one only while that is cheap beside what they take, and one batch in 64 otherwise. Reading the
 run-queue delay costs about 10 us; for batches that take less than 2 ms it is done for one in 64, and its share is kept.
 A thread that did not wait once while it got its samples had no core in the time that it did not compute: that is all delay.
+The same holds while it collates.
 """
 
 from . import clocks
@@ -15,7 +16,7 @@ SLOW_SAMPLE_NS = 1000000
 SLOW_TIMES = 10
 SLOW_KEPT = 50
 HELPERS_MATTER = 0.2  # CPU time of other threads, of the time that the samples took
-MADE = '"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d,"spinners":%d'  # what Lane.done holds
+MADE = '"s":%d,"c":%d,"e":%d,"samples":%d,"cpu":%d,"delay":%d,"helpers":%d,"spinners":%d,"collate_delay":%d'  # what Lane.done holds
 
 
 class Lane:
@@ -32,7 +33,8 @@ class Lane:
         self._made = 0
         self._mean_sample = 0.0
         self._mean_batch = 0.0
-        self._delay_share = 0.0
+        self._delay_share = 0.0     # of the time without CPU, while it got the samples of the last batch that was read
+        self._collate_share = 0.0   # the same while it collated them
         self._slow_left = SLOW_KEPT
         self._with_delay = False
         self._collating = None
@@ -86,13 +88,17 @@ class Lane:
         self._cpu = clocks.cpu()
         self._started = clocks.wall()
 
+    def _reading(self, before=None):
+        """Now: wall clock, CPU time, switches, delay. The wall clock first: what reading the others takes belongs to what
+        follows. The delay is 0 if it is not read for this batch, or not needed since the reading `before`."""
+        wall, cpu, switches = clocks.wall(), clocks.cpu(), clocks.switches()
+        is_needed = before is None or switches is None or switches != before[2]
+        return wall, cpu, switches, clocks.delay() if self._with_delay and is_needed else 0
+
     @quiet
     def _begin_collate(self, data):
-        now = clocks.wall()
-        cpu = clocks.cpu()
-        delay = clocks.delay() if self._with_delay else 0
+        self._collating = self._reading(), self._helper_cpu()
         self._count = len(data) if isinstance(data, (list, tuple)) else 1
-        self._collating = (now, cpu, delay, self._helper_cpu(), clocks.switches())
 
     def _helper_cpu(self):
         """CPU time so far: of programs that the data set ran to their end, and of other threads of a worker process."""
@@ -111,25 +117,34 @@ class Lane:
 
     @quiet
     def _end(self, auto_collation):
-        ended = clocks.wall()
-        collating, cpu, delay, helpers, switches = self._collating or (ended, clocks.cpu(), self._delay, self._helpers, clocks.switches())
+        ended = self._reading(self._collating and self._collating[0])
+        samples_done, helpers = self._collating or (ended, self._helpers)
         count = self._count if auto_collation else self._asked
-        took = max(1, collating - self._started)
-        cpu -= self._cpu
-        if self._with_delay:
-            delay = max(0, delay - self._delay)
-            self._delay_share = min(1.0, delay / max(1, took - cpu))
-        else:
-            delay = int(self._delay_share * max(0, took - cpu))
-        if switches is not None and switches == self._switches:
-            delay = max(0, took - cpu)
+        begun = (self._started, self._cpu, self._switches, self._delay)
+        took = max(1, samples_done[0] - self._started)
+        delay, self._delay_share = self._delay_between(begun, samples_done, self._delay_share)
+        collate_delay, self._collate_share = self._delay_between(samples_done, ended, self._collate_share)
         if self._each:
             self._mean_sample = took / max(1, count)
-        self._mean_batch = took
+        self._mean_batch = ended[0] - self._started
         programs, threads = (max(0, now - before) for now, before in zip(helpers, self._helpers))
         spinners = int(threads * self._spinning_part(helpers[1])) if threads > HELPERS_MATTER * took else 0
         self._made += 1
-        self.done = (self._started, collating, ended, count, cpu, delay, programs + threads - spinners, spinners)
+        self.done = (self._started, samples_done[0], ended[0], count, samples_done[1] - self._cpu, delay, programs + threads - spinners,
+                     spinners, collate_delay)
+
+    def _delay_between(self, before, after, share):
+        """How long this thread was ready without a core between two readings, and its part of the time without CPU, which
+        is `share` for a batch whose delay was not read."""
+        without_cpu = max(0, after[0] - before[0] - (after[1] - before[1]))
+        if after[2] is not None and after[2] == before[2]:
+            return without_cpu, share
+        if not self._with_delay:
+            return int(share * without_cpu), share
+        # The clocks are read one after another. A thread that loses its core between two of them has a delay that is longer
+        # than the time it belongs to.
+        delay = min(max(0, after[3] - before[3]), without_cpu)
+        return delay, delay / max(1, without_cpu)
 
     @quiet
     def write_batch(self, delivered):

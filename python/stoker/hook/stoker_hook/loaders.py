@@ -86,16 +86,9 @@ class Hook:
         cls.__iter__ = __iter__
 
     def _replace_check(self, cls):
-        original = getattr(cls, "check_worker_number_rationality", None)
-        if original is None:
-            return
-
-        @functools.wraps(original)
-        def check_worker_number_rationality(loader):
-            self._note_place(loader)
-            return original(loader)
-
-        cls.check_worker_number_rationality = check_worker_number_rationality
+        original = cls.__dict__.get("check_worker_number_rationality")
+        if original is not None:
+            cls.check_worker_number_rationality = _NotedMethod(original, self._note_place)
 
     @quiet
     def _note_place(self, loader):
@@ -276,6 +269,20 @@ class Hook:
                 self.recorder.write('{"k":"pin","t0":%d,"t1":%d}' % (started, clocks.wall()))
 
         pin.pin_memory = pin_memory
+
+
+class _NotedMethod:
+    """A method of loaders that is noted when it is looked up, and then called without a frame of ours in between: torch's
+    warnings count frames to find the line that they name."""
+
+    def __init__(self, original, note):
+        self._original = original
+        self._note = note
+
+    def __get__(self, loader, owner=None):
+        if loader is not None:
+            self._note(loader)
+        return self._original.__get__(loader, owner)
 
 
 class _Iteration:
