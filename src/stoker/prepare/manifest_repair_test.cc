@@ -181,7 +181,7 @@ TEST_P(ManifestRepair, NothingIsMadeFromAnIndexNamesOrShardsThatAreNotWhole) {
 TEST_P(ManifestRepair, AnIndexOrNamesThatAreGoneOrEmptyAreMadeAgainFromTheSource) {
   const Folder folder;
   make_pack(sounds(folder, GetParam()));
-  const PackManifest before = dataset::open_packed(folder.path("x.pack"))->manifest();
+  const std::uint64_t before = dataset::open_packed(folder.path("x.pack"))->manifest().fingerprint;
   for (const std::string name : {"index.npy", "names.txt"}) {
     for (const bool is_gone : {true, false}) {
       const std::string path = folder.path("x.pack/" + name);
@@ -190,7 +190,9 @@ TEST_P(ManifestRepair, AnIndexOrNamesThatAreGoneOrEmptyAreMadeAgainFromTheSource
       EXPECT_TRUE(report.is_sound()) << name;
       EXPECT_EQ(report.count, 20u);
       EXPECT_TRUE(mentions(report.notes, "all of the pack was made anew from its source")) << name;
-      expect_same(dataset::open_packed(folder.path("x.pack"))->manifest(), before);
+      const auto pack = dataset::open_packed(folder.path("x.pack"));
+      EXPECT_EQ(pack->manifest().fingerprint, before);
+      EXPECT_EQ(pack->facts().classes, (std::vector<std::string>{"cat", "dog"}));
     }
   }
 }

@@ -370,14 +370,15 @@ class RingFetcher final : public Fetcher {
   void drain() noexcept {
     ending_ = true;
     try {
-      if (in_kernel_ > 0) {
-        io_uring_sqe* const sqe = next_sqe();
-        io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY);  // Linux 5.19; refused before: then we only wait
-        sqe->user_data = kIgnoredData;
-      }
-      while (in_kernel_ > 0) {
-        enter_and_wait(std::chrono::nanoseconds::max());
-        take_completions();
+      // A request that begins just now may miss the cancellation, so it is repeated; an open of a pipe may outlast it.
+      for (bool nothing_came = true; in_kernel_ > 0; take_completions()) {
+        if (nothing_came) {
+          io_uring_sqe* const sqe = next_sqe();
+          io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY);  // Linux 5.19; refused before: then we only wait
+          sqe->user_data = kIgnoredData;
+        }
+        nothing_came = enter_and_wait(kLookAtPipesAfter);
+        if (nothing_came) release_pipes();
       }
       if (ring_.queued() > 0) enter();  // closes
     } catch (const std::exception&) {

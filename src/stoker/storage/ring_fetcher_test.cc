@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +124,24 @@ TEST_F(RingFetcher, EndsThoughAReadNeverDoes) {
   fetcher_.reset();
   pipe_.write("late");
   EXPECT_EQ(buffer_, "........");
+}
+
+// A cancellation may come just before the kernel begins to wait for the pipe's writer.
+TEST_F(RingFetcher, EndsWhileAPipeIsBeingOpened) {
+  const os::TempFolder folder;
+  const std::string path = folder.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  for (int round = 0; round < 60; ++round) {
+    fetcher_ = make_fetcher({.depth = 4, .io_batch = 1});
+    for (std::uint64_t tag = 0; tag < 4; ++tag) {
+      const Fetch fetch{.where = Location::in_folder(kWorkingFolder, path.c_str(), 4),
+                        .into = std::as_writable_bytes(std::span(buffer_)),
+                        .tag = tag};
+      fetcher_->submit({&fetch, 1});
+    }
+    if (round % 2 == 0) (void)fetcher_->wait({&out_, 1}, std::chrono::microseconds(10 * round));
+    fetcher_.reset();
+  }
 }
 
 TEST_F(RingFetcher, ARingThatFailsIsAnErrorAndStillEnds) {

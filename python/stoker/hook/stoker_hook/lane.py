@@ -82,9 +82,10 @@ class Lane:
         self._collating = None
         self.done = None
         self._with_delay = self._mean_batch >= CHEAP_BATCH_NS or self._made % ONE_IN == 0
-        self._delay = clocks.delay() if self._with_delay else 0
         self._helpers = self._helper_cpu()
         self._switches = clocks.switches()
+        # Close to the wall clock: a core that is lost in between counts as delay of the samples.
+        self._delay = clocks.delay() if self._with_delay else 0
         self._cpu = clocks.cpu()
         self._started = clocks.wall()
 
