@@ -38,9 +38,24 @@ BatchQueue::BatchQueue(const Job& job, WorkQueue& work, ReaderBell& bell, Signal
   depth_.start(meter::now_ns(), 0);
 }
 
+void BatchQueue::begin(std::uint64_t epoch) {
+  const std::scoped_lock lock(signals_.mutex);
+  epoch_ = epoch;
+}
+
+bool BatchQueue::is_far_ahead_locked(std::uint64_t epoch) const noexcept {
+  return epoch > epoch_ + 1 && pendings_.size() > job_.options.prefetch_factor;
+}
+
+bool BatchQueue::is_far_ahead(std::uint64_t epoch) {
+  const std::scoped_lock lock(signals_.mutex);
+  return is_far_ahead_locked(epoch);
+}
+
 Pending* BatchQueue::open(const Place& place) {
   const std::scoped_lock lock(signals_.mutex);
   if (free_.empty()) return nullptr;
+  if (is_far_ahead_locked(place.epoch)) return nullptr;
   Pending* const pending = free_.back();
   free_.pop_back();
   pending->serial = place.serial;
@@ -225,6 +240,7 @@ BatchPtr BatchQueue::hand_out_front_locked() {
 }
 
 void BatchQueue::drop_front_locked() {
+  epoch_ = pendings_.front()->epoch;
   free_.push_back(pendings_.front());
   pendings_.pop_front();
 }

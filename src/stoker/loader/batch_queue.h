@@ -26,7 +26,13 @@ class BatchQueue {
   BatchQueue(const BatchQueue&) = delete;
   BatchQueue& operator=(const BatchQueue&) = delete;
 
-  // Planner: one more batch, which comes after all others. Null: as many as may be are in the making.
+  // Planner: the consumer stands in this epoch.
+  void begin(std::uint64_t epoch);
+  // What is read ahead shows the files as they were, so it ends with the epoch after the consumer's; only the batches
+  // of prefetch_factor may go beyond. True: no batch of `epoch` is opened now.
+  bool is_far_ahead(std::uint64_t epoch);
+  // Planner: one more batch, which comes after all others. Null: as many as may be are in the making, or it is too far
+  // ahead.
   struct Place {
     std::uint64_t serial = 0, epoch = 0, step = 0, position_after = 0;
     dataset::BatchRange range;
@@ -62,6 +68,7 @@ class BatchQueue {
   SlabPool& pool() const noexcept { return *pool_; }
 
  private:
+  bool is_far_ahead_locked(std::uint64_t epoch) const noexcept;
   void close(Pending& pending);
   void make_ready_locked(Pending& pending);
 
@@ -75,6 +82,7 @@ class BatchQueue {
   std::vector<std::unique_ptr<Pending>> all_;
   std::vector<Pending*> free_;
   std::deque<Pending*> pendings_;    // by serial
+  std::uint64_t epoch_ = 0;          // of the batch that was handed out last, or in which the consumer begins
   std::uint64_t slabs_filling_ = 0;  // assigned to batches not yet delivered
   std::uint64_t ready_ = 0;
   std::optional<Error> fatal_;

@@ -17,6 +17,7 @@ void Planner::start(const dataset::Order& order, std::uint64_t epoch, std::uint6
   serial_ = serial;
   sweep_most_ = std::min(job_.memory.sweep, job_.memory.first_sweep);
   stopped_ = false;
+  batches_.begin(epoch);
 }
 
 void Planner::stop() {
@@ -163,7 +164,7 @@ bool Planner::extend(Sweep& sweep) {
       }
     }
   }
-  return false;
+  return !sweep.is_empty() && batches_.is_far_ahead(epoch_);  // it cannot grow before the consumer goes on
 }
 
 Sweep* Planner::claim_sweep() {

@@ -48,6 +48,31 @@ TEST(Planner, ClaimsRowsInGlobalOrderAndGoesOnIntoTheNextEpoch) {
   EXPECT_EQ(claimed, right);
 }
 
+TEST(Planner, ReadsAheadToTheEndOfTheNextEpochOnly) {
+  LoaderOptions options = rows_of_100(2);
+  options.prefetch_factor = 1;
+  EngineParts parts(held_sounds(8), options);
+  start(parts);
+  const auto claim_all = [&] {
+    std::uint64_t last = 0;
+    while (Unit* const unit = parts.planner.claim()) {
+      last = unit->pending->epoch;
+      parts.batches.unit_read(*unit, 1);
+    }
+    return last;
+  };
+  ASSERT_GT(parts.job.memory.max_pendings, 16u) << "there is memory for more";
+  EXPECT_EQ(claim_all(), 1u);
+
+  // The consumer takes all of epoch 0: epoch 1 is still the one after it.
+  while (Unit* const unit = parts.next_unit()) {
+    parts.batches.rows_finished(*unit->pending, unit->rows);
+    parts.units.retire(*unit);
+  }
+  for (int step = 0; step < 4; ++step) parts.take_batch();
+  EXPECT_EQ(parts.planner.claim(), nullptr);
+}
+
 TEST(Planner, ClaimsNothingBeforeItStartsAndAfterItStops) {
   EngineParts parts(held_sounds(10), rows_of_100(4));
   EXPECT_EQ(parts.planner.claim(), nullptr);
