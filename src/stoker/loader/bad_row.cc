@@ -95,7 +95,9 @@ BadRow describe_unmade(const Job& job, const RowResult& verdict, std::uint64_t w
   if (verdict.result.offset != kNoOffset) error.offset = static_cast<std::int64_t>(verdict.result.offset);
   bad.kind = kind_of(verdict);
   if (verdict.result.code == Code::no_memory && wanted_bytes != 0) {
-    explain_need(job, bad, "working memory for it", wanted_bytes, &Allowance::working_bytes);
+    const bool is_for_all = verdict.most_bytes > wanted_bytes;
+    explain_need(job, bad, is_for_all ? "working memory for any crop of it" : "working memory for it",
+                 is_for_all ? verdict.most_bytes : wanted_bytes, &Allowance::working_bytes);
   }
   return bad;
 }

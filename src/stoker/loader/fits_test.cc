@@ -135,6 +135,28 @@ TEST(LoaderFits, TheErrorNamesALimitThatIsEnough) {
   }
 }
 
+TEST(LoaderFits, TheLimitThatTheErrorNamesIsEnoughForEveryCrop) {
+  Folder folder;
+  folder.write("x/0.jpg", text_of(encode(200, 200, Scene::smooth, {})));
+  folder.write("x/1.jpg", text_of(encode(1500, 1400, Scene::smooth, {})));
+  LoaderOptions options = near_the_limit(11 * kMiB, OnError::raise);
+  options.transform = transform::parse_ops("rrc:32");
+  int raised = 0;
+  for (std::uint64_t epoch = 0; epoch < 40;) {
+    Loader loader(open_uncached(folder.path("x")), options);
+    try {
+      for (; epoch < 40; ++epoch) {
+        loader.start_epoch(epoch);
+        drain(loader);
+      }
+    } catch (const Error& error) {
+      options.memory_limit = named_limit(error.message());
+      ASSERT_LT(++raised, 2) << error.message();
+    }
+  }
+  EXPECT_EQ(raised, 1);
+}
+
 TEST(LoaderFits, ASampleThatDoesNotFitIsSkippedOrNamedWhereverItsBytesLie) {
   Folder folder;
   folder.write("x/0.wav", wav(1000, 1));

@@ -128,12 +128,32 @@ RowResult ImageKind::make(codec::Bytes bytes, const SampleKey& key, const Slot& 
   if (const Result result = draw_views(key, sample); !result.ok()) return bad(result, "transform");
   choose_scale(sample);
   choose_region(sample);
+  RowResult row;
   if (is_row) {
-    if (const Result result = take_row(sample, scratch); !result.ok()) return bad(result, "transform");
+    row = bad(take_row(sample, scratch), "transform");
   } else {
-    if (const Result result = decode(sample, scratch, seek); !result.ok()) return bad(result);
+    row = bad(decode(sample, scratch, seek));
   }
-  return bad(apply_views(sample, key, slot, scratch), "transform");
+  if (row.result.ok()) row = bad(apply_views(sample, key, slot, scratch), "transform");
+  if (row.result.code == Code::no_memory) row.most_bytes = most_bytes(sample);
+  return row;
+}
+
+// The working memory that is enough whatever is drawn: for the whole image, and for views of all of it.
+std::uint64_t ImageKind::most_bytes(const Sample& sample) const noexcept {
+  const Rect whole{0, 0, sample.width, sample.height};
+  std::uint64_t view_bytes = sample.view_bytes;
+  for (std::uint32_t view = 0; view < plan_.view_count(); ++view) {
+    transform::Draw draw = sample.draws[view];
+    draw.crop = draw.steps[0] = whole;
+    view_bytes = std::max(view_bytes, plan_.working_bytes(view, draw));
+  }
+  if (row_pixels_.channels != 0) return view_bytes;
+  Pixels pixels = sample.pixels;
+  pixels.width = sample.width, pixels.height = sample.height;
+  const std::uint64_t pixel_bytes = Scratch::rounded(pixels.row_bytes() * pixels.height);
+  const bool turns = sample.orientation != codec::Orientation::upright;
+  return pixel_bytes + std::max(sample.info.working_bytes, (turns ? pixel_bytes : 0) + view_bytes);
 }
 
 Result ImageKind::read_head(Sample& sample) const noexcept {

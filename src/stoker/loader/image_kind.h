@@ -31,6 +31,8 @@ class ImageKind final : public Kind {
   Result turn_upright(Sample& sample, Scratch& scratch) const noexcept;
   Result apply_views(const Sample& sample, const SampleKey& key, const Slot& slot, Scratch& scratch) const noexcept;
 
+  std::uint64_t most_bytes(const Sample& sample) const noexcept;
+
   codec::ImageOptions options_;
   bool exif_orientation_ = false;
   bool keeps_bits_ = false;  // images of 8 and of 16 bits do not mix

@@ -41,12 +41,14 @@ struct SampleKey {
 struct RowResult {
   Result result;
   const char* stage = "decode";  // "decode" or "transform"
+  // Of Code::no_memory: the working memory that is enough for any crop of the sample. 0: what it asked for is enough.
+  std::uint64_t most_bytes = 0;
 };
 
 Text cause_of(const Result& result);  // for people: the cause, and what they may change
 
 inline RowResult bad(Result result, const char* stage = "decode") noexcept {
-  return {result, stage};
+  return {result, stage, 0};
 }
 
 inline constexpr Result kNoRoom = failed(Code::no_memory, "no working memory for it");
