@@ -7,7 +7,6 @@ from stoker_transforms import transforms
 
 import stoker
 
-
 samples = None  # of args["list"]: the program has its list before the time starts
 
 

@@ -41,17 +41,6 @@ bool mostly_waits(const Stages& stages) {
   return stages.fetch_in_workers && stages.fetch_s > stages.prep_s;
 }
 
-Stages with(const Stages& now, double workers) {
-  Stages then = now;
-  then.workers = workers;
-  if (now.fetch_in_workers && now.workers <= 0 && workers > 0) {
-    const double take_over_s = kTakeOver_s / std::max(1.0, now.batch_size);
-    then.handoff_s += take_over_s;
-    if (then.cpu_s > 0) then.cpu_s += take_over_s;
-  }
-  return then;
-}
-
 }  // namespace
 
 std::string_view name(Limit limit) noexcept {
@@ -167,9 +156,20 @@ double cores_taken(double cores, double used, double used_by_others) {
   return used + used_by_others >= kFull * cores ? used_by_others : 0;
 }
 
+Stages stages_with_workers(const Stages& now, double workers) {
+  Stages then = now;
+  then.workers = workers;
+  if (now.fetch_in_workers && now.workers <= 0 && workers > 0) {
+    const double take_over_s = kTakeOver_s / std::max(1.0, now.batch_size);
+    then.handoff_s += take_over_s;
+    if (then.cpu_s > 0) then.cpu_s += take_over_s;
+  }
+  return then;
+}
+
 double gain_of_workers(const Stages& now, double workers) {
   const double before = predict(now).per_s;
-  return before > 0 ? predict(with(now, workers)).per_s / before : 1;
+  return before > 0 ? predict(stages_with_workers(now, workers)).per_s / before : 1;
 }
 
 double most_workers(const Stages& stages) {

@@ -57,6 +57,8 @@ Stages stages_of(const LoaderFigures& figures);
 // Cores that a job cannot have: those of others, if they and the job leave none idle; else 0.
 double cores_taken(double cores, double used, double used_by_others);
 
+// The same job with `workers` workers. The first worker process makes the training thread take batches over.
+Stages stages_with_workers(const Stages& now, double workers);
 // How many times faster, with `workers` instead of the present number.
 double gain_of_workers(const Stages& now, double workers);
 // The most workers that make sense: as many as the cores that are free, and more only where they mostly wait.

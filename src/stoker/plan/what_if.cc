@@ -98,7 +98,7 @@ std::string_view name(Evidence evidence) noexcept {
 WhatIf with_workers(const Stages& now, double workers) {
   WhatIf what = of_knob(now, "num_workers", fmt::format("{:g}", workers),
                         fmt::format("{:g} workers instead of {:g}", workers, now.workers));
-  what.stages.workers = workers;
+  what.stages = meter::stages_with_workers(now, workers);
   what.flags = {"--num-workers", fmt::format("{:g}", workers)};
   return finish(what, now);
 }

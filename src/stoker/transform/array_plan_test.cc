@@ -43,7 +43,7 @@ TEST(ArrayPlan, ConvertsArraysToFloat) {
 TEST(ArrayPlan, RefusesImageOperationsOnArrays) {
   EXPECT_EQ(refusal("rrc:8", arrays(DType::f32, {64, 64})),
             "cannot use transform `RandomResizedCrop`: these samples are float32 arrays [64, 64], which take ToFloat "
-            "or dtype= alone");
+            "or dtype alone");
   EXPECT_EQ(refusal("tofloat", arrays(DType::i32, {4})),
             "cannot use transform `ToFloat`: it takes uint8, uint16, int16 and float arrays, and these are int32");
   EXPECT_EQ(refusal("", arrays(DType::f32, {4}), DType::u8), "cannot give float32 arrays as uint8");
