@@ -322,8 +322,9 @@ TEST(Csv, WithoutAHeaderLosesNoSample) {
 
 TEST(Csv, WithoutALabelColumnNamesTheOthers) {
   const DatasetPtr data = Index("path,diagnosis,age\na.png,1,2\n").open();
-  EXPECT_TRUE(has_note(*data, "no column is named `label`, so the samples have no labels; the label may be one of "
-                              "`diagnosis`, `age`"));
+  EXPECT_TRUE(has_note(*data,
+                       "no column is named `label`, so the samples have no labels; the label may be one of "
+                       "`diagnosis`, `age`"));
   EXPECT_TRUE(Index("path\na.png\n").open()->facts().notes.empty());
 }
 

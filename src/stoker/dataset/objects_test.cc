@@ -25,8 +25,8 @@ std::string text_of(const Dataset& data, std::uint64_t index) {
 TEST(Objects, AreTheSamplesThatAFolderOfTheSameNamesHas) {
   Tree tree;
   storage::MemoryStore store;
-  for (const char* const name : {"cat/2.wav", "cat/1.wav", "dog/deep/3.png", "dog-/4.jpg", "cat/notes.txt", ".git/x.png",
-                                 "cat/.hidden.png", "stray.png", "empty/readme.md"}) {
+  for (const char* const name : {"cat/2.wav", "cat/1.wav", "dog/deep/3.png", "dog-/4.jpg", "cat/notes.txt",
+                                 ".git/x.png", "cat/.hidden.png", "stray.png", "empty/readme.md"}) {
     tree.write(name, std::string("bytes of ") + name);
     store.put(std::string("bucket/train/") + name, std::string("bytes of ") + name);
   }
@@ -101,8 +101,8 @@ TEST(Objects, ArraysAndTarShardsOfAStoreAreDataSetsToo) {
   std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 6), }";
   header.resize(117, ' ');
   header += '\n';
-  store.put("bucket/x.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) + header +
-                                "aaaaaabbbbbbccccccdddddd");
+  store.put("bucket/x.npy",
+            std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) + header + "aaaaaabbbbbbccccccdddddd");
   const DatasetPtr array = open("memory://bucket/x.npy", without_cache());
   ASSERT_EQ(array->size(), 4u);
   EXPECT_EQ(text_of(*array, 2), "cccccc");

@@ -51,7 +51,8 @@ TEST(BadRow, NamesTheWorkingMemoryThatDecodingAskedFor) {
 
 TEST(BadRow, OffersToGoOnWithoutItUnlessTheFailureHasItsOwnRemedy) {
   BadRow bad;
-  EXPECT_EQ(error_of_row(bad, "it is bad").hint(), "use on_error=\"skip\", \"replace\" or \"zero\" to go on without it");
+  EXPECT_EQ(error_of_row(bad, "it is bad").hint(),
+            "use on_error=\"skip\", \"replace\" or \"zero\" to go on without it");
   bad.is_skippable = false;
   bad.hint = "log in again";
   EXPECT_EQ(error_of_row(bad, "it is bad").hint(), "log in again");
