@@ -17,7 +17,7 @@
 namespace stoker::loader {
 
 // A sample as a straight run hands it out.
-struct Given {
+struct HandedOut {
   Taken row;  // one
   std::optional<SampleError> error;
 };
@@ -36,7 +36,7 @@ class StraightRun {
   }
 
   // Of every position of an epoch. Bad samples are zeroed, or replaced where `replace` says so.
-  const std::vector<Given>& epoch(std::uint64_t epoch, bool replace) {
+  const std::vector<HandedOut>& epoch(std::uint64_t epoch, bool replace) {
     const auto [found, is_new] = known_.try_emplace({epoch, replace});
     if (!is_new) return found->second;
     options_.on_error = replace ? OnError::replace : OnError::zero;
@@ -44,7 +44,7 @@ class StraightRun {
     loader.start_epoch(epoch);
     std::size_t errors = 0;
     while (const BatchPtr batch = loader.next()) {
-      Given given{copy_out(*batch), {}};
+      HandedOut given{copy_out(*batch), {}};
       const std::vector<SampleError> listed = loader.errors();
       if (listed.size() > errors) given.error = listed.back();
       errors = listed.size();
@@ -56,7 +56,7 @@ class StraightRun {
  private:
   dataset::DatasetPtr data_;
   LoaderOptions options_;
-  std::map<std::pair<std::uint64_t, bool>, std::vector<Given>> known_;
+  std::map<std::pair<std::uint64_t, bool>, std::vector<HandedOut>> known_;
 };
 
 // What one next() leads to: a batch, the end of the epoch, or an error with this message.
@@ -90,9 +90,9 @@ class LoaderModel {
     Taken batch;
     std::vector<SampleError> errors;
     std::uint64_t length = 0;
-    const std::vector<Given>& samples = straight_.epoch(epoch_, options_.on_error == OnError::replace);
+    const std::vector<HandedOut>& samples = straight_.epoch(epoch_, options_.on_error == OnError::replace);
     for (const std::uint64_t position : positions()) {
-      const Given& given = samples[position % size_];
+      const HandedOut& given = samples[position % size_];
       if (given.error) {
         errors.push_back(*given.error);
         errors.back().position = position;

@@ -46,7 +46,7 @@ Point write_copies(const Target& target, const Point& point, const std::string& 
   return paths;
 }
 
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+bool is_word_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
@@ -58,9 +58,9 @@ std::vector<std::string> loader_command(const Target& target, const Point& point
   for (const auto& [knob, value] : point) {
     if (knob == "shuffle") {
       shuffled = false;
-      if (is_one_of(value, {"true", "True", "yes"})) {
+      if (is_word_of(value, {"true", "True", "yes"})) {
         command.push_back("--shuffle");
-      } else if (!is_one_of(value, {"false", "False", "no", "off"})) {
+      } else if (!is_word_of(value, {"false", "False", "no", "off"})) {
         command.push_back("--shuffle=" + value);
       }
       continue;
