@@ -8,11 +8,13 @@
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
+#include "stoker/base/text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/page_cache.h"
 #include "stoker/feed/bench_steps.h"
 #include "stoker/feed/feed.h"
+#include "stoker/loader/option_table.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
@@ -79,6 +81,8 @@ Json bench_json(const LoadReport& report, const feed::Benched& benched) {
   return {{"schema", "stoker.steps/1"},
           {"stoker_version", kVersion},
           {"address", report.address},
+          {"flags", report.flags},
+          {"shuffle", shuffle_json(report.options.shuffle)},
           {"steps", benched.steps},
           {"samples", benched.samples},
           {"seconds", benched.seconds},
@@ -103,6 +107,7 @@ Json bench_json(const LoadReport& report, const feed::Benched& benched) {
             {"cache", report.cache},
             {"file_per_sample", report.file_per_sample},
             {"decodes", report.decodes},
+            {"decodes_jpeg", report.decodes_jpeg},
             {"random", draws_anew(report.transform)}}}};
 }
 
@@ -237,6 +242,13 @@ int run_load(const Arguments& arguments) {
   report.file_per_sample = report.kind.starts_with("folder") || report.kind.starts_with("index.csv");
   report.cores = os::effective_cores().available;
   if (arguments.has("--transform")) report.transform = arguments.text("--transform");
+  for (const loader::Option& option : loader::option_table()) {
+    const std::string flag = flag_of(option.name);
+    if (!arguments.has(flag) || option.name == "shuffle" || option.name == "batch_size" || option.name == "num_workers")
+      continue;
+    report.flags.push_back(flag);
+    if (option.type != loader::ValueType::on_off) report.flags.push_back(arguments.text(flag));
+  }
 
   if (arguments.has("--cold")) loader::Loader(data, wanted);  // refuses wrong options before anything is dropped
   // Before the loader is built: the time to the first batch counts from there.

@@ -21,7 +21,8 @@ struct LoadReport {
   std::uint64_t size = 0, total_bytes = 0, classes = 0;
   loader::LoaderOptions options;
   std::string transform;
-  double step_ms = 0;  // 0: full speed
+  std::vector<std::string> flags;  // as given, without those of batch size, workers and shuffling
+  double step_ms = 0;              // 0: full speed
   std::optional<feed::Workload> workload;
   bool decodes_jpeg = false;
   bool decodes = false;          // samples are not rows as they are

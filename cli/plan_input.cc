@@ -1,11 +1,13 @@
 #include "plan_input.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
+#include "stoker/codec/media.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/pack_format.h"
 
@@ -19,11 +21,17 @@ void look_at_data(plan::PlanRun& run) {
   const bool is_pack = exists(run.address + "/" + std::string(dataset::kPackJson));
   const bool is_array = run.address.ends_with(".npy");
   if (run.address.ends_with(".tar")) run.setting.is_file_per_sample = false;
-  if ((!is_pack && !is_array) || !exists(run.address)) return;
+  if (!exists(run.address)) return;
   try {
     const dataset::DatasetPtr data = dataset::open(run.address);
-    run.setting.is_file_per_sample = false;
+    if (is_pack || is_array) run.setting.is_file_per_sample = false;
     run.setting.decodes = !data->facts().array.has_value();
+    if (data->size() == 0) return;
+    run.setting.decodes_jpeg = codec::is_scaled(data->media(0));
+    const double samples = static_cast<double>(data->stored_count());
+    if (run.setting.sample_bytes <= 0) {
+      run.setting.sample_bytes = static_cast<double>(data->facts().total_bytes) / std::max(1.0, samples);
+    }
   } catch (const Error& error) {
     run.notes.push_back(fmt::format("the data of the run has changed since: {}", error.message()));
   }

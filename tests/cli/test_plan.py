@@ -69,7 +69,7 @@ def test_a_budget_that_nothing_meets_says_what_is_missing_and_exits_1(stoker, ta
     done = stoker("plan", "--run", table(), "--images", "1e9", "--budget", "20d")
     assert done.returncode == 1 and done.stdout.startswith("stoker: results does not fit 20 days")
     assert "579 images/s are needed, 2.95 times what it has" in " ".join(done.stdout.split())
-    assert "closes it" in " ".join(done.stdout.split())
+    assert "nothing that was measured or predicted makes it faster: fewer images" in " ".join(done.stdout.split())
 
 
 def test_validation_checkpoints_and_a_cold_epoch_0_are_counted_apart(stoker, table):
@@ -173,6 +173,16 @@ def test_a_ledger_of_the_loader_gives_what_ifs(stoker, sounds, table, tmp_path):
     (tmp_path / "other.json").write_text("{}")
     refused = stoker("plan", "--run", "results.csv", "--images", "1e6", "--ledger", "other.json")
     assert refused.returncode == 2 and "cannot take a ledger from `other.json`" in refused.stderr
+
+
+def test_a_ledger_of_the_loader_alone_gives_commands_of_the_loader(stoker, sounds, tmp_path):
+    done = stoker("load", "data", "--batch-size", "8", "--num-workers", "1", "--transform", "pad:100", "--bench-steps", "4", "--json")
+    (tmp_path / "ledger.json").write_text(done.stdout)
+    run = plan(stoker("plan", "--ledger", "ledger.json", "--cores", "8", "--json"))["runs"][0]
+    commands = [option["command"] for option in run["options"] if option["command"]]
+    assert commands and all(command.startswith(("stoker load data ", "stoker pack data ")) for command in commands), commands
+    assert any("--transform pad:100" in command for command in commands)
+    assert not any("--decode fast" in command for command in commands), "that is for JPEG files"
 
 
 def test_a_measured_torch_job_gives_what_ifs_and_its_memory(stoker, tmp_path):

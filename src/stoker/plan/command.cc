@@ -31,7 +31,7 @@ std::string load_command(const PlanRun& run, const Option& option, const std::ve
     command += fmt::format(" {} {}", flag, setting);
   }
   if (run.shuffle) command += " --shuffle";
-  for (const std::string& flag : run.flags) command += " " + flag;
+  for (const std::string& flag : run.flags) command += " " + shell_word(flag);
   for (const std::string& flag : flags) command += " " + flag;
   if (flags.empty() && !option.knob.empty()) command += fmt::format(" {} {}", flag_of(option.knob), option.value);
   if (option.kind == Change::faster_decode) command += " --decode fast";

@@ -51,6 +51,7 @@ void read_steps(const Json& json, PlanRun& run) {
   const std::string cache = ledger.at("cache").text(), storage = ledger.at("storage").text();
   setting.warm = cache == "warm";
   setting.decodes = ledger.at("decodes").get<bool>();
+  setting.decodes_jpeg = ledger.value("decodes_jpeg", false);
   setting.is_random = ledger.value("random", false);
   setting.is_file_per_sample = ledger.at("file_per_sample").get<bool>();
   for (const Access access : {Access::direct, Access::mmap, Access::ram}) {
@@ -149,6 +150,11 @@ PlanRun run_of_ledger(const Json& json, const std::string& file) {
   run.source = file;
   run.name = std::filesystem::path(file).stem().string();
   read_ledger(json, file, run);
+  if (json.value("schema", "") == "stoker.steps/1") {  // of our own loader: its command is known
+    run.address = json.value("address", "");
+    run.shuffle = json.contains("shuffle") && json.at("shuffle") != Json(false);
+    if (json.contains("flags")) run.flags = json.at("flags").get<std::vector<std::string>>();
+  }
   tune::Row row{.trial = 1};
   row.knobs = {{"batch_size", fmt::format("{:g}", run.stages->batch_size)},
                {"num_workers", fmt::format("{:g}", run.stages->workers)}};

@@ -321,6 +321,8 @@ std::vector<WhatIf> what_ifs(const Stages& now, const Setting& setting) {
   }
   if (setting.decodes) {
     all.push_back(with_pack(now, setting, true));
+  }
+  if (setting.is_ours && setting.decodes_jpeg) {
     all.push_back(with_faster_prep(now, kFastDecode, "faster decode"));
     all.back().kind = Change::faster_decode;
     all.back().evidence = Evidence::ratio;

@@ -36,6 +36,7 @@ struct Setting {
   bool warm = true;  // measured with the data in the page cache
   bool is_file_per_sample = true;
   bool decodes = true;
+  bool decodes_jpeg = false;               // decode=fast is for them alone
   bool is_ours = true;                     // measured with our own loader: it has storage= and decode=
   bool is_random = false;                  // its transforms draw anew every epoch
   std::optional<double> local_per_s = {};  // fetch from a local disk, where the data is remote

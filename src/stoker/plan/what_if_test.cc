@@ -101,12 +101,19 @@ TEST(WhatIf, TheListIsSortedAndNamesTheFewestWorkersThatAreEnough) {
 TEST(WhatIf, AFasterDecoderGivesWhatWasMeasured) {
   for (const bool in_workers : {false, true}) {
     const Stages now{.batch_size = 32, .workers = 1, .cores = 4, .fetch_in_workers = in_workers, .prep_s = 1e-3};
-    const std::vector<WhatIf> all = what_ifs(now, {});
+    const std::vector<WhatIf> all = what_ifs(now, {.decodes_jpeg = true});
     const auto faster =
         std::find_if(all.begin(), all.end(), [](const WhatIf& one) { return one.kind == Change::faster_decode; });
     ASSERT_NE(faster, all.end());
     EXPECT_NEAR(faster->gain, 1.3, 0.02);
     EXPECT_EQ(faster->evidence, Evidence::ratio);
+  }
+}
+
+TEST(WhatIf, AFasterDecoderIsOfferedForJpegFilesOfOurLoaderOnly) {
+  const Stages now{.batch_size = 32, .workers = 1, .cores = 4, .prep_s = 1e-3};
+  for (const Setting& setting : {Setting{}, Setting{.decodes_jpeg = true, .is_ours = false}}) {
+    for (const WhatIf& one : what_ifs(now, setting)) EXPECT_NE(one.kind, Change::faster_decode) << one.name;
   }
 }
 
