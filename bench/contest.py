@@ -30,7 +30,7 @@ class Contestant:
     script: str              # of peers/, or a program of bench/bare
     args: object             # a dict, given as JSON; a program's list of words
     kind: str = "peer"       # "ours", "peer", or "reference": a bound or other work, never named as the best peer
-    antialias: str = ""      # "yes", "no" or the filter's name, where pictures are resized
+    antialias: str = ""      # "yes", "no" or the filter's name, where images are resized
     group: str = ""          # of one group only the fastest is shown
     expect: dict = field(default_factory=dict)  # where it differs from the table's
     environment: dict = field(default_factory=dict)

@@ -17,7 +17,7 @@ WAV_FILES = 51_000
 JPEG_FILES = 4_000
 NPY_ROW = (224, 224, 3)
 NPY_ROWS = 6_000
-PICTURES = 4_000
+IMAGES = 4_000
 SLICES = 1_000
 HU_OFFSET = 32_768
 NOISE_HU = 15  # makes a file of about 236 KB, as clinical slices are
@@ -56,7 +56,7 @@ def find(data, work, extensions, tar_name):
 
 
 def with_comment(jpeg, number):
-    """The same picture as another file: what Stoker learns of one copy must be of no use for the next."""
+    """The same image as another file: what Stoker learns of one copy must be of no use for the next."""
     comment = b"copy %08d" % number
     return jpeg[:2] + b"\xff\xfe" + struct.pack(">H", 2 + len(comment)) + comment + jpeg[2:]
 
@@ -164,23 +164,23 @@ def npy_file(work):
     return path, numpy.load(path, mmap_mode="r").offset
 
 
-def pictures_file(data, work):
-    """PICTURES photos of 256 x 256 x 3 uint8 as one .npy."""
+def images_file(data, work):
+    """IMAGES photos of 256 x 256 x 3 uint8 as one .npy."""
     def make(folder):
         import numpy
 
         import stoker
 
-        say(f"scaling photos to {PICTURES:,} pictures of 256 x 256")
-        rows, filled = numpy.lib.format.open_memmap(os.path.join(folder, "pictures.npy"), "w+", numpy.uint8, (PICTURES, 256, 256, 3)), 0
+        say(f"scaling photos to {IMAGES:,} images of 256 x 256")
+        rows, filled = numpy.lib.format.open_memmap(os.path.join(folder, "images.npy"), "w+", numpy.uint8, (IMAGES, 256, 256, 3)), 0
         with stoker.Loader(jpeg_folder(data, work), batch_size=100, layout="NHWC", output="numpy", transform=[stoker.Resize((256, 256))]) as photos:
-            while filled < PICTURES:
-                for pictures, _ in photos:
-                    some = pictures[:PICTURES - filled]
+            while filled < IMAGES:
+                for images, _ in photos:
+                    some = images[:IMAGES - filled]
                     rows[filled:filled + len(some)] = some
                     filled += len(some)
         rows.flush()
-    return os.path.join(whole(os.path.join(work, "pictures"), make), "pictures.npy")
+    return os.path.join(whole(os.path.join(work, "images"), make), "images.npy")
 
 
 def jpeg_shards(photos, count=8):

@@ -86,7 +86,7 @@ feed::Fed feed_for(const dataset::DatasetPtr& data, const loader::LoaderOptions&
   return fed;
 }
 
-loader::LoaderOptions picture_options(int workers, std::uint64_t prefetch) {
+loader::LoaderOptions image_options(int workers, std::uint64_t prefetch) {
   loader::LoaderOptions options;
   options.batch_size = kBatch;
   options.shuffle = true;
@@ -104,10 +104,10 @@ bool is_crowded(const DemoRun& run) {
          run.fed.cpu_s / run.fed.wall_s < 0.75 * run.workers;
 }
 
-std::string picture_of(const DemoRun& run, const Terminal& terminal) {
+std::string summary_of(const DemoRun& run, const Terminal& terminal) {
   const feed::Span& total = run.fed.total;
   const std::vector<Part> parts = time_parts(total);
-  std::string out = fmt::format("   {}  AU {:3.0f} %  {} pictures/s\n", stacked_bar(terminal, parts, 44),
+  std::string out = fmt::format("   {}  AU {:3.0f} %  {} images/s\n", stacked_bar(terminal, parts, 44),
                                 100 * total.au(), format_rate(total.samples_per_s()));
   out += fmt::format("   {}\n", legend(terminal, parts));
   out += fmt::format("   {}\n", verdict_line(total));
@@ -220,25 +220,25 @@ class Story {
     }
     std::filesystem::remove_all(inside("runs"));  // of an earlier demo
     const double seconds = static_cast<double>(meter::now_ns() - began) * 1e-9;
-    tell(fmt::format("{} {} JPEG pictures ({}) and {} WAV sounds ({}){}{}\n", made_.was_there ? "found" : "made",
-                     made_.picture_count, format_bytes(made_.picture_bytes), made_.sound_count,
-                     format_bytes(made_.sound_bytes), made_.was_there ? "" : fmt::format(" in {:.1f} s", seconds),
+    tell(fmt::format("{} {} JPEG images ({}) and {} WAV files ({}){}{}\n", made_.was_there ? "found" : "made",
+                     made_.image_count, format_bytes(made_.image_bytes), made_.audio_count,
+                     format_bytes(made_.audio_bytes), made_.was_there ? "" : fmt::format(" in {:.1f} s", seconds),
                      folder_.keeps() ? fmt::format(",\nkept in `{}`; the commands below run there", at_) : ""));
-    json_ = {{"schema", "stoker.demo/2"}, {"stoker_version", kVersion},      {"folder", at_},
-             {"kept", folder_.keeps()},   {"pictures", made_.picture_count}, {"sounds", made_.sound_count},
+    json_ = {{"schema", "stoker.demo/3"}, {"stoker_version", kVersion},  {"folder", at_},
+             {"kept", folder_.keeps()},   {"images", made_.image_count}, {"audio", made_.audio_count},
              {"runs", Json::array()}};
   }
 
   // The accelerator is one that eats more than all cores can make of the files.
   bool calibrate() {
-    const feed::Fed fed = feed_for(open(made_.pictures), picture_options(cores_, 2), 0, quick_ ? 400ms : 1200ms, face_,
+    const feed::Fed fed = feed_for(open(made_.images), image_options(cores_, 2), 0, quick_ ? 400ms : 1200ms, face_,
                                    "how fast is this machine?");
     const double rate = fed.total.samples_per_s();
     json_["full_speed_samples_per_s"] = rate;
     if (fed.interrupted || rate <= 0) return false;
     step_ms_ = std::round(1e4 * kBatch / (1.3 * rate)) / 10;
-    tell(wrapped(fmt::format("full speed on {} core{}: {} pictures/s, cropped to 224 x 224. An accelerator that takes "
-                             "{:.1f} ms for a batch of {} could eat {} pictures/s.",
+    tell(wrapped(fmt::format("full speed on {} core{}: {} images/s, cropped to 224 x 224. An accelerator that takes "
+                             "{:.1f} ms for a batch of {} could eat {} images/s.",
                              cores_, cores_ == 1 ? "" : "s", format_rate(rate), step_ms_, kBatch, format_rate(eats())),
                  "", "") +
          "\n");
@@ -248,9 +248,9 @@ class Story {
 
   bool feed(DemoRun run, const std::string& address) {
     run.step_ms = step_ms_;
-    run.fed = feed_for(open(address), picture_options(run.workers, run.prefetch), step_ms_, quick_ ? 600ms : 3000ms,
+    run.fed = feed_for(open(address), image_options(run.workers, run.prefetch), step_ms_, quick_ ? 600ms : 3000ms,
                        face_, run.title);
-    tell(picture_of(run, face_.out) + "\n");
+    tell(summary_of(run, face_.out) + "\n");
     json_["runs"].push_back(to_json(run));
     runs_.push_back(std::move(run));
     return !runs_.back().fed.interrupted;
@@ -258,9 +258,9 @@ class Story {
 
   bool begin() {
     heading("As people begin: one worker. Is the accelerator fed?");
-    command({"load", made_.pictures, "--batch-size", std::to_string(kBatch), "--shuffle", "--transform",
+    command({"load", made_.images, "--batch-size", std::to_string(kBatch), "--shuffle", "--transform",
              std::string(kTransform), "--num-workers", "1", "--step-ms", fmt::format("{:.1f}", step_ms_)});
-    return feed({"one worker", 0, 1, 2}, made_.pictures);
+    return feed({"one worker", 0, 1, 2}, made_.images);
   }
 
   std::vector<std::string> tune_words(const std::string& address, const std::string& prefetch,
@@ -291,7 +291,7 @@ class Story {
 
   bool tune() {
     heading("Tune: which settings feed it, each tried in a process of its own?");
-    const Json found = verb(tune_words(made_.pictures, "1,2,4", inside("runs/files")), "tuning");
+    const Json found = verb(tune_words(made_.images, "1,2,4", inside("runs/files")), "tuning");
     if (found["chosen"].is_null()) throw Error(ErrorKind::internal, "no setting ran");
     tell(wrapped(fmt::format("{} of {} settings ran in {:.0f} s. {}.", found["ok"].get<int>(),
                              found["grid_points"].get<int>(), found["seconds"].get<double>(),
@@ -304,7 +304,7 @@ class Story {
         fmt::format("num_workers={}, prefetch_factor={}", number("num_workers"), number("prefetch_factor")), 0,
         number("num_workers"), static_cast<std::uint64_t>(number("prefetch_factor"))};
     tell(wrapped(fmt::format("chosen: {}", tuned.title)));
-    return feed(tuned, made_.pictures);
+    return feed(tuned, made_.images);
   }
   static std::string sentence(std::string text) {
     if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -313,8 +313,8 @@ class Story {
 
   bool pack() {
     heading("Pack: another architecture. Decode once, resized to 256 x 256");
-    const std::string pack = inside("pictures.pack");
-    const Json made = verb({"pack", made_.pictures, pack, "--kind", "raw", "--size", "256"}, "packing");
+    const std::string pack = inside("images.pack");
+    const Json made = verb({"pack", made_.images, pack, "--kind", "raw", "--size", "256"}, "packing");
     json_["pack"] = {{"count", made["count"]}, {"bytes", made["bytes"]}};
     tell(
         wrapped(fmt::format("{} of rows; crops are now taken from 256 x 256 pixels, which is not quite the same "
@@ -326,7 +326,7 @@ class Story {
     const Json found = verb(tune_words(pack, std::to_string(runs_.back().prefetch), inside("runs/pack")), "tuning");
     if (!found["chosen"].is_null()) json_["tune_pack"] = {{"chosen", found["chosen"]["knobs"]}};
     tell("\n");
-    std::vector<std::vector<std::string>> rows = {{"before and after", "pictures/s", "AU", "times"}};
+    std::vector<std::vector<std::string>> rows = {{"before and after", "images/s", "AU", "times"}};
     for (const DemoRun& run : runs_) {
       const feed::Span& total = run.fed.total;
       rows.push_back({run.title, format_rate(total.samples_per_s()), fmt::format("{:.0f} %", 100 * total.au()),
@@ -379,7 +379,7 @@ class Story {
     std::string next = "What to type next:\n";
     if (!folder_.keeps()) next += "  stoker demo --dir demo-data     # the same, and keeps data, runs and report\n";
     next += "  stoker measure -- python train.py     # why is your own job slow?\n";
-    next += fmt::format("  stoker inspect {}\n", folder_.keeps() ? made_.pictures : "FOLDER");
+    next += fmt::format("  stoker inspect {}\n", folder_.keeps() ? made_.images : "FOLDER");
     answer(next);
   }
 

@@ -51,12 +51,12 @@ constexpr std::array<Scene, 8> kScenes = {{
     {"sea", {{{6, 30, 60}, {14, 70, 110}, {60, 140, 165}, {210, 235, 240}}}, 0.50},
     {"snow", {{{120, 135, 165}, {190, 202, 222}, {232, 238, 246}, {255, 255, 255}}}, 0.48},
 }};
-constexpr std::uint64_t kPicturesPerScene = 40;
+constexpr std::uint64_t kImagesPerScene = 40;
 constexpr std::array<std::string_view, 4> kVoices = {"chirp", "hum", "noise", "pluck"};
-constexpr std::uint64_t kSoundsPerVoice = 60;
-static_assert(kScenes.size() * kPicturesPerScene + kVoices.size() * kSoundsPerVoice == kDemoFiles);
+constexpr std::uint64_t kClipsPerVoice = 60;
+static_assert(kScenes.size() * kImagesPerScene + kVoices.size() * kClipsPerVoice == kDemoFiles);
 
-// Fractal value noise on a torus, in [0, 1]: the terrain that a scene's pictures are cut from.
+// Fractal value noise on a torus, in [0, 1]: the terrain that a scene's images are cut from.
 class Terrain {
  public:
   static constexpr std::uint32_t kSide = 512;
@@ -102,32 +102,32 @@ class Terrain {
   std::vector<float> heights_;
 };
 
-struct Picture {
+struct Image {
   std::uint32_t width = 0, height = 0;
   std::vector<std::uint8_t> rgb;
 };
 
 // A view of the terrain lit from the upper left, with vignetting and the grain of a sensor.
-Picture paint(const Scene& scene, const Terrain& terrain, Random& random) {
-  Picture picture;
+Image paint(const Scene& scene, const Terrain& terrain, Random& random) {
+  Image image;
   constexpr std::array<std::array<std::uint32_t, 2>, 4> aspects = {{{4, 3}, {3, 4}, {3, 2}, {1, 1}}};
   const auto& aspect = aspects[random.below(4)];
   const double longest = 240 * std::exp(random.uniform(0, std::log(900.0 / 240)));
   const double unit = longest / std::max(aspect[0], aspect[1]);
-  picture.width = static_cast<std::uint32_t>(unit * aspect[0]);
-  picture.height = static_cast<std::uint32_t>(unit * aspect[1]);
-  picture.rgb.resize(std::size_t{3} * picture.width * picture.height);
+  image.width = static_cast<std::uint32_t>(unit * aspect[0]);
+  image.height = static_cast<std::uint32_t>(unit * aspect[1]);
+  image.rgb.resize(std::size_t{3} * image.width * image.height);
   const auto scale = static_cast<float>(random.uniform(0.25, 1.2) * 300 / longest);
   const auto x0 = static_cast<float>(random.uniform(0, 512)), y0 = static_cast<float>(random.uniform(0, 512));
   const auto gain = static_cast<float>(random.uniform(0.8, 1.15)),
              warm = static_cast<float>(random.uniform(-0.06, 0.06));
   const auto grain = static_cast<float>(random.uniform(3, 9));
   std::uint32_t noise = random.next() | 1;
-  std::uint8_t* out = picture.rgb.data();
-  for (std::uint32_t y = 0; y < picture.height; ++y) {
-    const float v = static_cast<float>(y) / static_cast<float>(picture.height) - 0.5f;
-    for (std::uint32_t x = 0; x < picture.width; ++x) {
-      const float u = static_cast<float>(x) / static_cast<float>(picture.width) - 0.5f;
+  std::uint8_t* out = image.rgb.data();
+  for (std::uint32_t y = 0; y < image.height; ++y) {
+    const float v = static_cast<float>(y) / static_cast<float>(image.height) - 0.5f;
+    for (std::uint32_t x = 0; x < image.width; ++x) {
+      const float u = static_cast<float>(x) / static_cast<float>(image.width) - 0.5f;
       const float tx = x0 + static_cast<float>(x) * scale, ty = y0 + static_cast<float>(y) * scale;
       const float h = terrain.at(tx, ty);
       const float slope = (h - terrain.at(tx + 1.5f, ty + 1.5f)) * 2.2f;
@@ -144,7 +144,7 @@ Picture paint(const Scene& scene, const Terrain& terrain, Random& random) {
       }
     }
   }
-  return picture;
+  return image;
 }
 
 struct JpegErrors {
@@ -157,7 +157,7 @@ void on_jpeg_error(j_common_ptr info) {
 }
 
 // Nothing with a destructor lives in this frame: libjpeg leaves it by longjmp.
-bool compress(const Picture& picture, int quality, unsigned char** data, unsigned long* size) {
+bool compress(const Image& image, int quality, unsigned char** data, unsigned long* size) {
   jpeg_compress_struct info;
   JpegErrors errors;
   info.err = jpeg_std_error(&errors.manager);
@@ -168,15 +168,15 @@ bool compress(const Picture& picture, int quality, unsigned char** data, unsigne
   }
   jpeg_create_compress(&info);
   jpeg_mem_dest(&info, data, size);
-  info.image_width = picture.width;
-  info.image_height = picture.height;
+  info.image_width = image.width;
+  info.image_height = image.height;
   info.input_components = 3;
   info.in_color_space = JCS_RGB;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, quality, TRUE);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
-    JSAMPROW row = const_cast<JSAMPROW>(picture.rgb.data() + std::size_t{3} * picture.width * info.next_scanline);
+    JSAMPROW row = const_cast<JSAMPROW>(image.rgb.data() + std::size_t{3} * image.width * info.next_scanline);
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
@@ -184,16 +184,16 @@ bool compress(const Picture& picture, int quality, unsigned char** data, unsigne
   return true;
 }
 
-std::string jpeg_of(const Picture& picture, int quality) {
+std::string jpeg_of(const Image& image, int quality) {
   unsigned char* data = nullptr;
   unsigned long size = 0;
-  const bool ok = compress(picture, quality, &data, &size);
+  const bool ok = compress(image, quality, &data, &size);
   const std::unique_ptr<unsigned char, decltype(&std::free)> owner(data, &std::free);
-  if (!ok) throw Error(ErrorKind::internal, "cannot encode a demo picture: libjpeg refused");
+  if (!ok) throw Error(ErrorKind::internal, "cannot encode a demo image: libjpeg refused");
   return {reinterpret_cast<const char*>(data), size};
 }
 
-std::string sound_of(std::string_view voice, Random& random) {
+std::string audio_of(std::string_view voice, Random& random) {
   constexpr std::uint32_t kRate = 16000;
   const auto frames = static_cast<std::uint32_t>(random.uniform(0.5, 1.5) * kRate);
   const double pitch = 110 * std::exp2(random.uniform(0, 3)), decay = random.uniform(3, 9);
@@ -272,8 +272,8 @@ void measure_folder(const std::string& folder, std::uint64_t& count, std::uint64
 
 DemoData make_demo_data(const std::string& folder, const std::function<bool(std::uint64_t)>& progress) {
   DemoData data;
-  data.pictures = folder + "/pictures";
-  data.sounds = folder + "/sounds";
+  data.images = folder + "/images";
+  data.audio = folder + "/audio";
   const std::string marker = fmt::format("{}/{}", folder, kMarker);
   make_folder(folder);
   if (exists(marker) && read_text(marker) == kMarkerText) {
@@ -286,8 +286,8 @@ DemoData make_demo_data(const std::string& folder, const std::function<bool(std:
       throw Error(ErrorKind::usage, fmt::format("cannot make the demo data in `{}`: the folder is not empty", folder),
                   "name a folder that does not exist yet: `stoker demo --dir demo-data`");
     }
-    for (const Scene& scene : kScenes) make_folder(fmt::format("{}/{}", data.pictures, scene.name));
-    for (const std::string_view voice : kVoices) make_folder(fmt::format("{}/{}", data.sounds, voice));
+    for (const Scene& scene : kScenes) make_folder(fmt::format("{}/{}", data.images, scene.name));
+    for (const std::string_view voice : kVoices) make_folder(fmt::format("{}/{}", data.audio, voice));
     std::vector<std::unique_ptr<Terrain>> terrains(kScenes.size());
     on_every_core(kScenes.size(), [&](std::uint64_t i) {
       terrains[i] = std::make_unique<Terrain>(mix(kSeed, i), kScenes[i].roughness);
@@ -295,23 +295,23 @@ DemoData make_demo_data(const std::string& folder, const std::function<bool(std:
     std::atomic<std::uint64_t> done{0};
     on_every_core(kDemoFiles, [&](std::uint64_t at) {
       Random random(kSeed, 0, at);
-      const std::uint64_t pictures = kScenes.size() * kPicturesPerScene;
-      if (at < pictures) {
-        const std::size_t scene = at / kPicturesPerScene;
-        const Picture picture = paint(kScenes[scene], *terrains[scene], random);
-        write_new(fmt::format("{}/{}/{:03}.jpg", data.pictures, kScenes[scene].name, at % kPicturesPerScene),
-                  jpeg_of(picture, static_cast<int>(80 + random.below(16))));
+      const std::uint64_t images = kScenes.size() * kImagesPerScene;
+      if (at < images) {
+        const std::size_t scene = at / kImagesPerScene;
+        const Image image = paint(kScenes[scene], *terrains[scene], random);
+        write_new(fmt::format("{}/{}/{:03}.jpg", data.images, kScenes[scene].name, at % kImagesPerScene),
+                  jpeg_of(image, static_cast<int>(80 + random.below(16))));
       } else {
-        const std::size_t voice = (at - pictures) / kSoundsPerVoice;
-        write_new(fmt::format("{}/{}/{:03}.wav", data.sounds, kVoices[voice], (at - pictures) % kSoundsPerVoice),
-                  sound_of(kVoices[voice], random));
+        const std::size_t voice = (at - images) / kClipsPerVoice;
+        write_new(fmt::format("{}/{}/{:03}.wav", data.audio, kVoices[voice], (at - images) % kClipsPerVoice),
+                  audio_of(kVoices[voice], random));
       }
       if (!progress(++done)) throw Error(ErrorKind::unavailable, "interrupted");
     });
     os::write_file(marker, kMarkerText);
   }
-  measure_folder(data.pictures, data.picture_count, data.picture_bytes);
-  measure_folder(data.sounds, data.sound_count, data.sound_bytes);
+  measure_folder(data.images, data.image_count, data.image_bytes);
+  measure_folder(data.audio, data.audio_count, data.audio_bytes);
   return data;
 }
 

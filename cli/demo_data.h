@@ -1,4 +1,4 @@
-// A small data set that needs nothing but this program: pictures that compress like photographs, and sounds.
+// A small data set that needs nothing but this program: images that compress like photographs, and audio.
 // The same bytes on every machine with the same libjpeg.
 #pragma once
 
@@ -9,9 +9,9 @@
 namespace stoker::cli {
 
 struct DemoData {
-  std::string pictures, sounds;  // folders, with a folder per class
-  std::uint64_t picture_count = 0, sound_count = 0;
-  std::uint64_t picture_bytes = 0, sound_bytes = 0;
+  std::string images, audio;  // folders, with a folder per class
+  std::uint64_t image_count = 0, audio_count = 0;
+  std::uint64_t image_bytes = 0, audio_bytes = 0;
   bool was_there = false;  // made by an earlier run
 };
 

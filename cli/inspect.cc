@@ -1,4 +1,4 @@
-// stoker inspect: what a data set holds: counts, classes, media, sizes, pictures or sounds or arrays, bad files.
+// stoker inspect: what a data set holds: counts, classes, media, sizes, images or audio or arrays, bad files.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -86,17 +86,17 @@ std::string to_text(const dataset::Inspection& found, double scan_s, const Termi
   const dataset::Examined& seen = found.examined;
   row("read", fmt::format("{} of {} samples, decoded whole{}", format_count(seen.count), format_count(found.count),
                           found.examined_all ? "" : " (--decode-all reads all)"));
-  if (seen.pictures) {
+  if (seen.images) {
     const auto side = [](const dataset::Extremes<std::uint32_t>& range) {
       return range.least == range.most ? std::to_string(range.least) : fmt::format("{} to {}", range.least, range.most);
     };
-    row("pictures", fmt::format("width {}, height {}; channels {}; bits {}", side(seen.width), side(seen.height),
-                                tally(seen.channels), tally(seen.bits)));
+    row("images", fmt::format("width {}, height {}; channels {}; bits {}", side(seen.width), side(seen.height),
+                              tally(seen.channels), tally(seen.bits)));
   }
-  if (seen.sounds) {
-    row("sound", fmt::format("{}; channels {}; {:.2f} to {:.2f} s, {:.2f} s on average", tally(seen.rates, " Hz"),
-                             tally(seen.sound_channels), seen.seconds.least, seen.seconds.most,
-                             seen.total_seconds / static_cast<double>(seen.sounds)));
+  if (seen.audio) {
+    row("audio", fmt::format("{}; channels {}; {:.2f} to {:.2f} s, {:.2f} s on average", tally(seen.rates, " Hz"),
+                             tally(seen.audio_channels), seen.seconds.least, seen.seconds.most,
+                             seen.total_seconds / static_cast<double>(seen.audio)));
   }
   if (seen.arrays) {
     if (seen.array_shapes.size() > 6) {
@@ -145,7 +145,7 @@ Json counts_to_json(const std::map<T, std::uint64_t>& counts) {
 }
 
 Json to_json(const dataset::Inspection& found, double scan_s) {
-  Json json = {{"schema", "stoker.inspect/1"}, {"stoker_version", kVersion}, {"address", found.address},
+  Json json = {{"schema", "stoker.inspect/2"}, {"stoker_version", kVersion}, {"address", found.address},
                {"kind", found.kind},           {"samples", found.count},     {"total_bytes", found.total_bytes},
                {"labels", found.labels},       {"columns", found.columns},   {"scan_s", scan_s}};
   json["classes"] = Json::array();
@@ -164,19 +164,19 @@ Json to_json(const dataset::Inspection& found, double scan_s) {
   }
   const dataset::Examined& seen = found.examined;
   Json examined = {{"samples", seen.count}, {"all", found.examined_all}};
-  if (seen.pictures) {
-    examined["pictures"] = {{"count", seen.pictures},
-                            {"width", {seen.width.least, seen.width.most}},
-                            {"height", {seen.height.least, seen.height.most}},
-                            {"channels", counts_to_json(seen.channels)},
-                            {"bits", counts_to_json(seen.bits)}};
+  if (seen.images) {
+    examined["images"] = {{"count", seen.images},
+                          {"width", {seen.width.least, seen.width.most}},
+                          {"height", {seen.height.least, seen.height.most}},
+                          {"channels", counts_to_json(seen.channels)},
+                          {"bits", counts_to_json(seen.bits)}};
   }
-  if (seen.sounds) {
-    examined["sounds"] = {{"count", seen.sounds},
-                          {"rates_hz", counts_to_json(seen.rates)},
-                          {"channels", counts_to_json(seen.sound_channels)},
-                          {"seconds", {seen.seconds.least, seen.seconds.most}},
-                          {"mean_seconds", seen.total_seconds / static_cast<double>(seen.sounds)}};
+  if (seen.audio) {
+    examined["audio"] = {{"count", seen.audio},
+                         {"rates_hz", counts_to_json(seen.rates)},
+                         {"channels", counts_to_json(seen.audio_channels)},
+                         {"seconds", {seen.seconds.least, seen.seconds.most}},
+                         {"mean_seconds", seen.total_seconds / static_cast<double>(seen.audio)}};
   }
   if (seen.arrays) examined["arrays"] = {{"count", seen.arrays}, {"shapes", counts_to_json(seen.array_shapes)}};
   examined["npz_members"] = Json::array();

@@ -68,7 +68,7 @@ loader::State read_state(const std::string& path) {
 }
 
 // Whether a transform gives something else every epoch, by its words.
-bool draws_anew(const std::string& transform) {
+bool draws_each_epoch(const std::string& transform) {
   for (const char* word : {"rrc", "randomresizedcrop", "flip", "views", ".."}) {
     if (transform.find(word) != std::string::npos) return true;
   }
@@ -108,7 +108,7 @@ Json bench_json(const LoadReport& report, const feed::Benched& benched) {
             {"file_per_sample", report.file_per_sample},
             {"decodes", report.decodes},
             {"decodes_jpeg", report.decodes_jpeg},
-            {"random", draws_anew(report.transform)}}}};
+            {"random", draws_each_epoch(report.transform)}}}};
 }
 
 std::string bench_text(const feed::Benched& benched) {
@@ -346,7 +346,7 @@ const Verb& load_verb() {
       "feed from a data set at full speed or at an emulated step: where does time go?",
       "ADDRESS",
       "a folder, an index.csv, a .npy, a .pack or .tar shards",
-      {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, pictures cropped to 224 x 224"},
+      {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, images cropped to 224 x 224"},
        {"stoker load data/train --workload resnet50-h100 --transform rrc:224", "could this machine feed an H100?"},
        {"stoker load data/train --batch-size 64 --step-ms 20 --epochs 3 --cold",
         "a step of 20 ms, first epoch from the disk"},
@@ -360,7 +360,7 @@ const Verb& load_verb() {
              {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
               {"--steps", "N", "", "stop after N steps", true},
               {"--bench-steps", "N", "",
-               "measure so many steps after --warmup-steps, and say only their rate; epochs follow one another"},
+               "measure N steps after --warmup-steps and print only their rate; epochs follow one another"},
               {"--bench-time", "TIME", "0.5s", "of --bench-steps: more of them, until so long was measured"},
               {"--warmup-steps", "N", "5", "of --bench-steps: steps before the clock starts"},
               {"--state", "FILE", "", "resume from FILE if it exists; where this run stopped is written to it"}}},

@@ -41,7 +41,7 @@ PackOptions pack_options(const Arguments& arguments) {
     options.dtype = parse_dtype(arguments.text("--dtype"));
     if (!options.dtype) {
       throw Error(ErrorKind::usage, fmt::format("there is no dtype `{}`", arguments.text("--dtype")),
-                  "packs hold uint8 or uint16 (pictures), int16 or float32 (sounds), arrays as they are stored");
+                  "packs hold uint8 or uint16 (images), int16 or float32 (audio), arrays as they are stored");
     }
   }
   if (arguments.has("--samples")) options.samples = arguments.count("--samples", 1);
@@ -179,18 +179,18 @@ const Verb& pack_verb() {
       "a folder, an index.csv, a .npy, a .pack or .tar shards; and the pack to make, such as train.pack",
       {{"stoker pack data/train train.pack", "the files as they are, in tar shards"},
        {"stoker pack data/speech speech.pack --kind raw --samples 16000",
-        "sounds decoded to one length, in .npy shards"},
-       {"stoker pack data/train small.pack --kind raw --size 256", "pictures decoded and resized once and for all"},
+        "audio decoded to one length, in .npy shards"},
+       {"stoker pack data/train small.pack --kind raw --size 256", "images decoded and resized once and for all"},
        {"stoker pack data/train train.pack --dry-run", "how large, how long? writes nothing"}},
       {{"what is packed",
         {{"--kind", "KIND", "", "raw (decoded, .npy) or encoded (as it is, .tar); without: raw where a flag needs it",
           true},
          {"--dtype", "NAME", "",
-          "raw: uint8 or uint16 for pictures, int16 or float32 for sounds; without: what loses nothing", true},
-         {"--samples", "N", "", "raw sounds: frames each, padded with zeros or trimmed", true},
-         {"--size", "N|HxW", "", "raw pictures: shorter side N, then the centre; or exactly H x W", true},
+          "raw: uint8 or uint16 for images, int16 or float32 for audio; without: what loses nothing", true},
+         {"--samples", "N", "", "raw audio: frames each, padded with zeros or trimmed", true},
+         {"--size", "N|HxW", "", "raw images: shorter side N, then the centre; or exactly H x W", true},
          {"--transform", "TEXT", "", "raw: before the two above, such as mono,resample:16000; nothing random"},
-         {"--image-color", "NAME", "rgb", "channels of raw pictures: rgb, gray or keep"},
+         {"--image-color", "NAME", "rgb", "channels of raw images: rgb, gray or keep"},
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
        {"how",
         {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},

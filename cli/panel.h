@@ -31,7 +31,7 @@ class Panel {
   Panel(const Panel&) = delete;
   Panel& operator=(const Panel&) = delete;
 
-  // Looks at the terminal's size anew; too small a terminal, or one that shows somebody else's job, shows nothing.
+  // Reads the terminal's size again. A terminal that is too small, or shows another job, shows nothing.
   void draw(const PanelFacts& facts);
   // Gives the lines back. Before anything else is printed at length; draw() opens it again.
   void close();

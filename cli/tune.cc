@@ -527,7 +527,7 @@ const Verb& tune_verb() {
        {"stoker tune train.py:build --grid batch_size=32,64 --grid num_workers=0,4,8",
         "a function of one dict that returns (loader, step)"},
        {"stoker tune stoker.targets:image_folder data/train --grid num_workers=1,2,4",
-        "a PyTorch DataLoader over pictures; also ct_slices, wav_folder, vit"},
+        "a PyTorch DataLoader over images; also ct_slices, wav_folder, vit"},
        {"stoker tune --grid workers=0,4,8 -- python train.py -j {workers}",
         "a PyTorch job, unchanged: its DataLoader is measured from outside"},
        {"stoker tune --config train.yaml --set training.workers=1,4,6 -- python train.py {config}",

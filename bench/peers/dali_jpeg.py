@@ -2,8 +2,8 @@
 
 import contestant
 import dali_stream
+from images import MEAN, STD
 from nvidia.dali import fn, types
-from pictures import MEAN, STD
 
 
 def batches(args):
@@ -11,9 +11,9 @@ def batches(args):
 
     def graph():
         encoded, _ = fn.readers.file(file_root=args["data"], random_shuffle=True, initial_fill=2000)
-        pictures = fn.decoders.image_random_crop(encoded, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0], random_aspect_ratio=[3 / 4, 4 / 3], num_attempts=10)
-        pictures = fn.resize(pictures, size=[args["size"]] * 2, interp_type=types.INTERP_LINEAR, antialias=args["antialias"])
-        return fn.crop_mirror_normalize(pictures, output_layout="CHW", mirror=fn.random.coin_flip(), **figures)
+        images = fn.decoders.image_random_crop(encoded, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0], random_aspect_ratio=[3 / 4, 4 / 3], num_attempts=10)
+        images = fn.resize(images, size=[args["size"]] * 2, interp_type=types.INTERP_LINEAR, antialias=args["antialias"])
+        return fn.crop_mirror_normalize(images, output_layout="CHW", mirror=fn.random.coin_flip(), **figures)
 
     yield from dali_stream.stream(graph, args)
 

@@ -3,7 +3,7 @@
 import contestant
 import grain
 import numpy
-from opencv_pictures import crop
+from opencv_images import crop
 
 
 def batches(args):

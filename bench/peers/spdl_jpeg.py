@@ -1,10 +1,10 @@
-"""SPDL: FFmpeg decodes, crops, scales (bilinear) and flips in one filter graph per picture."""
+"""SPDL: FFmpeg decodes, crops, scales (bilinear) and flips in one filter graph per image."""
 
 import contestant
 import numpy
 import spdl.io
 import spdl_stream
-from pictures import OFFSET, SCALE, flipped, rectangle
+from images import OFFSET, SCALE, flipped, rectangle
 
 
 def batches(args):
@@ -17,13 +17,13 @@ def batches(args):
         return spdl.io.decode_packets(packets, filter_desc=",".join(steps + ["hflip"] * flipped()))
 
     def batch(frames):
-        pictures = spdl.io.to_numpy(spdl.io.convert_frames(frames))
+        images = spdl.io.to_numpy(spdl.io.convert_frames(frames))
         out = numpy.empty((len(frames), 3, size, size), args["dtype"])
         for channel in range(3):
             if args["dtype"] == "uint8":
-                out[:, channel] = pictures[..., channel]
+                out[:, channel] = images[..., channel]
             else:
-                numpy.multiply(pictures[..., channel], SCALE[channel], out=out[:, channel], dtype=numpy.float32)
+                numpy.multiply(images[..., channel], SCALE[channel], out=out[:, channel], dtype=numpy.float32)
                 out[:, channel] += OFFSET[channel]
         return out
 

@@ -11,8 +11,8 @@ def batches(args):
         rows = numpy.zeros((len(paths), args["frames"]), numpy.float32)
         for row, path in zip(rows, paths):
             with open(path, "rb") as file:
-                sound = numpy.asarray(spdl.io.load_wav(file.read()))[:args["frames"], 0]
-            row[:len(sound)] = sound
+                audio = numpy.asarray(spdl.io.load_wav(file.read()))[:args["frames"], 0]
+            row[:len(audio)] = audio
         rows *= 1 / 32768
         return rows
 

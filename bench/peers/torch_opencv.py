@@ -4,7 +4,7 @@ import contestant
 import numpy
 import torch
 import torch_stream
-from opencv_pictures import crop
+from opencv_images import crop
 
 
 class Photos(torch.utils.data.Dataset):

@@ -4,7 +4,7 @@ import contestant
 import numpy
 import torch
 import torch_stream
-from pictures import OFFSET, SCALE, flipped, rectangle
+from images import OFFSET, SCALE, flipped, rectangle
 from PIL import Image
 
 
@@ -18,12 +18,12 @@ class Photos(torch.utils.data.Dataset):
     def __getitem__(self, index):
         path, label = self.files[index]
         with Image.open(path) as opened:
-            picture = opened.convert("RGB")
-        top, left, height, width = rectangle(picture.height, picture.width)
-        picture = picture.resize((self.size, self.size), Image.BILINEAR, box=(left, top, left + width, top + height))
+            image = opened.convert("RGB")
+        top, left, height, width = rectangle(image.height, image.width)
+        image = image.resize((self.size, self.size), Image.BILINEAR, box=(left, top, left + width, top + height))
         if flipped():
-            picture = picture.transpose(Image.FLIP_LEFT_RIGHT)
-        planes = torch.from_numpy(numpy.array(picture)).permute(2, 0, 1).contiguous()
+            image = image.transpose(Image.FLIP_LEFT_RIGHT)
+        planes = torch.from_numpy(numpy.array(image)).permute(2, 0, 1).contiguous()
         if self.dtype == "float32":
             planes = planes.float().mul_(torch.from_numpy(SCALE)[:, None, None]).add_(torch.from_numpy(OFFSET)[:, None, None])
         return planes, label

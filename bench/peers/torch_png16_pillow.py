@@ -16,8 +16,8 @@ class Slices(torch.utils.data.Dataset):
         return len(self.files)
 
     def __getitem__(self, index):
-        with Image.open(self.files[index][0]) as picture:
-            pixels = windowed(numpy.asarray(picture))
+        with Image.open(self.files[index][0]) as image:
+            pixels = windowed(numpy.asarray(image))
         return torch.from_numpy(numpy.array(Image.fromarray(pixels).resize((self.size, self.size), Image.BILINEAR)))[None]
 
 

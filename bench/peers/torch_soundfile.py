@@ -16,9 +16,9 @@ class WavFolder(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         path, label = self.files[index]
-        sound, _ = soundfile.read(path, dtype="float32", frames=self.frames)
+        audio, _ = soundfile.read(path, dtype="float32", frames=self.frames)
         row = numpy.zeros(self.frames, numpy.float32)
-        row[:len(sound)] = sound
+        row[:len(audio)] = audio
         return torch.from_numpy(row), label
 
 

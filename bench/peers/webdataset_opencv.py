@@ -4,7 +4,7 @@ import contestant
 import numpy
 import torch
 import webdataset
-from opencv_pictures import crop
+from opencv_images import crop
 
 
 def batches(args):

@@ -13,7 +13,7 @@ TRANSFORMS = {"RandomResizedCrop 224": "rrc:224", "Resize 256, CenterCrop 224": 
 
 
 def photos(args):
-    """The pictures of --data, each once; without --data those that the other benchmarks make."""
+    """The images of --data, each once; without --data those that the other benchmarks make."""
     return prepare.find(args.data, args.work, (".jpg", ".jpeg"), "photos.tar") or sorted(prepare.files_of(prepare.jpeg_folder(None, args.work)))[:200]
 
 
@@ -35,7 +35,7 @@ def loader(paths, transform, decode, seek_index="off", **options):
 
 
 def error(paths, transform):
-    """Mean and largest difference in levels of 255; PSNR of all pictures together, and the least of any one."""
+    """Mean and largest difference in levels of 255; PSNR of all images together, and the least of any one."""
     import numpy
 
     total = squares = most = count = 0
@@ -58,23 +58,23 @@ def psnr(mean_square):
 
 
 def cpu_ms(paths, transform, decode, seek_index):
-    """CPU time of the process per picture, decoding in the calling thread, for at least half a second."""
+    """CPU time of the process per image, decoding in the calling thread, for at least half a second."""
     with loader(paths, transform, decode, seek_index, num_workers=0) as data:
         for _ in range(1 if seek_index == "off" else 4):  # memory and the page cache are warm then, and the places noted
             for _ in data:
                 pass
-        pictures, began = 0, time.process_time()
+        images, began = 0, time.process_time()
         while time.process_time() - began < 0.5:
             for batch in data:
-                pictures += len(batch.data)
-        return (time.process_time() - began) / pictures * 1e3
+                images += len(batch.data)
+        return (time.process_time() - began) / images * 1e3
 
 
 def run(args):
     found = photos(args)
     sets = ((f"{len(found)} photos", found), (f"{min(LARGE_COUNT, len(found))} of {LARGE[0]} x {LARGE[1]}", large(found, args.work)))
-    yield plain_table("fast-error, uint8", "Differences to decode=\"exact\" in levels of 255, over every channel of every pixel; PSNR over all pictures together, and of the worst one.",
-                      ["pictures", "transform", "mean", "most", "PSNR", "worst picture"],
+    yield plain_table("fast-error, uint8", "Differences to decode=\"exact\" in levels of 255, over every channel of every pixel; PSNR over all images together, and of the worst one.",
+                      ["images", "transform", "mean", "most", "PSNR", "worst image"],
                       [[what, name, *error(paths, transform)] for what, paths in sets for name, transform in TRANSFORMS.items()])
     rows = []
     for what, paths in sets:
@@ -85,5 +85,5 @@ def run(args):
                     for decode in best:
                         best[decode] = min(best[decode], cpu_ms(paths, transform, decode, seek_index))
                 rows.append([what, name, epochs, f"{best['exact']:.2f} ms", f"{best['fast']:.2f} ms", f"{best['exact'] / best['fast']:.2f}"])
-    yield plain_table("fast-error, CPU per picture, uint8, warm", f"One thread, the best of {args.rounds} rounds in turn. First epochs: no seek index. Later ones: with it.",
-                      ["pictures", "transform", "epochs", "exact", "fast", "times less"], rows)
+    yield plain_table("fast-error, CPU per image, uint8, warm", f"One thread, the best of {args.rounds} rounds in turn. First epochs: no seek index. Later ones: with it.",
+                      ["images", "transform", "epochs", "exact", "fast", "times less"], rows)

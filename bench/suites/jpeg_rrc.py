@@ -38,8 +38,8 @@ def contestants(data, work, count, dtype):
         peer("tf.data", "tensorflow_jpeg", tensorflow, antialias="no"),
         peer("DALI on the CPU", "dali_jpeg", {**dali, "antialias": True}, antialias="yes"),
         peer("DALI on the CPU, antialias off", "dali_jpeg", {**dali, "antialias": False}, antialias="no"),
-        peer("FFCV, photos encoded again at quality 90", "ffcv_pictures", ffcv("jpeg-q90", mode="jpg", max_resolution=None), antialias="area"),
-        peer("FFCV raw, at most 256 pixels: nothing to decode", "ffcv_pictures", ffcv("jpeg-raw-256", mode="raw", max_resolution=256), antialias="area", kind="reference"),
+        peer("FFCV, photos encoded again at quality 90", "ffcv_images", ffcv("jpeg-q90", mode="jpg", max_resolution=None), antialias="area"),
+        peer("FFCV raw, at most 256 pixels: nothing to decode", "ffcv_images", ffcv("jpeg-raw-256", mode="raw", max_resolution=256), antialias="area", kind="reference"),
         peer("SPDL", "spdl_jpeg", {**job, "num_threads": cores + 1}, antialias="yes"),
         peer("Grain + OpenCV, 2 threads", "grain_opencv", {**job, "num_threads": 2}, antialias="no"),
         peer("WebDataset + OpenCV, 2 workers", "webdataset_opencv", {**two, "shards": prepare.jpeg_shards(data)}, antialias="no")]
@@ -62,7 +62,7 @@ def recording(args, data, count):
         rows.append([what, f"{statistics.median(off) * 1e6:,.1f} us", f"{statistics.median(auto) * 1e6:,.1f} us", f"{statistics.median(ratios):+.1%}",
                      f"{ratios[0]:+.1%} to {ratios[-1]:+.1%} ({len(pairs)} pairs)", f"{min(auto) / min(off) - 1:+.1%}"])
     return plain_table("jpeg-rrc, recording the seek index in the first epoch, uint8, warm", f"{count:,} JPEG files, one epoch in a new process with an empty cache folder after its warm-up, in turn.",
-                       ["per picture", "seek_index=off", "seek_index=auto", "median of the pairs", "spread", "best against best"], rows)
+                       ["per image", "seek_index=off", "seek_index=auto", "median of the pairs", "spread", "best against best"], rows)
 
 
 def run(args):
@@ -73,6 +73,6 @@ def run(args):
         yield contest(f"jpeg-rrc, {dtype}, warm", contestants(data, args.work, count, dtype), args,
                       expect={"shape": [BATCH, 3, SIZE, SIZE], "contiguous": True, **values},
                       note=f"{count:,} JPEG files, batches [{BATCH}, 3, {SIZE}, {SIZE}] {dtype}, contiguous NCHW" +
-                      (", normalized" if dtype == "float32" else "") + f". Peers: {count:,} pictures of one shuffled stream after {WARMUP:,} of warm-up. Stoker's first epoch: a new process without seek index, "
-                      f"the {count - WARMUP:,} pictures after {WARMUP:,} of warm-up, each met for the first time; its later epochs: the one after it.")
+                      (", normalized" if dtype == "float32" else "") + f". Peers: {count:,} images of one shuffled stream after {WARMUP:,} of warm-up. Stoker's first epoch: a new process without seek index, "
+                      f"the {count - WARMUP:,} images after {WARMUP:,} of warm-up, each met for the first time; its later epochs: the one after it.")
     yield recording(args, data, count)

@@ -29,6 +29,6 @@ def run(args):
         rows.append([name, f"{items:,}", f"{engine / items:.4f}", f"{total['libjpeg'] / items:.2f}", f"{total['main_thread'] / batches:.1f}",
                      f"{clock:.2f} x {result['clock_read_ns']:.0f} ns", f"{share:.2%}"])
     yield plain_table("steady-state", "Second and third epoch of one process; the first warms up. Counted with a preloaded malloc; libjpeg's own are its pools, "
-                      "made anew by libjpeg for each picture. The counters' cost is clock readings x the cost of one, over all CPU time.",
+                      "created by libjpeg for each image. The counters' cost is clock readings x the cost of one, over all CPU time.",
                       ["what", "samples", "engine allocations per sample", "libjpeg's own per sample", "consumer's per batch (with Python)",
                        "clock readings per sample", "counters' share of CPU"], rows)

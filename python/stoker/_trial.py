@@ -225,7 +225,7 @@ class Steps:
             except StopIteration:
                 continue
         if hasattr(self._loader, "__next__"):  # an iterator, not what gives iterators
-            raise UsageError("the loader was read to its end and cannot be read again", "return one that starts anew with each iter(), or enough batches")
+            raise UsageError("the loader was read to its end and cannot be read again", "return one that starts over with each iter(), or enough batches")
         raise UsageError("the loader gives no batch", "lower batch_size, keep the last batch, or inflate the data set")
 
     def ready(self) -> int | None:

@@ -33,7 +33,7 @@ def build(entry: str, knobs: Knobs) -> tuple[Iterable[Any], Callable[[Any], Any]
     """What the entry point returns, checked; a step's ``transfer`` is part of it."""
     loader, step = _trial.build(entry, find(entry), knobs)
     if hasattr(loader, "__next__"):
-        raise UsageError(f"`{entry}` returned a loader that can be read once only", "return an object whose __iter__ begins anew, not a generator")
+        raise UsageError(f"`{entry}` returned a loader that can be read once only", "return an object whose __iter__ starts over, not a generator")
     transfer = getattr(step, "transfer", None)
     if step is None:
         return loader, lambda batch: None

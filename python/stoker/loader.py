@@ -46,8 +46,8 @@ class Loader(ReadByTrainers):
 
     Which samples:
       source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
-      label: the label column of an index.csv, or a list of number columns (labels are then [B, columns]). subset, subset_seed: so many samples, drawn once.
-      class_subset, class_subset_seed: so many classes. inflate: the data set repeated so many times, without copying.
+      label: the label column of an index.csv, or a list of number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
+      class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
       cache_dir: where folder listings and seek indexes are kept (False: nowhere).
     Which order:
       shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that like to read in order; "blocks:32:4096" keeps 32 together and mixes 4096).
@@ -297,7 +297,7 @@ class Loader(ReadByTrainers):
         return stats
 
     def reset_stats(self) -> None:
-        """Counts anew from now."""
+        """Starts all counts again from zero."""
         self._usable().reset_stats()
         self._python_s = 0.0
 

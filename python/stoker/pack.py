@@ -33,7 +33,7 @@ class PackWriter:
       dest: the pack to make, such as ``"train.pack"``.
       classes: names, where labels are their indices; labels may then be names as well.
       shard_size: bytes of one file of the pack, or "1GB". memory_limit: bytes that may wait to be written.
-      force: start anew over a pack, or over the rows of an interrupted writer.
+      force: start over on a pack, or over the rows of an interrupted writer.
     """
 
     def __init__(self, dest: str, *, classes: Sequence[str] | None = None, shard_size: int | str = "1GB",

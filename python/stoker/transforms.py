@@ -113,7 +113,7 @@ class ToFloat(Transform):
 class Window(Transform):
     """16-bit slices to [0, 1]: the values around ``level``, ``width`` wide, in Hounsfield units.
 
-    A number is fixed, ``(low, high)`` is drawn anew for each sample (and each view). The value of a pixel is
+    A number is fixed, ``(low, high)`` is drawn for each sample (and each view). The value of a pixel is
     ``stored - offset``; without ``offset`` it comes from the column ``hu_offset`` of the index.csv.
     """
 

@@ -17,25 +17,25 @@ struct Way {
 };
 
 constexpr Way kWays[] = {
-    {"pictures", "rrc:64,flip"},
-    {"pictures", "rrc:96:filter=bicubic,flip,normalize:imagenet"},
-    {"pictures", "rrc:64,flip,normalize:imagenet", "float16"},
-    {"pictures", "resize:40,centercrop:32,normalize:0.5/0.25", "bfloat16", "NHWC"},
-    {"pictures", "resize:50x70:filter=box", "", "channels_last"},
-    {"pictures", "resize:20x300:filter=nearest"},
-    {"pictures", "views(big=2[rrc:64,flip],small=3[rrc:24:filter=bicubic,flip])"},
-    {"pictures", "rrc:64,flip", "", "NCHW", "fast"},
-    {"pictures", "resize:40,centercrop:32,normalize:imagenet", "float32", "NCHW", "fast"},
+    {"images", "rrc:64,flip"},
+    {"images", "rrc:96:filter=bicubic,flip,normalize:imagenet"},
+    {"images", "rrc:64,flip,normalize:imagenet", "float16"},
+    {"images", "resize:40,centercrop:32,normalize:0.5/0.25", "bfloat16", "NHWC"},
+    {"images", "resize:50x70:filter=box", "", "channels_last"},
+    {"images", "resize:20x300:filter=nearest"},
+    {"images", "views(big=2[rrc:64,flip],small=3[rrc:24:filter=bicubic,flip])"},
+    {"images", "rrc:64,flip", "", "NCHW", "fast"},
+    {"images", "resize:40,centercrop:32,normalize:imagenet", "float32", "NCHW", "fast"},
     {"formats", "rrc:31,flip"},
     {"formats", "rrc:8,flip", "", "NHWC", "fast"},
     {"formats", "resize:21x35"},
     {"slices", "window:level=-700..100:width=300..2000:offset=32768,rrc:96,flip"},
     {"slices", "resize:150x80:filter=bicubic,tofloat,normalize:0.4/0.3", "float16"},
     {"slices", "window:level=0:width=65536:offset=32768,resize:31x300:filter=box"},
-    {"sounds", "pad:4000"},
-    {"sounds", "mono,pad:4000", "float16"},
+    {"audio", "pad:4000"},
+    {"audio", "mono,pad:4000", "float16"},
     {"sound-formats", "pad:100"},
-    {"sounds", "resample:11025,pad:4000"},
+    {"audio", "resample:11025,pad:4000"},
 };
 
 std::uint64_t digest(const std::string& root, const Way& way) {

@@ -127,7 +127,7 @@ def test_a_broken_index_means_that_all_is_made_anew(stoker, sounds, tmp_path, ki
     found = checked(stoker, "x.pack", code=1)
     assert "index.npy" in found["broken"][0]
     found = checked(stoker, "x.pack", "--repair")
-    assert found["sound"] and "made anew" in found["notes"][0]
+    assert found["sound"] and "rebuilt" in found["notes"][0]
     assert checked(stoker, "x.pack")["samples"] == 40
 
 

@@ -21,9 +21,9 @@ def kept(binary, tmp_path_factory):
 def test_the_demo_measures_tunes_packs_plans_and_reports(kept):
     where, done = kept
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.match(r"made 320 JPEG pictures \(.*\) and 240 WAV sounds \(.*\) in .* s,\nkept in `data`; the commands below run there\n", done.stdout)
+    assert re.match(r"made 320 JPEG images \(.*\) and 240 WAV files \(.*\) in .* s,\nkept in `data`; the commands below run there\n", done.stdout)
     assert re.findall(r"^(\d)\. (\w+)", done.stdout, re.M) == [("1", "As"), ("2", "Tune"), ("3", "Pack"), ("4", "Plan"), ("5", "Report")]
-    assert len(re.findall(r"AU +\d+ %  [\d,]+ pictures/s", done.stdout)) == 3
+    assert len(re.findall(r"AU +\d+ %  [\d,]+ images/s", done.stdout)) == 3
     assert re.search(r"^   before and after .*\n(   .*x\n){3}", done.stdout, re.M)
     assert "open `data/report.html` in a browser" in done.stdout
     assert "What to type next:\n  stoker measure -- python train.py" in done.stdout
@@ -45,16 +45,16 @@ def test_its_commands_can_be_run_again_where_it_says(kept, binary, environment):
 
 def test_what_it_made_is_a_sound_data_set(kept, binary, environment):
     where, _ = kept
-    done = subprocess.run([binary, "inspect", "data/pictures", "--decode-all", "--json"], cwd=where, env=environment,
+    done = subprocess.run([binary, "inspect", "data/images", "--decode-all", "--json"], cwd=where, env=environment,
                           capture_output=True, text=True, timeout=60)
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["samples"] == 320 and len(found["classes"]) == 8
     assert found["media"] == {"jpeg": 320} and found["examined"]["bad_files"] == []
-    width = found["examined"]["pictures"]["width"]
+    width = found["examined"]["images"]["width"]
     assert width[1] > 2 * width[0]
-    sounds = subprocess.run([binary, "inspect", "data/sounds", "--json"], cwd=where, env=environment,
+    audio = subprocess.run([binary, "inspect", "data/audio", "--json"], cwd=where, env=environment,
                             capture_output=True, text=True, timeout=60)
-    assert sounds.returncode == 0 and json.loads(sounds.stdout)["examined"]["sounds"]["rates_hz"] == {"16000": 240}
+    assert audio.returncode == 0 and json.loads(audio.stdout)["examined"]["audio"]["rates_hz"] == {"16000": 240}
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(stoker, tmp_path):
@@ -70,7 +70,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(stoker, tmp_path):
 def test_a_signal_leaves_no_temporary_folder(binary, environment, tmp_path, number):
     process = subprocess.Popen([binary, "demo"], cwd=tmp_path, env={**environment, "TMPDIR": str(tmp_path)},
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline().startswith("made 320 JPEG pictures")  # the folder is there now
+    assert process.stdout.readline().startswith("made 320 JPEG images")  # the folder is there now
     assert [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]
     process.send_signal(number)
     process.communicate(timeout=20)

@@ -29,7 +29,7 @@ def test_counts_classes_media_and_sizes_are_those_of_the_files(stoker, sounds):
 
 def test_sound_is_described(stoker, sounds):
     write_wav(sounds / "dog" / "stereo.wav", frames=4410, rate=44100, channels=2)
-    sound = facts(stoker("inspect", "data", "--json"))["examined"]["sounds"]
+    sound = facts(stoker("inspect", "data", "--json"))["examined"]["audio"]
     assert sound["count"] == 41
     assert sound["rates_hz"] == {"16000": 40, "44100": 1} and sound["channels"] == {"1": 40, "2": 1}
     assert sound["seconds"] == [pytest.approx(400 / 16000), pytest.approx(0.1)]
@@ -37,7 +37,7 @@ def test_sound_is_described(stoker, sounds):
 
 def test_pictures_are_described(stoker, pictures):
     write_png(pictures / "a" / "deep.png", width=20, height=30, bits=16)
-    picture = facts(stoker("inspect", "pictures", "--json"))["examined"]["pictures"]
+    picture = facts(stoker("inspect", "pictures", "--json"))["examined"]["images"]
     assert picture["width"] == [8, 20] and picture["height"] == [6, 30]
     assert picture["channels"] == {"1": 1, "3": 12} and picture["bits"] == {"16": 1, "8": 12}
 
@@ -45,7 +45,7 @@ def test_pictures_are_described(stoker, pictures):
 def test_pictures_in_a_pack_are_decoded_and_described(stoker, pictures, tmp_path):
     assert stoker("pack", pictures, tmp_path / "x.pack").returncode == 0
     loose, packed = (json.loads(stoker("inspect", place, "--json").stdout)["examined"] for place in (pictures, tmp_path / "x.pack"))
-    assert packed["pictures"] == loose["pictures"]
+    assert packed["images"] == loose["images"]
 
 
 def test_a_bare_array_is_described(stoker, tmp_path):

@@ -10,8 +10,8 @@ prefetch_factor, pin_memory, persistent_workers``, and for the step ``device``, 
 :func:`vit`). Needs torch; images need Pillow.
 """
 
-from .pictures import ct_slices, image_folder
-from .sounds import wav_folder
+from .audio import wav_folder
+from .images import ct_slices, image_folder
 from .vit import vit
 
 __all__ = ["ct_slices", "image_folder", "vit", "wav_folder"]

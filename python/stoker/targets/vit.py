@@ -24,7 +24,7 @@ def vit(knobs: dict[str, Any]) -> tuple[Any, Any]:
     huge or giant; ``dim, depth, heads, patch_size`` change it. ``amp`` is bf16, fp16 or off; ``checkpointing`` recomputes each block.
     ``img_size`` (224), ``classes`` (1000), ``device`` (auto). Without ``source`` the images are random and already in memory, so that
     only the step is measured; with one they come as by :func:`image_folder`, or by :func:`ct_slices` from an index.csv."""
-    from .pictures import ct_slices, image_folder
+    from .images import ct_slices, image_folder
 
     knobs.setdefault("model", "base")
     source = knobs.get("source")

@@ -34,7 +34,7 @@ struct ImageInfo {
   std::uint32_t width = 0, height = 0;
   std::uint8_t channels = 0;        // as stored, with palette expanded
   std::uint8_t bits = 8;            // 8 or 16 per channel (1, 2, 4 bits count as 8)
-  std::uint64_t working_bytes = 0;  // of the Scratch: decode_image takes at most so many, whatever the region
+  std::uint64_t working_bytes = 0;  // of the Scratch: the most that decode_image takes, whatever the region
 };
 
 struct ImageOptions {

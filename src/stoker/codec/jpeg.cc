@@ -1,6 +1,6 @@
 // JPEG with the pixels that Pillow gives: by our own decoder where it is certain, else by libjpeg-turbo. That reports
 // by longjmp, so between setjmp and the calls that may jump there are only plain structs: nothing here has a
-// destructor. Its memory comes from the scratch (jpeg_memory.h). The decompressor is made anew for each image, which
+// destructor. Its memory comes from the scratch (jpeg_memory.h). A new decompressor is made for each image, which
 // takes a microsecond or two: a reused one keeps the tables of the image before, and a file that lacks its own would
 // decode differently from one thread to the next.
 #include <algorithm>

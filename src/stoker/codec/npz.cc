@@ -77,7 +77,7 @@ Result read_zip64(Bytes extra, std::uint64_t offset, Member& member) noexcept {
     }
     extra = extra.subspan(4 + length);
   }
-  return {};  // exactly 2^32-1, then; the bounds are checked by whoever uses them
+  return {};  // exactly 2^32-1, then; the caller checks the bounds
 }
 
 // Calls `take(member)` for each entry until it returns true, which is then the answer.

@@ -127,7 +127,7 @@ struct OpenOptions {
   std::uint64_t class_subset_seed = 42;
   std::uint64_t subset = 0;  // 0: all samples
   std::uint64_t subset_seed = 42;
-  std::uint64_t inflate = 1;  // repeat the data set so many times without copying
+  std::uint64_t inflate = 1;  // repeat the data set this number of times, without copying
 };
 
 // `address`: a folder, a .csv, a .npy, a .pack, a .tar or several as shards-{000..099}.tar (later s3://). Throws Error.

@@ -234,11 +234,11 @@ std::vector<std::uint64_t> choose(const Dataset& data, bool everything) {
 void Examined::add(const codec::Head& head) {
   switch (codec::kind_of(head.media).value()) {
     case SampleKind::image:
-      ++pictures, ++channels[head.image.channels], ++bits[head.image.bits];
+      ++images, ++channels[head.image.channels], ++bits[head.image.bits];
       width.add(head.image.width), height.add(head.image.height);
       break;
     case SampleKind::audio: {
-      ++sounds, ++rates[head.audio.rate_hz], ++sound_channels[head.audio.channels];
+      ++audio, ++rates[head.audio.rate_hz], ++audio_channels[head.audio.channels];
       const double length = head.audio.rate_hz != 0 ? static_cast<double>(head.audio.frames) / head.audio.rate_hz : 0;
       seconds.add(length);
       total_seconds += length;
@@ -251,13 +251,13 @@ void Examined::add(const codec::Head& head) {
 }
 
 void Examined::add(const Examined& other) {
-  count += other.count, pictures += other.pictures, sounds += other.sounds, arrays += other.arrays;
+  count += other.count, images += other.images, audio += other.audio, arrays += other.arrays;
   width.add(other.width), height.add(other.height), seconds.add(other.seconds);
   total_seconds += other.total_seconds;
   for (const auto& [key, n] : other.channels) channels[key] += n;
   for (const auto& [key, n] : other.bits) bits[key] += n;
   for (const auto& [key, n] : other.rates) rates[key] += n;
-  for (const auto& [key, n] : other.sound_channels) sound_channels[key] += n;
+  for (const auto& [key, n] : other.audio_channels) audio_channels[key] += n;
   for (const auto& [key, n] : other.array_shapes) array_shapes[key] += n;
   for (const auto& [key, n] : other.npz_members) npz_members[key] += n;
   for (const auto& [key, n] : other.mislabelled) mislabelled[key] += n;

@@ -35,10 +35,10 @@ struct BadFile {
 
 // What the codecs said of the samples that were read.
 struct Examined {
-  std::uint64_t count = 0, pictures = 0, sounds = 0, arrays = 0;
+  std::uint64_t count = 0, images = 0, audio = 0, arrays = 0;
   Extremes<std::uint32_t> width, height;
-  std::map<int, std::uint64_t> channels, bits;  // of pictures
-  std::map<std::uint32_t, std::uint64_t> rates, sound_channels;
+  std::map<int, std::uint64_t> channels, bits;  // of images
+  std::map<std::uint32_t, std::uint64_t> rates, audio_channels;
   Extremes<double> seconds;
   double total_seconds = 0;
   std::map<std::string, std::uint64_t> array_shapes;              // "float32 [80, 3000]"
@@ -84,7 +84,7 @@ struct Inspection {
 struct InspectOptions {
   bool everything = false;  // decode every sample, not only a thousand of them and what is empty
   std::function<bool()> interrupted = {};
-  std::function<void(std::uint64_t total)> begun = {};    // so many samples are decoded from now on
+  std::function<void(std::uint64_t total)> begun = {};    // decoding of `total` samples begins
   std::function<void(std::uint64_t done)> progress = {};  // of them; called by any thread
 };
 

@@ -39,7 +39,7 @@ struct NotFound {
 };
 
 // sizes[i] = size_of(i) for every i, on OpenOptions::threads threads. With OpenOptions::skip_losses a file that does
-// not exist or cannot be looked up has the size 0: it stays in the data set, and whoever reads it gets the reason. What
+// not exist or cannot be looked up has the size 0: it stays in the data set, and its reader gets the reason. What
 // is not a regular file is refused even then, because it must not be opened; so is a list of which no file exists.
 NotFound look_up(std::vector<std::uint64_t>& sizes, const std::function<std::uint64_t(std::uint64_t)>& size_of,
                  const OpenOptions& options);

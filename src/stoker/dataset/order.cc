@@ -153,7 +153,7 @@ std::uint64_t Order::window(std::uint64_t position) const noexcept {
   if (blocks_ == 0) return 0;
   if (position >= options_.size) position %= options_.size;
   const std::uint64_t block = std::min(position / options_.shuffle.block, blocks_ - 1);
-  const std::uint64_t each = blocks_ / windows_, longer = blocks_ % windows_;  // so many windows have one more
+  const std::uint64_t each = blocks_ / windows_, longer = blocks_ % windows_;  // this number of windows has one more
   return block < longer * (each + 1) ? block / (each + 1) : longer + (block - longer * (each + 1)) / each;
 }
 

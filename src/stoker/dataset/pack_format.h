@@ -31,8 +31,8 @@ struct PackRow {
   std::uint64_t offset = 0, bytes = 0;  // of the payload in its shard
   std::uint64_t xxh3 = 0;               // XXH3-64 of the payload
   std::uint32_t shard = 0;
-  std::uint32_t height = 0, width = 0, channels = 0;  // pictures; channels of sounds too; 0: not known
-  std::uint64_t frames = 0;                           // sounds: true length, before padding
+  std::uint32_t height = 0, width = 0, channels = 0;  // images; channels of audio too; 0: not known
+  std::uint64_t frames = 0;                           // audio: true length, before padding
   std::uint64_t source_bytes = 0;                     // of the source file, and when it was changed:
   std::int64_t source_mtime_ns = 0;                   // a repack keeps the sample while both are the same
 };
@@ -64,7 +64,7 @@ struct PackManifest {
   DType dtype = DType::u8;
   std::vector<std::uint64_t> shape;  // of one sample
   std::string content;               // "image", "audio", "array"; encoded: the media found, "jpeg, png"
-  std::uint32_t rate_hz = 0;         // sounds
+  std::uint32_t rate_hz = 0;         // audio
 
   LabelKind label_kind = LabelKind::none;
   std::vector<std::string> classes, columns;

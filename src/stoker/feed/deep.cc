@@ -15,7 +15,7 @@
 namespace stoker::feed {
 namespace {
 
-// Of one run, where nobody says: so long, but for slow steps so many.
+// The default of one run: this time, or this number of steps where steps are slow.
 constexpr std::chrono::seconds kRun{3};
 constexpr std::uint64_t kLeastSteps = 20;
 

@@ -17,7 +17,8 @@ struct DeepOptions {
   std::chrono::nanoseconds step{0};  // of the emulated accelerator
   std::uint64_t steps = 0;           // of each run; 0: as many as three seconds hold
   std::function<bool()> interrupted = {};
-  std::function<void(const std::string& what, std::uint64_t total)> begun = {};  // the next part, of so many items
+  std::function<void(const std::string& what, std::uint64_t total)> begun =
+      {};  // the next part begins, of `total` items
   // Of that part; a rate below 0 is not known.
   std::function<void(std::uint64_t done, const char* unit, double per_second)> progress = {};
 };

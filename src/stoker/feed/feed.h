@@ -45,7 +45,7 @@ struct Fed {
 struct FeedOptions {
   std::chrono::nanoseconds step{0};                                    // 0: as fast as batches come
   std::uint64_t end_epoch = 1;                                         // first epoch not to run
-  std::uint64_t steps = 0;                                             // stop after so many; 0: no limit
+  std::uint64_t steps = 0;                                             // stop after this number; 0: no limit
   std::chrono::nanoseconds time{0};                                    // stop after so long; 0: no limit
   std::function<void(const Fed& so_far, double per_second)> progress;  // about ten times a second
   std::function<bool()> interrupted;                                   // asked at every step, and while it lasts

@@ -1,8 +1,9 @@
 // The encoded bytes in flight: one arena, cut into blocks. Its size is a hard limit. Safe from any thread.
 //
-// Blocks are taken in the order of the batches, and whoever is refused comes next. So whoever waits for room waits only
-// for samples that come before: they end without it, the arena is then empty, and any block fits. That is why nothing
-// can wait forever. Blocks are given back in any order, and what may happen to their room is the owner's choice:
+// Blocks are taken in the order of the batches, and a batch that is refused comes next. So a batch that waits for room
+// waits only for samples that come before: they end without it, the arena is then empty, and any block fits. That is
+// why nothing can wait forever. Blocks are given back in any order, and what may happen to their room is the owner's
+// choice:
 //   anywhere  it is used again at once, so that one slow sample does not hold the room of those behind it;
 //   in_order  it is used again once all blocks taken before are back. What is in use then is one run of bytes around
 //             the arena. So blocks that must all be there at once fit as soon as their sum does, and a block more.
@@ -65,7 +66,7 @@ class ByteRoom {
   std::vector<std::uint32_t> spare_;  // numbers of pieces that are not in use
   std::uint32_t first_free_ = kNone;  // the list of free pieces, the latest first
   std::size_t free_bytes_ = 0;
-  std::size_t too_much_ = kNoLimit;  // no free piece has so many bytes: asking again costs nothing
+  std::size_t too_much_ = kNoLimit;  // no free piece is this large: asking again costs nothing
   std::size_t blocks_ = 0;
   std::uint32_t oldest_ = kNone, newest_ = kNone;  // in_order: the blocks that are out, as they were taken
   std::size_t head_ = 0;                           // in_order: where the newest block ends

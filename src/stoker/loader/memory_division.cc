@@ -49,7 +49,7 @@ void share_with_seek(const MemoryFacts& facts, std::uint64_t room, Division& div
   if (facts.seek == MemoryFacts::Seek::packed) division.seek = std::min<std::uint64_t>(room, kSeekSlack);
   if (facts.seek != MemoryFacts::Seek::noted || facts.seekable_mcus == 0) return;
   const auto need = [&](std::uint32_t step) {
-    // With half as much again for pictures larger than the first.
+    // With half as much again for images larger than the first.
     return facts.stored_files * (256 + facts.seekable_mcus / step * sizeof(codec::Checkpoint) * 3 / 2) + kSeekSlack;
   };
   std::uint32_t step = kFinest;

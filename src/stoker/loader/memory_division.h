@@ -50,7 +50,7 @@ struct Division {
   std::uint64_t slabs = 0;                   // of all batches together
   std::uint64_t ring = 0;                    // encoded bytes that are not in a sweep
   std::uint64_t sweep_count = 0, sweep = 0;  // 0: rows are read one by one
-  std::uint64_t first_sweep = 0;             // the first ones are smaller: at least so many bytes
+  std::uint64_t first_sweep = 0;             // the first ones are smaller: at least this number of bytes
   std::uint64_t wanted_sweep = 0;            // what a sweep would have, were there room
   std::uint64_t seek = 0;                    // places in JPEG files
   std::uint32_t seek_step = 0;               // MCUs between places; 0: none are noted

@@ -1,6 +1,6 @@
 // Which rows are read next: claims units and sweeps in global order, and takes room for their bytes in that order. So
-// whoever waits for room waits for earlier batches only, and nothing can wait forever. Safe from any thread; has a lock
-// of its own, which comes before Signals::mutex (signals.h).
+// a row that waits for room waits for earlier batches only, and nothing can wait forever. Safe from any thread; has a
+// lock of its own, which comes before Signals::mutex (signals.h).
 #pragma once
 
 #include <cstdint>

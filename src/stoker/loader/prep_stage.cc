@@ -59,7 +59,7 @@ PrepStage::PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitS
       seek_(seek),
       signals_(signals),
       working_(job.memory.working, job.memory.allowance.working_bytes, [this] {
-        { const std::scoped_lock lock(signals_.mutex); }  // whoever is about to sleep has not looked yet, or sleeps
+        { const std::scoped_lock lock(signals_.mutex); }  // a thread about to sleep has not looked yet, or sleeps
         signals_.workers.notify_all();
       }) {}
 

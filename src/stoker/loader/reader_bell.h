@@ -1,5 +1,5 @@
 // Wakes the I/O threads that found no room: none for bytes, no unit, no batch to plan, or no slab to read into. Rung by
-// whoever gives such room back. Safe from any thread.
+// the thread that gives such room back. Safe from any thread.
 #pragma once
 
 #include <atomic>

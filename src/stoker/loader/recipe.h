@@ -24,7 +24,8 @@ class Recipe {
   bool varies() const noexcept { return facts().varies; }
   std::size_t label_count() const noexcept { return label_count_; }  // labels of each sample
   std::uint64_t look_bytes() const noexcept { return look_bytes_; }  // most memory that the first look held
-  std::uint64_t length_of(std::uint64_t bytes) const noexcept;       // about, of the row of a sample of so many bytes
+  std::uint64_t length_of(
+      std::uint64_t bytes) const noexcept;  // about; of the row of a sample with this number of bytes
   std::uint64_t row_bytes(std::size_t output, std::uint64_t length) const noexcept;  // of one sample
   std::vector<std::string> notes() const { return kind_->notes(); }
 

@@ -22,7 +22,7 @@ struct SeekRow {
   std::uint64_t identity = 0;  // of the JPEG file
   std::uint64_t offset = 0;    // of its first place, from the start of this file
   std::uint32_t known = 0;     // places that are there
-  std::uint32_t total = 0;     // places that the whole picture has
+  std::uint32_t total = 0;     // places that the whole image has
   std::uint32_t step = 0;      // MCUs between places
   std::uint32_t check = 0;     // of the places
   std::uint64_t sample = 0;    // of the pack; 0 in the cache

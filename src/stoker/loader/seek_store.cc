@@ -113,7 +113,7 @@ SeekStore::Entry* SeekStore::add_locked(Shard& shard, std::uint64_t identity, st
 void SeekStore::load() {
   std::string why;
   saved_ = SeekFile::open(options_.path, why);
-  if (!why.empty()) note_ = fmt::format("the saved seek index `{}` is made anew: {}", options_.path, why);
+  if (!why.empty()) note_ = fmt::format("the saved seek index `{}` is rebuilt: {}", options_.path, why);
   for (const SeekRow& row : saved_.rows()) {
     if (row.identity == 0 || row.known == 0 || row.known > row.total || row.step == 0) continue;
     Shard& shard = shard_of(row.identity);
@@ -136,7 +136,7 @@ bool SeekStore::check_saved(Entry& entry, std::uint32_t total) noexcept {
     if (at == nullptr) return false;
     if (!places.empty()) std::memcpy(at, places.data(), places.size_bytes());
   }
-  if (places.empty()) places_.fetch_sub(row->known, std::memory_order_relaxed);  // damaged: noted anew
+  if (places.empty()) places_.fetch_sub(row->known, std::memory_order_relaxed);  // damaged: found again
   entry.places.store(at, std::memory_order_release);
   entry.known.store(static_cast<std::uint32_t>(places.size()), std::memory_order_release);
   entry.saved.store(nullptr, std::memory_order_release);

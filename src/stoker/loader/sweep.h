@@ -1,6 +1,6 @@
 // Many rows of the plan whose bytes lie in a few files, fetched together: sorted by their place, neighbours joined into
-// large reads, all into one piece of memory. Filled by whoever holds the plan, read by one I/O thread; the rows' bytes
-// stay until every unit has been given back. Private to the engine.
+// large reads, all into one piece of memory. Filled by the thread that holds the plan, read by one I/O thread; the
+// rows' bytes stay until every unit has been given back. Private to the engine.
 #pragma once
 
 #include <atomic>

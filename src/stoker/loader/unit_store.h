@@ -29,7 +29,7 @@ class UnitStore {
   // An empty sweep; null: all are in use. Takes the lock.
   Sweep* take_sweep();
 
-  // The unit ends: its room and the unit are free again, and whoever waits for either is woken. Takes the lock.
+  // The unit ends: its room and the unit are free again, and threads that wait for either are woken. Takes the lock.
   void retire(Unit& unit);
   // One user of a sweep fewer. True: nobody uses it any more, and it can be filled again. Takes the lock then.
   bool leave(Sweep& sweep);

@@ -14,7 +14,7 @@ meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer);
 
 inline constexpr const char* kQuieterMachine =
     "a quieter machine, or fewer programs beside the job; then measure again";
-// Whether other programs hold so many cores that the job feels it, and the sentence that says so.
+// Whether other programs hold enough cores to slow the job, and the sentence that says so.
 bool others_matter(const Offer& offer);
 std::string others_text(const Offer& offer);
 

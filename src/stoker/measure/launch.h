@@ -15,7 +15,7 @@ namespace stoker::measure {
 struct LaunchOptions {
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;  // beyond our own
-  std::uint64_t steps = 0;                         // call `after_steps` once so many were seen; 0: never
+  std::uint64_t steps = 0;                         // call `after_steps` after this number of steps; 0: never
   bool stop = false;                               // then end the job: SIGTERM, after 10 s SIGKILL
   std::chrono::milliseconds patience{60'000};      // without a loader until `no_loader` is called
   std::function<void()> after_steps;

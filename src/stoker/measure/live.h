@@ -13,7 +13,7 @@
 
 namespace stoker::measure {
 
-// How many steps took up to so many seconds, cumulative as monitoring systems want them.
+// How many steps took at most each bound in seconds, cumulative as monitoring systems want them.
 struct StepHistogram {
   static constexpr std::array<double, 15> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                      0.5,   1,      2.5,   5,    10,    30,   60};

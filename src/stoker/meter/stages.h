@@ -43,7 +43,7 @@ Predicted predict(const Stages& stages);
 // stages (`cpu_s`) leaves for it, and charges the rest to rivals. `used_cores` is what the process had.
 void take_out_rivals(Stages& stages, double used_cores);
 
-// A torch DataLoader as `stoker measure` saw it. Milliseconds, by whoever made the batch.
+// A torch DataLoader as `stoker measure` saw it. Milliseconds, in the process that made the batch.
 struct LoaderFigures {
   double batch_size = 1, num_workers = 0;
   double fetch_ms = 0, prep_ms = 0, collate_ms = 0;  // per batch

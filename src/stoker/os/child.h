@@ -25,7 +25,7 @@ Error spawn_error(int error_number, const std::string& program, std::string hint
 
 struct Ended {
   int code = 0;    // what a shell would give: 128 + signal after a signal
-  int signal = 0;  // 0: it ended by itself
+  int signal = 0;  // 0: it exited
 };
 
 // A child that shares our terminal, our process group and our descriptors. It starts with the signals that we had at

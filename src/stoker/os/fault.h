@@ -26,8 +26,8 @@ enum class Call : std::uint8_t {
 struct Fault {
   int error_number = 0;           // EINTR, EIO, ENOSPC, EMFILE, ...; 0 with short_bytes: a short read or write
   std::int64_t short_bytes = -1;  // the call moves at most this many bytes
-  std::uint32_t skip = 0;         // let so many calls pass first
-  std::uint32_t times = 1;        // then fail so many
+  std::uint32_t skip = 0;         // let this number of calls pass first
+  std::uint32_t times = 1;        // then fail this number of calls
 };
 
 // Arms one fault for one kind of call, for all threads, until the object is destroyed.

@@ -38,7 +38,7 @@ struct Setting {
   bool decodes = true;
   bool decodes_jpeg = false;               // decode=fast is for them alone
   bool is_ours = true;                     // measured with our own loader: it has storage= and decode=
-  bool is_random = false;                  // its transforms draw anew every epoch
+  bool is_random = false;                  // its transforms draw in every epoch
   std::optional<double> local_per_s = {};  // fetch from a local disk, where the data is remote
 };
 

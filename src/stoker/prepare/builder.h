@@ -30,7 +30,7 @@ struct BuilderOptions {
   std::uint64_t shard_size = 1'000'000'000;  // bytes
   std::uint64_t memory_limit = std::uint64_t{256}
                                << 20;  // bytes that wait to be written; append() waits when there are more
-  bool force = false;                  // start anew over a pack that is there; otherwise it is continued
+  bool force = false;                  // start over where a pack is; otherwise it is continued
 };
 
 // Rows of one shape and dtype, one after another, and what is known of each.

@@ -81,7 +81,7 @@ class Checking {
       pack = open_with_new_manifest(problems);
       if (pack == nullptr) return remake(error);
     }
-    std::set<std::uint32_t> shards;  // to be written anew
+    std::set<std::uint32_t> shards;  // to be written again
     for (const dataset::ShardProblem& problem : problems) {
       shards.insert(problem.shard);
       report_.broken.push_back(problem.cause);
@@ -173,7 +173,7 @@ class Checking {
     again.progress = options_.progress;
     report_.count = make_pack(again).count;
     report_.broken_repaired = true;
-    report_.notes.push_back("the index could not be trusted: all of the pack was made anew from its source");
+    report_.notes.push_back("the index could not be trusted: the whole pack was rebuilt from its source");
   }
 
   // Every payload of the index is a member of its tar, and the tars are whole.

@@ -14,7 +14,7 @@ struct CheckOptions {
   std::string address;
   std::string label;    // index.csv: the label column
   bool decode = false;  // decode every sample wholly
-  bool repair = false;  // of a pack: make the damaged samples anew from its source
+  bool repair = false;  // of a pack: rebuild the damaged samples from its source
   std::string source;   // repair: where the source is now, if it was moved
   TellProgress progress;
 };

@@ -189,7 +189,7 @@ TEST_P(ManifestRepair, AnIndexOrNamesThatAreGoneOrEmptyAreMadeAgainFromTheSource
       const CheckReport report = repair(folder);
       EXPECT_TRUE(report.is_sound()) << name;
       EXPECT_EQ(report.count, 20u);
-      EXPECT_TRUE(mentions(report.notes, "all of the pack was made anew from its source")) << name;
+      EXPECT_TRUE(mentions(report.notes, "the whole pack was rebuilt from its source")) << name;
       const auto pack = dataset::open_packed(folder.path("x.pack"));
       EXPECT_EQ(pack->manifest().fingerprint, before);
       EXPECT_EQ(pack->facts().classes, (std::vector<std::string>{"cat", "dog"}));

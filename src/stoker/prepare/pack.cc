@@ -183,12 +183,12 @@ class Packing {
     } catch (const Error& error) {
       if (options_.force && error.kind() != ErrorKind::unsupported) return;
       throw Error(error.kind(), error.text(),
-                  error.kind() == ErrorKind::unsupported ? error.hint_text() : Text("--force makes it anew"));
+                  error.kind() == ErrorKind::unsupported ? error.hint_text() : Text("--force rebuilds it"));
     }
     // What cannot be listed now would be taken out of the pack.
     if (!options_.force && !source_->facts().losses.empty()) {
       refuse(fmt::format("a part of its source is lost: {}", source_->facts().losses.front().message()),
-             "repair the source; or add --force to make the pack anew without that part");
+             "repair the source; or add --force to rebuild the pack without that part");
     }
     const dataset::PackManifest& pack = base->manifest();
     const bool same_source = pack.source == absolute(options_.source);
@@ -201,14 +201,14 @@ class Packing {
       }
       if (!same_settings) {
         refuse(fmt::format("it was made with other settings: {}; these are {}", pack.settings, settings_),
-               "choose another name, or add --force to make it anew");
+               "choose another name, or add --force to rebuild it");
       }
     }
     const bool same_rows =
         content_.kind == PackKind::encoded || (pack.dtype == content_.dtype && pack.shape == content_.shape);
     if (same_settings && same_rows) base_ = std::move(base);
     if (same_settings && !same_rows && !options_.force) {
-      refuse("the samples now have another shape than those in it", "add --force to make it anew");
+      refuse("the samples now have another shape than those in it", "add --force to rebuild it");
     }
   }
 

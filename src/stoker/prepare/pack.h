@@ -21,11 +21,11 @@ struct PackOptions {
   std::string label;  // index.csv: the label column
   std::optional<dataset::PackKind>
       kind;                    // none: raw for arrays, or where dtype, samples or size are given; else encoded
-  std::optional<DType> dtype;  // raw; none: uint8 or uint16 for pictures, int16 for sounds, as stored for arrays
-  std::uint64_t samples = 0;   // raw sounds: frames each, padded or trimmed; 0: all must be equally long
-  std::string size;            // raw pictures: "256": shorter side, then centre crop; "256x320": exactly
+  std::optional<DType> dtype;  // raw; none: uint8 or uint16 for images, int16 for audio, as stored for arrays
+  std::uint64_t samples = 0;   // raw audio: frames each, padded or trimmed; 0: all must be equally long
+  std::string size;            // raw images: "256": shorter side, then centre crop; "256x320": exactly
   transform::Ops transform;    // raw: before the two above
-  codec::Color color = codec::Color::rgb;    // raw pictures
+  codec::Color color = codec::Color::rgb;    // raw images
   std::uint64_t shard_size = 1'000'000'000;  // bytes
   std::uint64_t memory_limit = 0;            // 0: that of a loader
   int num_workers = loader::kAuto;
@@ -60,7 +60,7 @@ struct PackReport {
   bool idle = false;                // nothing was to be done
   bool dry_run = false;
   double seconds = 0;                  // taken; dry_run: expected
-  std::uint64_t measured_samples = 0;  // dry_run: from so many
+  std::uint64_t measured_samples = 0;  // dry_run: how many samples the estimate rests on
   std::vector<dataset::PackSkipped> skipped;
   std::vector<std::string> notes;
 };

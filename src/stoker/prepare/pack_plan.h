@@ -1,5 +1,5 @@
 // What is to be done to make a pack equal its source: which shards of the pack that is there stay as they are, and
-// which samples are written anew, from the source or from the old pack. Pure, but for looking up when files were
+// which samples are written again, from the source or from the old pack. Pure, but for looking up when files were
 // changed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How far a long piece of work is, told at most ten times a second to whoever asked. One thread.
+// How far a long piece of work is, told at most ten times a second to the caller. One thread.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class ProgressTeller {
 
   void restart() { since_ = Clock::now(); }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - since_).count(); }
-  // False: whoever is told wants it to end.
+  // False: the caller wants it to end.
   bool operator()(std::string_view phase, std::uint64_t done, std::uint64_t total, std::uint64_t bytes) {
     if (!tell_) return true;
     const Clock::time_point now = Clock::now();

@@ -116,7 +116,7 @@ class Repair {
     if (content_.kind == PackKind::raw && (content_.dtype != old.dtype || content_.shape != old.shape)) {
       throw Error(ErrorKind::corrupt,
                   fmt::format("cannot repair `{}`: its source now gives samples of another shape", options_.address),
-                  "`stoker pack --force` makes the pack anew");
+                  "`stoker pack --force` rebuilds the pack");
     }
     leave_out_differing();
   }
@@ -136,17 +136,17 @@ class Repair {
     }
   }
 
-  // Shards that hold a damaged sample which can be had again, and those with a broken head, are written anew.
+  // Shards that hold a damaged sample that the source still has, and those with a broken head, are written again.
   void choose() {
     for (const Damage& damage : damaged_) {
       if (!from_source_.contains(damage.index)) lost_.insert(damage.index);
     }
-    std::set<std::uint32_t> anew = shards_;
-    for (const std::uint64_t index : from_source_) anew.insert(pack_->row(index).shard);
+    std::set<std::uint32_t> rewritten = shards_;
+    for (const std::uint64_t index : from_source_) rewritten.insert(pack_->row(index).shard);
     key_ = mix(pack_->manifest().fingerprint, hash_text("repair"));
     for (std::uint64_t i = 0; i < pack_->size(); ++i) {
       const std::uint32_t shard = pack_->row(i).shard;
-      if (!anew.contains(shard)) {
+      if (!rewritten.contains(shard)) {
         kept_.push_back(i);
         kept_shards_.insert(shard);
         continue;
@@ -187,7 +187,7 @@ class Repair {
       } else if (!payload.fault.empty()) {
         throw Error(ErrorKind::corrupt,
                     fmt::format("cannot repair `{}`: {}", pack_->name(payload.position), payload.fault),
-                    "`stoker pack` with --force makes the pack anew");
+                    "`stoker pack` with --force rebuilds the pack");
       }
       append(payload, names, writer);
     }

@@ -1,4 +1,4 @@
-// Makes the damaged samples of a pack anew from its source; everything else stays as it is. Blocks.
+// Rebuilds the damaged samples of a pack from its source; everything else stays as it is. Blocks.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace stoker::prepare {
 
-// `pack` was opened with its problems listed; `shards` are those to be written anew though their samples may be sound.
-// `seek_is_broken`: seek.bin is noted anew, from the payloads. Sets Damage::repaired or not_repaired. Throws Error
+// `pack` was opened with its problems listed; `shards` are those to be written again though their samples may be
+// intact. `seek_is_broken`: seek.bin is rebuilt from the payloads. Sets Damage::repaired or not_repaired. Throws Error
 // where nothing could be repaired.
 void repair(const CheckOptions& options, std::shared_ptr<const dataset::Packed> pack,
             const std::set<std::uint32_t>& shards, bool seek_is_broken, std::vector<Damage>& damaged);

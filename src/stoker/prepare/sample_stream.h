@@ -34,7 +34,7 @@ struct StreamedSample {
 };
 
 struct StreamOptions {
-  int threads = 0;  // 0: the effective cores and one more, for whoever waits
+  int threads = 0;  // 0: the effective cores and one more, for the thread that waits
   std::uint64_t memory_bytes = std::uint64_t{64}
                                << 20;  // of payloads in flight; one larger sample at a time is let through
   storage::Storage storage = storage::Storage::buffered;

@@ -1,5 +1,5 @@
-// A file that grows by appending, written past the page cache in large pieces by a thread of its own, so that whoever
-// appends rarely waits for the disk. Falls back to plain writes where the file system refuses O_DIRECT.
+// A file that grows by appending, written past the page cache in large pieces by a thread of its own, so that the
+// caller rarely waits for the disk. Falls back to plain writes where the file system refuses O_DIRECT.
 // One thread appends. An error of the writing thread is thrown by the next call.
 #pragma once
 

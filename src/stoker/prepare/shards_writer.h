@@ -55,7 +55,7 @@ class ShardsWriter {
 
   void append(const NewSample& sample);
   void skip(std::string_view name, std::string_view cause);
-  void checkpoint();  // notes everything so far; append does it by itself when it is due
+  void checkpoint();  // notes everything so far; append calls it when it is due
   void checkpoint_if_due();
   void finish();                                        // closes the last shard
   SeekSpill* spill() noexcept { return spill_.get(); }  // null without ShardsOptions::seek

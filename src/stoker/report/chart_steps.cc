@@ -33,7 +33,7 @@ std::string steps_path(const std::vector<TimePoint>& points, double left, double
   return line;
 }
 
-// As many points as a picture can show: neighbours are put together, each with the weight of its time.
+// As many points as a image can show: neighbours are put together, each with the weight of its time.
 std::vector<TimePoint> thinned(const std::vector<TimePoint>& points, std::size_t most) {
   if (points.size() <= most) return points;
   std::vector<TimePoint> out;

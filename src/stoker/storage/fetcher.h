@@ -44,8 +44,8 @@ struct Fetched {
   Failure why() const { return failure ? *failure : failure_of(error_number); }  // of one that failed
 };
 
-// When a fetcher has something to do again, for whoever waits for several of them: once one of the descriptors can be
-// read, or after `within`.
+// When a fetcher has something to do again, for a caller that waits for several of them: once one of the descriptors
+// can be read, or after `within`.
 struct Readiness {
   static constexpr std::size_t kMost = 16;
   static constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(1);

@@ -1,6 +1,6 @@
-// Reads mapped pages ahead of whoever copies them, where they are not in memory: one page fault after another would
-// wait for the disk each time. Where everything is in memory it costs two system calls per batch of reads. Belongs to
-// one thread.
+// Reads mapped pages ahead of the thread that copies them, where they are not in memory: one page fault after another
+// would wait for the disk each time. Where everything is in memory it costs two system calls per batch of reads.
+// Belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Prefault {
   bool is_cold() const noexcept { return cold_; }
 
  private:
-  static constexpr std::uint32_t kProbe = 512;  // so many are asked for, then one is not: is the rest in memory by now?
+  static constexpr std::uint32_t kProbe = 512;  // ask for this number, then skip one: is the rest in memory by now?
 
   bool cold_ = false;
   std::uint32_t asked_ = 0;

@@ -2,7 +2,7 @@
 // mapped and read ahead from their start by a thread of the store while the first epoch already runs; their memory is
 // the page cache's, so that processes share it and nothing is held twice. Sources without a descriptor are copied
 // instead. Files and objects of their own are kept as they are read.
-// What does not fit the limit is never kept, so that a fixed share of the data is read anew each epoch and nothing is
+// What does not fit the limit is never kept, so that a fixed share of the data is read again each epoch and nothing is
 // thrown out. find and keep are safe from any thread; the rest belongs to the owner, before start().
 #pragma once
 

@@ -22,7 +22,7 @@ enum class Storage : std::uint8_t {
 
 std::string_view name(Storage storage) noexcept;
 Storage parse_storage(std::string_view text);  // throws Error(usage), offering the nearest word
-// How to open a source of so many bytes where `wanted` leaves it open: past the page cache if that cannot hold it.
+// How to open a source of `bytes` bytes where `wanted` leaves it open: past the page cache if that cannot hold it.
 Storage settle(Storage wanted, std::uint64_t bytes);
 
 struct Read {

@@ -1,4 +1,4 @@
-// What one operation must satisfy by itself, whatever it is applied to. Shared by the two readers and the plan.
+// What one operation must satisfy, whatever it is applied to. Shared by the two readers and the plan.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 // asks for it; told the result, it is followed from the start again. So there is no state but the results, a resumed
 // run goes on where it was, and the plan reads in its order:
 //   1. start with the smallest batch and about as many workers as cores
-//   2. workers: while the step waits for data, so many more that they should suffice; else leave them
+//   2. workers: while the step waits for data, add as many as should suffice; else leave them
 //   3. batch: two sizes give a line for the time of a step, and it the sizes worth trying; not while data is the limit,
 //      unless what limits it is paid per batch (hand-off, or no step to speak of): then along the sizes while that
 //      helps
@@ -38,7 +38,7 @@ constexpr double kLeastTrials = 12;    // a race is never cut before
 constexpr double kWide = 0.25;         // half an interval that tells nothing; then look again,
 constexpr std::size_t kMostLooks = 2;  // so often in all
 
-// A search races no further once it had so many trials, or so many second and further runs, per point of the grid.
+// A search stops racing after this number of trials, or of second and further runs, per point of the grid.
 // Where runs of one point differ much, more of them would not tell either.
 struct Share {
   double trials, repeats;
@@ -236,7 +236,7 @@ class AutoSearch final : public Search {
     }
   }
 
-  // From a place where the step waits: so many workers that it should not, and their neighbours.
+  // From a point where the step waits: the number of workers that should end the wait, and its neighbours.
   void search_workers(Place place) {
     if (!workers_) return;
     const std::size_t axis = *workers_;

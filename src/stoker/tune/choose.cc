@@ -111,7 +111,7 @@ Choice choose(std::span<const Row> rows, double tolerance, double noise) {
   std::vector<const Measured*> ran, steady;
   for (const Measured& one : all) {
     if (one.ok.empty()) {
-      ++choice.failures[one.last];
+      ++choice.failures[one.last == Status::ok ? Status::hang : one.last];  // ok without a rate: it made no step
       continue;
     }
     ++choice.ok;

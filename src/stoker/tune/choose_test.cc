@@ -92,6 +92,16 @@ TEST(Choose, SaysThatANoisyMachineCannotTellAChoiceWithinTwoPercent) {
   EXPECT_NEAR(choose(rows).noise, 1.105, 0.001);
 }
 
+TEST(Choose, LeavesOutPointsWithoutARate) {
+  const std::vector<Row> idle = {at(32, 1, 0)}, both = {at(32, 1, 0), at(64, 1, 10)};
+  const Choice none = choose(idle);
+  EXPECT_EQ(none.ok, 0u);
+  EXPECT_FALSE(none.chosen.has_value());
+  const Choice one = choose(both);
+  EXPECT_EQ(one.ok, 1u);
+  EXPECT_EQ(one.chosen, 1u);
+}
+
 TEST(Choose, PrefersFewerWorkersThenASmallerBatchThenLessPrefetch) {
   std::vector<Row> rows = {at(64, 8, 100), at(32, 8, 99), at(32, 16, 100.5)};
   EXPECT_EQ(choose(rows).chosen, 1u);

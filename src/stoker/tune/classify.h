@@ -17,7 +17,7 @@ struct Evidence {
   OurKill our_kill = OurKill::none;
   int wait_status = 0;                 // as waitpid gives it
   std::uint64_t cgroup_oom_kills = 0;  // how many more than before
-  bool reported_done = false;          // it said by itself that it had finished
+  bool reported_done = false;          // it reported that it had finished
   std::string exception_type = {};     // "torch.OutOfMemoryError", where the child could tell; else empty
   std::string exception_text = {};
   std::string exception_place = {};  // "train.py, line 3": of the user's own code

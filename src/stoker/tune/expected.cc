@@ -12,7 +12,7 @@ namespace stoker::tune {
 namespace {
 
 constexpr double kPriorNoise = 0.02;     // of a rate, until repeats tell; counts like
-constexpr double kPriorDegrees = 3;      // so many repeats
+constexpr double kPriorDegrees = 3;      // worth this number of repeats
 constexpr double kDeviations = 2.8;      // in half an interval of 95 % from the few blocks of a trial
 constexpr double kAcrossWorkers = 0.01;  // workers that only wait still take something from the step
 constexpr double kOffLine = 0.02;        // a size that suits the kernels, or does not

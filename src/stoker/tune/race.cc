@@ -11,7 +11,7 @@
 namespace stoker::tune {
 namespace {
 
-constexpr double kWorthIt = 0.25;     // of the tolerance: whoever may be ahead by more is raced
+constexpr double kWorthIt = 0.25;     // of the tolerance: a challenger that may be ahead by more is raced
 constexpr std::size_t kMostRuns = 9;  // of one point
 
 // The field as it was when only some of its runs were known: so the race is run again from its start each time, and

@@ -45,7 +45,7 @@ struct Row {
 
   // The trial hung before it reported any progress: 0 steps were seen. It may be slow to start, or never report any.
   bool is_unseen() const noexcept { return status == Status::hang && steps == 0u; }
-  bool ok() const noexcept { return status == Status::ok && images_per_s.has_value(); }
+  bool ok() const noexcept { return status == Status::ok && images_per_s.value_or(0) > 0; }
 };
 
 }  // namespace stoker::tune

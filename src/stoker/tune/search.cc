@@ -42,7 +42,7 @@ class GridSearch final : public Search {
 
 }  // namespace
 
-std::unique_ptr<Search> grid_search(SearchOptions options) {
+std::unique_ptr<Search> grid_search(const SearchOptions& options) {
   return std::make_unique<GridSearch>(options);
 }
 

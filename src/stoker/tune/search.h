@@ -61,7 +61,7 @@ class Search {
   virtual std::uint64_t at_most() const = 0;  // trials that are still possible, for the time left
 };
 
-std::unique_ptr<Search> grid_search(SearchOptions options);
+std::unique_ptr<Search> grid_search(const SearchOptions& options);
 std::unique_ptr<Search> auto_search(SearchOptions options);
 
 }  // namespace stoker::tune

@@ -40,7 +40,7 @@ struct TrialOptions {
   std::string rate_regex;  // its first group is samples per second
   double batch_size = 0;   // of a step, where only steps are counted; 0: not known
   std::uint64_t warmup_steps = 5, bench_steps = 20;
-  std::chrono::nanoseconds bench_time{0};  // measured at least so long; a program that reports knows by itself
+  std::chrono::nanoseconds bench_time{0};  // measured for at least this time; a program that reports decides for itself
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   // 0: none
   std::chrono::nanoseconds heartbeat = std::chrono::seconds(60);  // silence after the first step; at least ten steps
   std::uint64_t memory_limit = 0;                                 // of all its processes together (PSS); 0: none

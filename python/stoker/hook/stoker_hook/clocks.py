@@ -14,7 +14,7 @@ _SCHEDSTAT = "/proc/thread-self/schedstat"
 
 
 def delay():
-    """Nanoseconds for which this thread was ready to run and had no core; 0 where the kernel does not say. Opened anew
+    """Nanoseconds for which this thread was ready to run and had no core; 0 where the kernel does not say. Opened again
     each time: a descriptor kept open may be closed, and its number reused, by the job."""
     try:
         fd = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)

@@ -66,7 +66,7 @@ class Hook:
         self.recorder.write('{"k":"installed","early":%d}' % early)
 
     def forget(self):
-        """Loaders are described anew when they are iterated next: for a recorder that was added since."""
+        """Describes loaders again when they are iterated next: for a recorder that was added since."""
         self._loaders.clear()
         self._last_made.clear()
         self._arithmetic.say_again()
@@ -116,7 +116,7 @@ class Hook:
              "world": getattr(iterator, "_world_size", 1), "thread": threading.get_native_id()}))
 
     def _number_of(self, loader):
-        """A loader that is made anew for each epoch keeps the number of the one before it, which is gone by then."""
+        """A loader that is created again for each epoch keeps the number of the one before it, which is gone by then."""
         number = self._loaders.get(loader)
         if number is not None:
             return number

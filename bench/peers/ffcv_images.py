@@ -1,4 +1,4 @@
-"""FFCV: photos (or an .npy of pictures) in its own file, written once before the time starts; args["mode"] is jpg or raw."""
+"""FFCV: photos (or an .npy of images) in its own file, written once before the time starts; args["mode"] is jpg or raw."""
 
 import os
 
@@ -10,7 +10,7 @@ from ffcv.fields.decoders import IntDecoder, RandomResizedCropRGBImageDecoder
 from ffcv.loader import Loader, OrderOption
 from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, ToTensor, ToTorchImage
 from ffcv.writer import DatasetWriter
-from pictures import MEAN, STD
+from images import MEAN, STD
 
 
 class Photos:

@@ -22,7 +22,7 @@ def image_folder(knobs: dict[str, Any]) -> tuple[Any, Any]:
     """Images in a folder per class, or an index.csv: RandomResizedCrop, flip and ImageNet's mean, as torchvision's ImageFolder with
     such a transform, by Pillow alone. Further knobs: ``img_size`` (224)."""
     size = int(knobs.get("img_size", 224))
-    return loader_of(Files(knobs, _Picture(size)), knobs), step_of(knobs, channels=3, size=size)
+    return loader_of(Files(knobs, _Image(size)), knobs), step_of(knobs, channels=3, size=size)
 
 
 def ct_slices(knobs: dict[str, Any]) -> tuple[Any, Any]:
@@ -48,17 +48,17 @@ def random_box(width: int, height: int) -> tuple[float, float, float, float]:
     return left, top, left + side, top + side
 
 
-class _Picture:
+class _Image:
     def __init__(self, size: int) -> None:
         self._size = size
 
     def __call__(self, path: str, _: dict[str, str]) -> torch.Tensor:
         from PIL import Image
 
-        with Image.open(path) as image:
-            picture = image.convert("RGB")
-        picture = picture.resize((self._size, self._size), Image.Resampling.BILINEAR, box=random_box(*picture.size))
-        pixels = torch.from_numpy(numpy.array(picture)).permute(2, 0, 1).float().div_(255)
+        with Image.open(path) as opened:
+            image = opened.convert("RGB")
+        image = image.resize((self._size, self._size), Image.Resampling.BILINEAR, box=random_box(*image.size))
+        pixels = torch.from_numpy(numpy.array(image)).permute(2, 0, 1).float().div_(255)
         if random.random() < 0.5:
             pixels = pixels.flip(2)
         return (pixels - MEAN) / DEVIATION
@@ -78,8 +78,8 @@ class _Slice:
     def __call__(self, path: str, row: dict[str, str]) -> torch.Tensor:
         from PIL import Image
 
-        with Image.open(path) as image:
-            stored = numpy.asarray(image)
+        with Image.open(path) as opened:
+            stored = numpy.asarray(opened)
         if stored.dtype not in (numpy.uint16, numpy.int32) or stored.ndim != 2:
             raise UsageError(f"`{path}` is not a 16-bit gray image")
         low, high = self._window or _random_window()
