@@ -348,7 +348,7 @@ of_python = clocks.nameless_threads()
 start(b"av:h264:df0")
 named = clocks.nameless_threads()
 start()
-print(of_python < 10_000_000, named < 10_000_000, clocks.nameless_threads() >= 50_000_000)
+print(of_python < 10_000_000, named < 10_000_000, clocks.nameless_threads() >= 50_000_000, flush=True)
 import os; os._exit(0)
 """
 
