@@ -1,6 +1,8 @@
 #include "stoker/loader/image_kind.h"
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -51,6 +53,21 @@ Rect around(const Rect& a, const Rect& b) noexcept {
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x, std::max(a.y + a.height, b.y + b.height) - y};
 }
 
+// What every view drew. Zeroing room for kMaxViews took longer than drawing the one view that most jobs have, so each
+// is constructed when its view draws.
+class ViewDraws {
+ public:
+  ViewDraws() noexcept {}  // NOLINT: leaves `all_` as it is
+  transform::Draw& construct(std::uint32_t view) noexcept { return *std::construct_at(&all_[view]); }
+  const transform::Draw& operator[](std::uint32_t view) const noexcept { return all_[view]; }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<transform::Draw>);
+  union {
+    transform::Draw all_[kMaxViews];
+  };
+};
+
 }  // namespace
 
 struct ImageKind::Sample {
@@ -60,11 +77,11 @@ struct ImageKind::Sample {
   codec::Orientation orientation = codec::Orientation::upright;
   std::uint32_t width = 0, height = 0;  // upright, as views see it
 
-  std::array<transform::Draw, kMaxViews> draws;  // as many as there are views
-  bool fast = false;                             // views are made with approximations
-  std::uint32_t scale = 1;                       // the decoder makes the image smaller by this
-  Rect region;                                   // upright: what some view needs
-  std::uint64_t view_bytes = 0;                  // of the scratch: each view takes its working memory again
+  ViewDraws draws;
+  bool fast = false;             // views are made with approximations
+  std::uint32_t scale = 1;       // the decoder makes the image smaller by this
+  Rect region;                   // upright: what some view needs
+  std::uint64_t view_bytes = 0;  // of the scratch: each view takes its working memory again
 
   Pixels pixels;                   // upright
   transform::Placement placement;  // of the pixels in the image
@@ -175,7 +192,7 @@ Result ImageKind::read_head(Sample& sample) const noexcept {
 Result ImageKind::draw_views(const SampleKey& key, Sample& sample) const noexcept {
   for (std::uint32_t view = 0; view < plan_.view_count(); ++view) {
     Random random(key.seed, key.epoch, key.id, view);
-    const Result result = plan_.draw(view, sample.width, sample.height, random, sample.draws[view]);
+    const Result result = plan_.draw(view, sample.width, sample.height, random, sample.draws.construct(view));
     if (!result.ok()) return result;
   }
   return {};
