@@ -228,5 +228,5 @@ def test_json_is_one_object_with_schema_and_version(stoker, sounds, words):
     done = stoker(*words, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     answer = json.loads(done.stdout)
-    assert answer["schema"] == f"stoker.{words[0]}/1"
+    assert answer["schema"] == f"stoker.{words[0]}/{2 if words[0] == 'inspect' else 1}"
     assert stoker("--version").stdout.split()[1] == answer["stoker_version"]

@@ -45,6 +45,12 @@ Error Error::about(std::string_view option) const {
   return error;
 }
 
+Error Error::because(std::string cause) const {
+  Error error = *this;
+  error.cause_ = std::move(cause);
+  return error;
+}
+
 namespace {
 
 ErrorKind kind_of(int error_number) {
@@ -98,7 +104,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 Error system_error(int error_number, std::string_view operation, std::string_view subject) {
   return Error(kind_of(error_number),
                fmt::format("cannot {} `{}`: {}", operation, subject, std::strerror(error_number)),
-               hint_of(error_number));
+               hint_of(error_number))
+      .because(std::strerror(error_number));
 }
 
 std::string nearest(std::string_view word, const std::string_view* candidates, std::size_t count) {

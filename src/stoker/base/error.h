@@ -30,12 +30,15 @@ class Error : public std::exception {
 
   // The same error, concerning an option: its name, such as "memory_limit".
   Error about(std::string_view option) const;
+  // The same error; `cause` is what stands behind "cannot read `x`: " in its message.
+  Error because(std::string cause) const;
 
   ErrorKind kind() const noexcept { return kind_; }
   const std::string& option() const noexcept { return option_; }  // empty: it concerns none
   // As Python spells options. A face of its own, and who wraps an error in another, takes text() and hint_text().
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
+  const std::string& cause() const noexcept { return cause_.empty() ? message_ : cause_; }
   const Text& text() const noexcept { return text_; }
   const Text& hint_text() const noexcept { return hint_text_; }
   const char* what() const noexcept override { return message_.c_str(); }
@@ -43,7 +46,7 @@ class Error : public std::exception {
  private:
   ErrorKind kind_;
   Text text_, hint_text_;
-  std::string message_, hint_, option_;
+  std::string message_, hint_, option_, cause_;
 };
 
 // "cannot <operation> `<subject>`: <strerror>", with the kind that fits `error_number`.

@@ -14,6 +14,8 @@ TEST(Error, SystemErrorsNameOperationSubjectAndCause) {
   const Error error = system_error(ENOENT, "open", "a/b.wav");
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
   EXPECT_EQ(error.message(), "cannot open `a/b.wav`: No such file or directory");
+  EXPECT_EQ(error.cause(), "No such file or directory");
+  EXPECT_EQ(Error(ErrorKind::usage, "cannot do it").cause(), "cannot do it") << "one without a cause is all cause";
   EXPECT_EQ(system_error(EMFILE, "open", "x").kind(), ErrorKind::unavailable);
   EXPECT_NE(system_error(EMFILE, "open", "x").hint().find("ulimit"), std::string::npos);
   EXPECT_EQ(system_error(EACCES, "open", "x").kind(), ErrorKind::permission);

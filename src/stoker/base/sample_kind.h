@@ -1,12 +1,14 @@
 // What a sample is, whichever format its file has. Codecs say it of their files, transforms of what they take.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace stoker {
 
 enum class SampleKind : std::uint8_t { image, audio, array };
+inline constexpr std::size_t kSampleKinds = 3;
 
 constexpr std::string_view name(SampleKind kind) noexcept {
   switch (kind) {

@@ -36,7 +36,9 @@ Media media_of_name(std::string_view path) noexcept;  // by extension, any case
 Media media_named(std::string_view name) noexcept;    // "jpeg"; unknown if no codec has this name
 
 std::string_view name(Media media) noexcept;  // "jpeg", "unknown"
-std::string extension(Media media);           // ".jpg": what new files of this media are called; "" if unknown
+// Every extension of every codec, for messages: ".jpg, .jpeg, .png and .npy" with `last` = "and".
+std::string extensions(std::string_view last);
+std::string extension(Media media);  // ".jpg": what new files of this media are called; "" if unknown
 std::optional<SampleKind> kind_of(Media media) noexcept;
 bool is_scaled(Media media) noexcept;    // an image whose decoder can make it smaller while it decodes
 bool is_seekable(Media media) noexcept;  // an image whose decoder notes places to start from (seek_index.h)

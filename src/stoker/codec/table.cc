@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "stoker/base/ascii.h"
 
@@ -102,6 +105,21 @@ std::string_view name(Media media) noexcept {
   return codec != nullptr ? codec->name : "unknown";
 }
 
+std::string extensions(std::string_view last) {
+  std::vector<std::string> all;
+  for (const Codec* codec : kTable) {
+    for (const std::string_view word : codec->extensions) {
+      if (!word.empty()) all.push_back("." + std::string(word));
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) text += i + 1 < all.size() ? ", " : fmt::format(" {} ", last);
+    text += all[i];
+  }
+  return text;
+}
+
 std::string extension(Media media) {
   const Codec* const codec = codec_of(media);
   return codec != nullptr ? "." + std::string(codec->extensions.front()) : std::string();
@@ -142,7 +160,8 @@ const char* refusal() noexcept {
 }
 
 const char* refusal(SampleKind kind) noexcept {
-  static const Refusal texts[] = {Refusal(SampleKind::image), Refusal(SampleKind::audio), Refusal(SampleKind::array)};
+  static const Refusal texts[kSampleKinds] = {Refusal(SampleKind::image), Refusal(SampleKind::audio),
+                                              Refusal(SampleKind::array)};
   return texts[static_cast<std::size_t>(kind)].text;
 }
 

@@ -37,7 +37,7 @@ struct Loss {
   std::string message() const;  // one sentence
 };
 
-// What chance is drawn by for a row: the same key gives the same choice.
+// The random key of a row: the same key gives the same choice.
 struct RowKey {
   std::uint64_t seed = 0, epoch = 0, id = 0;
 };

@@ -152,9 +152,8 @@ void require_samples(const std::string& address, const ScannedFolder& tree, cons
           : fmt::format("it holds {}, {} hidden and {} of other kinds", plural(remarks.folders, "folder"),
                         format_count(remarks.left_out.hidden), plural(remarks.left_out.unknown, "file"));
   if (remarks.left_out.unknown > 0) seen += fmt::format(" ({})", remarks.unknown_kinds());
-  throw Error(
-      ErrorKind::not_found,
-      fmt::format("cannot find samples in `{}`: looked for .jpg, .jpeg, .png, .wav, .npy and .npz; {}", address, seen));
+  throw Error(ErrorKind::not_found,
+              fmt::format("cannot find samples in `{}`: looked for {}; {}", address, codec::extensions("and"), seen));
 }
 
 class FolderDataset final : public Dataset {

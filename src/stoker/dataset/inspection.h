@@ -43,7 +43,7 @@ struct Examined {
   double total_seconds = 0;
   std::map<std::string, std::uint64_t> array_shapes;              // "float32 [80, 3000]"
   std::map<std::vector<std::string>, std::uint64_t> npz_members;  // of files with several arrays: the first is read
-  std::map<std::string, std::uint64_t> mislabelled;               // "png named .jpg"
+  std::map<std::string, std::uint64_t> mislabelled;               // "png inside, named as jpeg"
   std::vector<BadFile> bad;
 
   void add(const codec::Head& head);
@@ -82,7 +82,7 @@ struct Inspection {
 };
 
 struct InspectOptions {
-  bool everything = false;  // decode every sample, not only a thousand of them and what is empty
+  bool everything = false;  // decode every sample, not only some of them and what is empty
   std::function<bool()> interrupted = {};
   std::function<void(std::uint64_t total)> begun = {};    // decoding of `total` samples begins
   std::function<void(std::uint64_t done)> progress = {};  // of them; called by any thread

@@ -171,9 +171,7 @@ class TarDataset final : public Dataset {
         } catch (const Error& error) {
           // A shard that does not exist is a mistake in the pattern, not a loss.
           if (!options.skip_losses || error.kind() == ErrorKind::not_found) throw;
-          const std::size_t cause = error.message().find(fmt::format("`{}`: ", path));
-          facts_.losses.push_back(
-              {path, error.message().substr(cause == std::string::npos ? 0 : cause + path.size() + 4)});
+          facts_.losses.push_back({path, error.cause()});
         }
       }
     };
@@ -391,9 +389,8 @@ class TarDataset final : public Dataset {
     }
     if (count == 0 && !facts_.losses.empty()) throw Error(ErrorKind::corrupt, facts_.losses[0].message());
     if (count == 0) {
-      throw Error(ErrorKind::not_found,
-                  fmt::format("cannot find samples in `{}`: no member ends in .jpg, .jpeg, .png, .wav, .npy or .npz",
-                              facts_.address));
+      throw Error(ErrorKind::not_found, fmt::format("cannot find samples in `{}`: no member ends in {}", facts_.address,
+                                                    codec::extensions("or")));
     }
     if (without_data > 0) {
       facts_.notes.push_back(fmt::format("left out {} of unknown kind",

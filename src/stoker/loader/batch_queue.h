@@ -28,8 +28,8 @@ class BatchQueue {
 
   // Planner: the consumer stands in this epoch.
   void begin(std::uint64_t epoch);
-  // What is read ahead shows the files as they were, so it ends with the epoch after the consumer's; only the batches
-  // of prefetch_factor may go beyond. True: no batch of `epoch` is opened now.
+  // Read-ahead stops at the end of the next epoch, so that a later epoch sees files that changed. Only the batches of
+  // prefetch_factor may go further. True: no batch of `epoch` is opened now.
   bool is_far_ahead(std::uint64_t epoch);
   // Planner: one more batch, which comes after all others. Null: as many as may be are in the making, or it is too far
   // ahead.

@@ -5,8 +5,9 @@
 // why nothing can wait forever. Blocks are given back in any order, and what may happen to their room is the owner's
 // choice:
 //   anywhere  it is used again at once, so that one slow sample does not hold the room of those behind it;
-//   in_order  it is used again once all blocks taken before are back. What is in use then is one run of bytes around
-//             the arena. So blocks that must all be there at once fit as soon as their sum does, and a block more.
+//   in_order  it is used again once all blocks taken before are back. The used bytes are then one contiguous segment of
+//   a
+//             ring. A group of blocks fits if the arena holds their sum plus one more block.
 #pragma once
 
 #include <cstddef>

@@ -61,14 +61,15 @@ struct Stats {
   std::uint64_t seek_files = 0, seek_bytes = 0;  // JPEG files whose places are noted, and the memory that takes
 };
 
-// A call that waits asks this about every 50 ms, in the thread that called. True ends the wait with Error(unavailable,
-// "interrupted"). Nothing is lost: the loader stands where it stood, and any call may follow.
+// A call that waits asks this every Watch::kAskEvery, in the thread that called. True ends the wait with
+// Error(unavailable, "interrupted"). Nothing is lost: the loader stands where it stood, and any call may follow.
 using Interrupted = std::function<bool()>;
 
 class Loader {
  public:
-  // Opens the first sample, whose kind decides how rows are made. Storage::automatic may also read other parts of the
-  // data for a moment, to see how fast the disk is (storage/probe.h). Throws Error. Threads start with the first epoch.
+  // Reads samples until one can be read (recipe.cc has the limits): its kind decides how rows are made.
+  // Storage::automatic may also read other parts of the data for a moment, to see how fast the disk is
+  // (storage/probe.h). Throws Error. Threads start with the first epoch.
   Loader(dataset::DatasetPtr dataset, LoaderOptions options);
   // Closes. Batches still held stay valid. Threads that do not end within `timeout` (storage that never answers) are
   // left behind with their memory.

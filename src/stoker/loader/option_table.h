@@ -77,7 +77,8 @@ struct Given {
 };
 Request make_request(const std::vector<Given>& given);
 
-std::string values_text(const Option& option);   // "auto, or 0 to 1,024"; "one of raise, skip, replace, zero"
+std::string values_text(
+    const Option& option);  // "auto or a whole number from 0 to 1,024"; "one of raise, skip, replace, zero"
 std::string default_text(const Option& option);  // "auto", "2", "25 % of RAM, at most 8 GB"; empty: none
 std::string value_text(const Value& value);      // as the command line takes it: "2", "yes", "exact"
 

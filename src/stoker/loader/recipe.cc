@@ -65,6 +65,10 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
     if (sample.state == storage::WholeRead::State::no_room) {
       result = failed(Code::no_memory, "it is larger than the memory that may be used");
     } else if (!sample.ok()) {
+      const storage::Failure& failure = sample.failure;
+      if (failure.ends_the_run) {
+        throw Error(failure.kind, fmt::format("cannot read `{}`: {}", dataset.name(i), failure.text), failure.hint);
+      }
       result = failed(Code::io, sample.failure.text.c_str());
     } else {
       result = codec::probe(sample.bytes, first.head, scratch);

@@ -4,13 +4,16 @@
 //   1. Planner::mutex_                 what is read next
 //   2. Signals::mutex                  what is in flight: units, queues, batches, workers, figures
 //   3. one of ByteRoom, SlabPool, WorkingMemory, SeekStore, RamStore, Pending::errors_mutex
-// Whoever holds one takes only those below it. SlabPool and WorkingMemory call back into the engine without any of
-// these. Nothing is locked while decoding, while waiting for I/O, or while the caller's own code runs.
+// A thread that holds one takes only those below it. SlabPool and WorkingMemory call back into the engine without any
+// of these. Nothing is locked while decoding, while waiting for I/O, or while the caller's own code runs; but for the
+// start of the threads, which opens the stores (a saved seek index is read) under Signals::mutex before any thread
+// exists. Locks inside one class (SlabPool's callbacks, SeekStore's rows, the device's provider) are taken last.
 //
 // A method whose name ends with `_locked` is called with Signals::mutex held.
 //
-// The consumer (the thread inside next() or start_epoch()) waits on `consumer` only, whatever it waits for. Whoever
-// makes a batch ready, queues a unit, retires the last unit, stores a failure or closes the loader notifies it.
+// The consumer (the thread inside next() or start_epoch()) waits on `consumer` only, whatever it waits for. The
+// thread that makes a batch ready, queues a unit, retires the last unit, stores a failure or closes the loader
+// notifies it.
 #pragma once
 
 #include <atomic>

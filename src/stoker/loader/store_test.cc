@@ -139,7 +139,8 @@ TEST_F(OnAStore, RefusedCredentialsEndTheRunWhateverThePolicy) {
   LoaderOptions options = shuffled(4);
   options.on_error = OnError::skip;
   Loader loader(data, options);
-  store_.fail(object(6), {ErrorKind::permission, "403 InvalidAccessKeyId", "set AWS_PROFILE", false, true});
+  const storage::Failure refused{ErrorKind::permission, "403 InvalidAccessKeyId", "set AWS_PROFILE", false, true};
+  store_.fail(object(6), refused);
   try {
     drain(loader);
     FAIL() << "nothing was thrown";
@@ -147,6 +148,16 @@ TEST_F(OnAStore, RefusedCredentialsEndTheRunWhateverThePolicy) {
     EXPECT_EQ(error.kind(), ErrorKind::permission);
     EXPECT_EQ(error.hint(), "set AWS_PROFILE");
   }
+  store_.fail(object(0), refused);  // which a loader reads to learn what the data set holds
+  const std::uint64_t before = store_.requests();
+  try {
+    Loader refused_at_once(data, options);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::permission);
+    EXPECT_EQ(error.hint(), "set AWS_PROFILE");
+  }
+  EXPECT_EQ(store_.requests(), before + 1);
 }
 
 TEST_F(OnAStore, OneSlowObjectDoesNotHoldTheRoomOfThoseBehindIt) {
@@ -204,8 +215,8 @@ TEST_F(OnAStore, ObjectsAreKeptInMemoryAfterTheFirstEpoch) {
   Loader loader(objects(), options);
   loader.start_epoch(0);
   const std::vector<Taken> first = drain(loader);
-  loader.start_epoch(5);
   const std::uint64_t before = store_.requests();
+  loader.start_epoch(5);
   EXPECT_EQ(drain(loader), epoch_of(files(), shuffled(8), 5));
   EXPECT_LE(store_.requests(), before) << "nothing is asked for twice";
 }

@@ -76,7 +76,8 @@ std::uint64_t file_size(int fd, std::string_view name) {
   const std::int64_t bytes = file_size(fd);
   if (bytes == -ENOTSUP) {
     throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: not a regular file", name),
-                "give a file or a folder of files, not a pipe, socket or device");
+                "give a file or a folder of files, not a pipe, socket or device")
+        .because("not a regular file");
   }
   if (bytes < 0) throw system_error(static_cast<int>(-bytes), "read", name);
   return static_cast<std::uint64_t>(bytes);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/error.h"
 #include "stoker/base/round.h"
 #include "stoker/base/scratch.h"
 #include "stoker/base/units.h"
@@ -109,6 +110,10 @@ class Reader {
 
 SampleStream::SampleStream(const dataset::Dataset& dataset, std::vector<std::uint64_t> indices, StreamOptions options)
     : dataset_(dataset), indices_(std::move(indices)), options_(std::move(options)) {
+  if (dataset.facts().most_parts > 1) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("cannot read `{}` sample by sample: each has several parts", dataset.facts().address));
+  }
   const int threads = options_.threads > 0 ? options_.threads : os::effective_cores().whole() + 1;
   window_ = static_cast<std::uint64_t>(threads) + 2;
   chunk_bytes_ = std::max<std::uint64_t>(options_.memory_bytes / window_, 64 * kKiB);

@@ -67,8 +67,8 @@ class AddedBackend {
   const Backend& backend_;
 };
 
-// One fetcher for data that lies in `backends` (null: local files; none: the same): theirs if it is one, else one that
-// shares reads out among them and waits for all of them in one place.
+// One fetcher for data that lies in `backends` (null: local files; none: the same). With one backend it is that
+// backend's own; with several it passes each read to the right one, and waits for all of them in one place.
 std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::span<const Backend* const> backends,
                                       std::string* fallback_reason = nullptr);
 

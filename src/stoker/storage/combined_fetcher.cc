@@ -138,7 +138,8 @@ std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::span<c
     if (fallback_reason != nullptr && !reason.empty()) *fallback_reason = reason;
   }
   if (members.size() == 1) return std::move(members.front().fetcher);
-  const std::size_t depth = members.front().fetcher->room();
+  std::size_t depth = members.front().fetcher->room();
+  for (const auto& member : members) depth = std::min(depth, member.fetcher->room());
   return std::make_unique<CombinedFetcher>(std::move(members), depth);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace stoker::storage {
 namespace {
@@ -41,7 +42,9 @@ Failure failure_of(int error_number) {
 Failure failure_of(const std::exception& error) {
   Failure failure;
   failure.text = error.what();
+  failure.ends_the_run = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   if (const auto* const known = dynamic_cast<const Error*>(&error)) {
+    failure.text = known->cause();
     failure.kind = known->kind();
     failure.hint = known->hint();
     failure.may_retry = known->kind() == ErrorKind::unavailable;

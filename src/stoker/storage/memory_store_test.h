@@ -177,6 +177,9 @@ class MemoryStore final : public Backend {
           throw Error(answer.failure.kind, fmt::format("cannot read `{}`: {}", address_, answer.failure.text),
                       answer.failure.hint);
         }
+        if (answer.code == FetchCode::size_changed) {
+          throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it is shorter than it was", address_));
+        }
       }
     }
 

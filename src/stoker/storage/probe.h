@@ -1,4 +1,4 @@
-// What a disk gives, measured on the file at hand in at most a second: for storage=auto, where the page cache cannot
+// What a disk gives, measured on the file at hand within a given time: for storage=auto, where the page cache cannot
 // hold the data. Reads past the page cache, so that what was read before does not flatter.
 #pragma once
 

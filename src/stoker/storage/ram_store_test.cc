@@ -23,7 +23,10 @@ std::string text_of(std::size_t bytes, unsigned seed) {
 }
 
 void wait_until_all_is_there(const RamStore& store) {
-  while (store.figures().held_bytes < store.figures().room_bytes && store.problem().empty()) std::this_thread::yield();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto is_there = [&] { return store.figures().held_bytes >= store.figures().room_bytes; };
+  while (!is_there() && store.problem().empty() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(is_there() || !store.problem().empty()) << "only " << store.figures().held_bytes << " bytes came";
 }
 
 std::string as_text(std::span<const std::byte> bytes) {

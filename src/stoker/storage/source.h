@@ -11,7 +11,7 @@
 
 namespace stoker::storage {
 
-// How the bytes of local files are had. The same word is the knob `storage` of the loader.
+// How local files are read. The same word is the knob `storage` of the loader.
 enum class Storage : std::uint8_t {
   buffered,   // through the page cache
   direct,     // O_DIRECT + io_uring, past the page cache

@@ -22,7 +22,7 @@ struct Choice {
   std::optional<std::size_t> best = {};    // index of the row with the highest rate
   std::optional<std::size_t> chosen = {};  // the cheapest within `tolerance` of the best
   std::string reason = {};                 // one sentence
-  double noise = 0;  // runs of one point differ by up to this share; 0: by so little that the choice can be told
+  double noise = 0;  // runs of one point differ by up to this share; 0: the runs agree well enough to choose
   std::map<Status, std::size_t> failures = {};
   // The knee of the rate over num_workers at the chosen batch size and the other chosen knobs; in workers.
   std::optional<double> knee = {};
