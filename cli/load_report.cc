@@ -211,8 +211,12 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
   }
   out += "\n";
   if (report.nothing_left) {
-    row(out, terminal, "state",
-        fmt::format("`{}` says that every epoch was handed out: nothing to do", printable(report.state_file)));
+    if (report.state_file.empty()) {
+      row(out, terminal, "batches", "an epoch has none: nothing to do");  // a note says why
+    } else {
+      row(out, terminal, "state",
+          fmt::format("`{}` says that every epoch was handed out: nothing to do", printable(report.state_file)));
+    }
     return out;
   }
   if (report.fed.interrupted) row(out, terminal, "interrupted", "this is what was measured until then");

@@ -51,6 +51,7 @@ PackOptions pack_options(const Arguments& arguments) {
     take_option(request, arguments, name);
   options.transform = request.loader.transform;
   options.color = request.loader.color;
+  if (arguments.has("--image-color") && !options.kind) options.kind = dataset::PackKind::raw;
   options.shard_size = arguments.bytes("--shard-size");
   options.memory_limit = request.loader.memory_limit;
   if (request.loader.num_workers == 0)

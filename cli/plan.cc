@@ -128,6 +128,9 @@ void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& inp
   if (arguments.has("--validation-time")) job.validation_s = seconds(arguments.duration("--validation-time"));
   if (arguments.has("--checkpoint-time")) job.checkpoint_s = seconds(arguments.duration("--checkpoint-time"));
   if (arguments.has("--checkpoint-every")) job.checkpoint_every_s = seconds(arguments.duration("--checkpoint-every"));
+  if (job.checkpoint_every_s <= 0) {
+    throw Error(ErrorKind::usage, "`--checkpoint-every` is a time above 0", "leave --checkpoint-time out for none");
+  }
   if (arguments.has("--cold-rate")) job.cold_per_s = positive(arguments, "--cold-rate");
   const bool asks_only = !arguments.has("--run") && !arguments.has("--case");  // a ledger: what-ifs without a job
   if (job.images <= 0 && !asks_only) {

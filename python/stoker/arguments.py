@@ -51,6 +51,13 @@ def choice(word: str, value: Any, choices: Sequence[str]) -> str:
     raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
 
 
+def switch(word: str, value: Any) -> bool:
+    """True or False, also as numpy's booleans and 0 or 1. A text would be true whatever it says."""
+    if isinstance(value, str) or not hasattr(value, "__bool__") or value not in (0, 1):
+        raise UsageError(f"{word} is True or False, not {value!r}", option=word)
+    return bool(value)
+
+
 def shuffle_value(value: Any) -> bool | str | None:
     """What the engine takes: also numpy's booleans and 0 or 1."""
     if value is None or isinstance(value, str) or not hasattr(value, "__bool__"):

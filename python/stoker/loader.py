@@ -18,7 +18,7 @@ import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
-from .arguments import callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, state_number, whole_count
+from .arguments import callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, state_number, switch, whole_count
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
@@ -46,7 +46,7 @@ class Loader(ReadByTrainers):
 
     Which samples:
       source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
-      label: the label column of an index.csv, or a list of number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
+      label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
       class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
       cache_dir: where folder listings and seek indexes are kept (False: nowhere).
     Which order:
@@ -151,14 +151,14 @@ class Loader(ReadByTrainers):
         self._rank = given_rank(rank, world_size)  # None until it is needed
         self._rank_is_given = self._rank is not None
 
-        self._copy = bool(copy)
+        self._copy = switch("copy", copy)
         # The engine checks each of them by its table of options.
         self._given: dict[str, Any] = dict(
-            batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=bool(drop_last), last_batch=last_batch,
+            batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=switch("drop_last", drop_last), last_batch=last_batch,
             transform=transform_text, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
-            exif_orientation=bool(exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
+            exif_orientation=switch("exif_orientation", exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
             memory_limit=memory_limit, storage=storage, io_depth=io_depth, io_batch=io_batch, read_ahead=read_ahead, io_threads=io_threads,
-            on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=bool(pin_memory), class_subset=class_subset,
+            on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=switch("pin_memory", False if pin_memory is None else pin_memory), class_subset=class_subset,
             class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate)
         self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
         self._engine = self._make_engine(self._rank or find_rank())

@@ -72,3 +72,17 @@ def test_encoded_bytes_come_as_they_are(photos):
         batch = next(iter(loader))
     first = bytes(batch.data[0, : batch.lengths[0]])
     assert first == (photos / batch.names[0]).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["drop_last", "exif_orientation", "pin_memory", "copy"])
+@pytest.mark.parametrize("value", ["off", "on", "", 2, [1]])
+def test_a_switch_takes_no_text(photos, name, value):
+    """`drop_last="off"` would be true."""
+    with pytest.raises(stoker.UsageError, match=f"{name} is True or False") as caught:
+        stoker.Loader(photos, **{name: value})
+    assert caught.value.option == name
+
+
+def test_an_epoch_without_a_batch_is_noted(photos):
+    with stoker.Loader(photos, batch_size=1000, drop_last=True) as loader:
+        assert len(loader) == 0 and any("an epoch has no batch: batch_size=1000" in note for note in loader.notes)

@@ -75,6 +75,11 @@ Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
         "Window assumes an offset of 0: it was given none, and the data set has no column hu_offset; where stored "
         "values are shifted, give it, such as Window(offset=32768)");
   }
+  if (options.last_batch == dataset::LastBatch::drop && dataset->size() > 0 && dataset->size() < options.batch_size) {
+    notes.push_back(format_text("an epoch has no batch: {} is more than the {} samples, and {} drops the last batch",
+                                option("batch_size", std::to_string(options.batch_size)), dataset->size(),
+                                option("drop_last", "True")));
+  }
   if (options.pin_memory) {
     std::string why;
     device = DeviceRuntime::find(&why);

@@ -566,7 +566,7 @@ std::string values_text(const Option& row) {
     case ValueType::on_off:
       return "on or off";
     case ValueType::shuffle:
-      return "on, off, blocks or blocks:NEIGHBOURS:MIXED";
+      return "off, full, blocks or blocks:NEIGHBOURS:MIXED";
     case ValueType::text:
       return "a text";
   }

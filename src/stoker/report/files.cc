@@ -68,7 +68,7 @@ void refuse_absurd(const tune::Row& row, const std::string& file) {
     throw Error(ErrorKind::corrupt, fmt::format("cannot report `{}`: row {}: {}", file, row.trial, why),
                 "correct the row or leave it out");
   };
-  if (!row.ok()) return;
+  if (row.status != tune::Status::ok || !row.images_per_s) return;
   const double rate = *row.images_per_s;
   if (rate <= 0) refuse("images_per_s is 0, yet its status is ok");
   if (rate > kFastest) refuse(fmt::format("images_per_s is {:g}, which nothing reaches", rate));

@@ -152,12 +152,13 @@ void ConfigFile::check(std::string_view key) const {
 // Quoted as it was; a word that is no number or truth is quoted where the file's kind wants it.
 std::string ConfigFile::written(const PlacedValue& value, const std::string& word) const {
   const char before = text_[value.at];
-  if (before == '\'') {
+  if (before == '\'' && (kind_ != Kind::toml || word.find_first_of("'\n\r") == std::string::npos)) {
     std::string out = "'";
     for (const char c : word) out += c == '\'' && kind_ == Kind::yaml ? "''" : std::string(1, c);
     return out + "'";
   }
-  if (before == '"') return Json(word).dump();
+  if (before == '"' || before == '\'') return Json(word).dump();
+  if (kind_ == Kind::toml && is_toml_value(word)) return word;
   if (is_bare(word) && !(kind_ == Kind::toml && word == "null")) return word;
   const bool is_truth = word == "True" || word == "False";
   if (is_truth) return kind_ == Kind::yaml ? word : word == "True" ? "true" : "false";

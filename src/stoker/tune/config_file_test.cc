@@ -116,6 +116,13 @@ TEST(ConfigFile, EditsInlineTablesListsAndTextBehindOtherLettersOfToml) {
   EXPECT_NE(refusal("a = 1\na = 2\n", "c.toml", "a").find("cannot read `c.toml`, line 2"), std::string::npos);
 }
 
+TEST(ConfigFile, KeepsTomlValidAndItsTypes) {
+  const std::string text = "a = 'x'\nd = 2020-01-01T00:00:00Z\nt = 07:30:00\nh = 0x10\n";
+  EXPECT_EQ(set(text, "c.toml", {{"a", "it's"}}), "a = \"it's\"\nd = 2020-01-01T00:00:00Z\nt = 07:30:00\nh = 0x10\n");
+  EXPECT_EQ(set(text, "c.toml", {{"d", "2021-01-01T00:00:00Z"}, {"t", "08:00:00"}, {"h", "0x20"}}),
+            "a = 'x'\nd = 2021-01-01T00:00:00Z\nt = 08:00:00\nh = 0x20\n");
+}
+
 TEST(ConfigFile, RefusesKeysThatAreNotThereAndOffersTheNearest) {
   const std::string yaml = "training:\n  num_workers: 1\nloader:\n  depth: 2\n";
   EXPECT_NE(refusal(yaml, "c.yaml", "training.num_wokers").find("did you mean `training.num_workers`?"),

@@ -95,4 +95,10 @@ std::vector<PlacedValue> toml_values(const std::string& text, const std::string&
   return std::move(walk.found);
 }
 
+bool is_toml_value(std::string_view word) {
+  if (word.empty() || word.find_first_of("\"'#[]{},\r\n") != std::string_view::npos) return false;
+  const toml::parse_result parsed = toml::parse(fmt::format("x = {}", word));
+  return parsed && parsed.table().size() == 1;
+}
+
 }  // namespace stoker::tune

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stoker::tune {
@@ -15,5 +16,8 @@ struct PlacedValue {
 // Values of tables, inline tables and lists, in the order of the text. `name` is the file's, for messages.
 // Throws Error(corrupt) naming the line.
 std::vector<PlacedValue> toml_values(const std::string& text, const std::string& name);
+
+// Whether a word is a value of TOML that needs no quotes: a number (also 0x10), a truth, a date or a time.
+bool is_toml_value(std::string_view word);
 
 }  // namespace stoker::tune
