@@ -86,9 +86,7 @@ std::optional<Ended> Child::ended() noexcept {
   const pid_t got = waitpid(pid_, &status, WNOHANG);
   if (got < 0 && errno == ECHILD) return ended_ = Ended{.code = 2, .signal = 0};
   if (got != pid_) return std::nullopt;
-  ended_ = WIFSIGNALED(status) ? Ended{.code = 128 + WTERMSIG(status), .signal = WTERMSIG(status)}
-                               : Ended{.code = WEXITSTATUS(status), .signal = 0};
-  return ended_;
+  return ended_ = ended_of(status);
 }
 
 void Child::send(int signal) noexcept {

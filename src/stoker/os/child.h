@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "stoker/base/error.h"
+#include "stoker/os/ended.h"
 
 namespace stoker::os {
 
@@ -22,11 +23,6 @@ void keep_ended_children() noexcept;
 
 // Of posix_spawnp; names the program.
 Error spawn_error(int error_number, const std::string& program, std::string hint);
-
-struct Ended {
-  int code = 0;    // what a shell would give: 128 + signal after a signal
-  int signal = 0;  // 0: it exited
-};
 
 // A child that shares our terminal, our process group and our descriptors. It starts with the signals that we had at
 // first: nothing blocked, SIGPIPE not ignored.

@@ -13,8 +13,16 @@
 
 namespace stoker::os {
 
-Event::Event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!fd_) throw system_error(errno, "make", "an eventfd");
+Event Event::try_make(int& error_number) noexcept {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  error_number = fd < 0 ? errno : 0;
+  return Event(fd < 0 ? Fd() : Fd(fd));
+}
+
+Event::Event() {
+  int error_number = 0;
+  *this = try_make(error_number);
+  if (error_number != 0) throw system_error(error_number, "make", "an eventfd");
 }
 
 void Event::raise() noexcept {

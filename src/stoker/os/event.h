@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <span>
+#include <utility>
 
 #include "stoker/os/fd.h"
 
@@ -12,12 +13,17 @@ namespace stoker::os {
 class Event {
  public:
   Event();  // throws Error
+  // The same without exceptions: false, and the error number, where the system refuses one.
+  static Event try_make(int& error_number) noexcept;
+  explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
 
   void raise() noexcept;  // from any thread
   bool take() noexcept;   // lowers the flag; whether it was raised. For the thread that waits
   int descriptor() const noexcept { return fd_.get(); }
 
  private:
+  explicit Event(Fd fd) noexcept : fd_(std::move(fd)) {}
+
   Fd fd_;
 };
 

@@ -30,6 +30,15 @@ TEST(Event, EndsTheWaitForSeveralFromAnotherThread) {
   EXPECT_FALSE(first.take());
 }
 
+TEST(Event, IsMadeWithoutExceptions) {
+  int error_number = -1;
+  Event event = Event::try_make(error_number);
+  EXPECT_EQ(error_number, 0);
+  ASSERT_TRUE(event);
+  event.raise();
+  EXPECT_TRUE(event.take());
+}
+
 TEST(Event, AWaitEndsWithItsTime) {
   wait_readable({}, std::chrono::milliseconds(1));
   wait_readable({}, std::chrono::nanoseconds(-1));

@@ -47,10 +47,14 @@ std::int64_t read_some(int fd, std::span<std::byte> into, std::uint64_t offset) 
         bytes = static_cast<std::size_t>(fault.short_bytes);
       }
     }
-    const ssize_t got = ::pread(fd, into.data(), bytes, static_cast<off_t>(offset));
-    if (got >= 0) return got;
-    if (errno != EINTR) return -errno;
+    const std::int64_t got = read_once(fd, into.first(bytes), offset);
+    if (got != -EINTR) return got;
   }
+}
+
+std::int64_t read_once(int fd, std::span<std::byte> into, std::uint64_t offset) noexcept {
+  const ssize_t got = ::pread(fd, into.data(), into.size(), static_cast<off_t>(offset));
+  return got >= 0 ? got : -errno;
 }
 
 std::int64_t file_size(int fd) noexcept {

@@ -36,6 +36,8 @@ class Fd {
 // These report with values and never throw: a result below 0 is a negated error number.
 Fd try_open(int directory, const char* path, int flags, int& error_number) noexcept;  // O_CLOEXEC is added
 std::int64_t read_some(int fd, std::span<std::byte> into, std::uint64_t offset) noexcept;
+// One pread(), repeated never, and no failure on purpose: for readers that handle both themselves.
+std::int64_t read_once(int fd, std::span<std::byte> into, std::uint64_t offset) noexcept;
 std::int64_t file_size(int fd) noexcept;  // of a regular file; -EISDIR for a folder, -ENOTSUP for anything else
 
 // These throw Error, naming `name`.

@@ -17,7 +17,7 @@
 namespace stoker::os {
 namespace {
 
-std::string read_text(const std::string& path, std::size_t bytes) {
+std::string first_bytes(const std::string& path, std::size_t bytes) {
   const Fd fd = open_file(path, O_RDONLY);
   std::string text(bytes, '?');
   read_exactly(fd.get(), std::as_writable_bytes(std::span(text)), 0, path);
@@ -71,21 +71,30 @@ TEST_F(FdTest, OutOfDescriptorsIsUnavailable) {
 TEST_F(FdTest, InterruptedOpensAndReadsAreRepeated) {
   const InjectFault open_fault(Call::open, {.error_number = EINTR, .times = 3});
   const InjectFault read_fault(Call::read, {.error_number = EINTR, .times = 3});
-  EXPECT_EQ(read_text(path_, 11), "hello world");
+  EXPECT_EQ(first_bytes(path_, 11), "hello world");
   EXPECT_EQ(open_fault.hits(), 3u);
   EXPECT_EQ(read_fault.hits(), 3u);
 }
 
 TEST_F(FdTest, ShortReadsAreContinued) {
   const InjectFault fault(Call::read, {.short_bytes = 2, .times = 4});
-  EXPECT_EQ(read_text(path_, 11), "hello world");
+  EXPECT_EQ(first_bytes(path_, 11), "hello world");
   EXPECT_EQ(fault.hits(), 4u);
+}
+
+TEST_F(FdTest, ReadOnceLeavesFaultsToItsCaller) {
+  const InjectFault fault(Call::read, {.error_number = EIO, .times = 100});
+  std::array<std::byte, 4> into;
+  const Fd fd = open_file(path_, O_RDONLY);
+  EXPECT_EQ(read_once(fd.get(), into, 0), 4);
+  EXPECT_EQ(read_once(-1, into, 0), -EBADF);
+  EXPECT_EQ(fault.hits(), 0u);
 }
 
 TEST_F(FdTest, AFailingDiskIsNamedWithItsOffset) {
   const InjectFault fault(Call::read, {.error_number = EIO});
   try {
-    read_text(path_, 11);
+    first_bytes(path_, 11);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unavailable);
@@ -95,7 +104,7 @@ TEST_F(FdTest, AFailingDiskIsNamedWithItsOffset) {
 
 TEST_F(FdTest, AnEndThatComesTooEarlyIsCorrupt) {
   try {
-    read_text(path_, 12);
+    first_bytes(path_, 12);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::corrupt);

@@ -10,27 +10,13 @@
 #include <unistd.h>
 
 #include "stoker/base/error.h"
-#include "stoker/os/fault.h"
+#include "stoker/os/call.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/sync.h"
 #include "stoker/os/write_all.h"
 
 namespace stoker::os {
 namespace {
-
-// Runs a call that answers 0 or -1, after asking for a fault; returns 0 or the error number.
-template <typename Function>
-int call(Call kind, Function&& function) {
-  for (;;) {
-    Fault fault;
-    int error_number = 0;
-    if (fault_now(kind, fault) && fault.error_number != 0) {
-      error_number = fault.error_number;
-    } else if (function() != 0) {
-      error_number = errno;
-    }
-    if (error_number != EINTR) return error_number;
-  }
-}
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -68,7 +54,7 @@ void NewFile::write(std::span<const std::byte> bytes) {
 }
 
 void NewFile::commit() {
-  check(call(Call::fsync, [&] { return ::fsync(fd_.get()); }), "write to the disk");
+  check(sync_file(fd_.get()), "write to the disk");
   check(fd_.reset(), "close");
   check(call(Call::rename, [&] { return ::rename(aside_.c_str(), path_.c_str()); }), "write");
   aside_.clear();
@@ -76,9 +62,7 @@ void NewFile::commit() {
   int error_number = 0;
   const Fd folder = try_open(AT_FDCWD, folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY, error_number);
   if (!folder) return;  // a folder that may be written but not read: nothing to sync through
-  error_number = call(Call::fsync, [&] { return ::fsync(folder.get()); });
-  if (error_number != EINVAL)
-    check(error_number, "write to the disk the folder of");  // EINVAL: not on this file system
+  check(sync_folder(folder.get()), "write to the disk the folder of");
 }
 
 void write_file(const std::string& path, std::span<const std::byte> bytes) {

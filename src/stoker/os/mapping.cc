@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "stoker/base/error.h"
 #include "stoker/os/fault.h"
@@ -107,6 +108,12 @@ void read_pages_soon(std::span<const std::byte> bytes) noexcept {
     const std::size_t count = std::min(kAskAtOnce, pages.size() - at);
     (void)::madvise(const_cast<std::byte*>(pages.data() + at), count, MADV_WILLNEED);  // only advice
   }
+}
+
+std::int64_t page_faults_that_waited() noexcept {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_majflt;
 }
 
 }  // namespace stoker::os

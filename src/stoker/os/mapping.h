@@ -39,5 +39,7 @@ class Mapping {
 bool populate_pages(std::span<const std::byte> bytes) noexcept;
 // Has the kernel begin to read them, without waiting.
 void read_pages_soon(std::span<const std::byte> bytes) noexcept;
+// How often this thread has touched a page that had to be read from the disk first.
+std::int64_t page_faults_that_waited() noexcept;
 
 }  // namespace stoker::os

@@ -207,7 +207,8 @@ std::optional<Space> space_of(const std::string& path) {
   struct statvfs facts {};
   if (::statvfs(path.c_str(), &facts) != 0) return std::nullopt;
   return Space{.used_bytes = (facts.f_blocks - facts.f_bfree) * facts.f_frsize,
-               .total_bytes = facts.f_blocks * facts.f_frsize};
+               .total_bytes = facts.f_blocks * facts.f_frsize,
+               .free_bytes = facts.f_bavail * facts.f_frsize};
 }
 
 }  // namespace stoker::os

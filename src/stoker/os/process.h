@@ -64,7 +64,9 @@ std::optional<Network> network_counters(const std::string& root = "/");
 std::optional<std::uint64_t> available_memory(const std::string& root = "/");  // MemAvailable
 
 struct Space {
-  std::uint64_t used_bytes = 0, total_bytes = 0;
+  std::uint64_t used_bytes = 0;
+  std::uint64_t total_bytes = 0;  // 0: a file system that does not say, such as ramfs
+  std::uint64_t free_bytes = 0;   // for users without privileges
 };
 std::optional<Space> space_of(const std::string& path);  // of a mounted file system such as /dev/shm
 

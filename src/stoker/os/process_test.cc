@@ -91,6 +91,14 @@ TEST(Process, WhatIsMissingIsNotZero) {
   EXPECT_FALSE(space_of("/nonexistent"));
 }
 
+TEST(Process, TellsTheRoomOfADisk) {
+  const TempFolder folder;
+  const auto space = space_of(folder.path());
+  ASSERT_TRUE(space);
+  if (space->total_bytes == 0) GTEST_SKIP() << "this file system does not say";
+  EXPECT_LE(space->used_bytes + space->free_bytes, space->total_bytes);
+}
+
 TEST(Process, ReadsThisOne) {
   const TempFolder folder;
   const std::string path = folder.file("data.bin", "x");

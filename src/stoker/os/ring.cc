@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include <poll.h>
+
 #include "stoker/os/fault.h"
 
 namespace stoker::os {
@@ -84,6 +86,10 @@ int Ring::submit_and_wait(std::chrono::nanoseconds timeout) noexcept {
   io_uring_cqe* cqe = nullptr;
   const int result = io_uring_submit_and_wait_timeout(&ring_, &cqe, 1, bounded < kForever ? &limit : nullptr, nullptr);
   return std::min(result, 0);
+}
+
+void Ring::prepare_wait_readable(io_uring_sqe* sqe, int fd) noexcept {
+  io_uring_prep_poll_add(sqe, fd, POLLIN);
 }
 
 }  // namespace stoker::os

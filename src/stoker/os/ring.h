@@ -33,6 +33,8 @@ class Ring {
   bool make_file_table(unsigned count) noexcept;
 
   io_uring_sqe* sqe() noexcept { return io_uring_get_sqe(&ring_); }  // null when the queue is full: submit() first
+  // Makes `sqe` a request that completes, once, as soon as `fd` can be read.
+  static void prepare_wait_readable(io_uring_sqe* sqe, int fd) noexcept;
   unsigned queued() const noexcept { return io_uring_sq_ready(&ring_); }
 
   // Hands the queue to the kernel. 0, or a negated error number; what was not taken stays queued.
