@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
@@ -96,8 +95,7 @@ class PlainFetcher final : public Fetcher {
       if (os::fault_now(os::Call::read, fault) && fault.error_number != 0) {
         got = -fault.error_number;
       } else {
-        got = ::pread(fd, buffer + at, progress.remaining(), static_cast<off_t>(progress.start + at));
-        if (got < 0) got = -errno;
+        got = os::read_once(fd, {buffer + at, progress.remaining()}, progress.start + at);
       }
       if (got == -EINTR || (got == -EAGAIN && --tries_left > 0)) continue;
       if (got < 0) return got;

@@ -1,19 +1,8 @@
 #include "stoker/storage/prefault.h"
 
-#include <sys/resource.h>
-
 #include "stoker/os/mapping.h"
 
 namespace stoker::storage {
-namespace {
-
-std::int64_t faults_that_waited() noexcept {
-  rusage usage{};
-  ::getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_majflt;
-}
-
-}  // namespace
 
 bool Prefault::ask(std::span<const std::byte> bytes) noexcept {
   if (!cold_ || ++asked_ % kProbe == 0) return false;
@@ -31,11 +20,11 @@ void Prefault::settle(std::span<const std::byte> bytes, bool asked) noexcept {
 }
 
 void Prefault::begin() noexcept {
-  faults_ = faults_that_waited();
+  faults_ = os::page_faults_that_waited();
 }
 
 void Prefault::end(bool all_asked) noexcept {
-  if (faults_that_waited() != faults_) {
+  if (os::page_faults_that_waited() != faults_) {
     cold_ = true;
   } else if (!all_asked) {
     cold_ = false;

@@ -20,14 +20,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/os/event.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/file_facts.h"
 #include "stoker/os/fork.h"
 #include "stoker/os/ring.h"
 #include "stoker/storage/fetcher_rules.h"
@@ -53,7 +51,7 @@ bool asks_again(int error_number) {
 
 class RingFetcher final : public Fetcher {
  public:
-  RingFetcher(const FetcherOptions& options, os::Ring ring, os::Fd event)
+  RingFetcher(const FetcherOptions& options, os::Ring ring, os::Event event)
       : rules_(options.storage),
         ring_(std::move(ring)),
         event_(std::move(event)),
@@ -142,9 +140,7 @@ class RingFetcher final : public Fetcher {
 
   void wake() noexcept override {
     if (wake_pending_.exchange(true, std::memory_order_acq_rel)) return;
-    const std::uint64_t one = 1;
-    while (::write(event_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-    }
+    event_.raise();
   }
 
  private:
@@ -203,7 +199,7 @@ class RingFetcher final : public Fetcher {
 
   void arm_wake() {
     io_uring_sqe* const sqe = next_sqe();
-    io_uring_prep_poll_add(sqe, event_.get(), POLLIN);
+    os::Ring::prepare_wait_readable(sqe, event_.descriptor());
     sqe->user_data = kWakeData;
   }
 
@@ -278,9 +274,8 @@ class RingFetcher final : public Fetcher {
   }
 
   void on_wake(int result) {
-    if (result < 0) return;  // cancelled; reading now would wait for a wake()
-    std::uint64_t count = 0;
-    if (::read(event_.get(), &count, sizeof count) < 0) count = 0;
+    if (result < 0) return;  // cancelled
+    (void)event_.take();
     wake_pending_.exchange(false, std::memory_order_acq_rel);
     woken_ = true;
     if (!ending_) arm_wake();
@@ -291,9 +286,8 @@ class RingFetcher final : public Fetcher {
   // a disk.
   void release_pipes() noexcept {
     for (const Slot& slot : slots_) {
-      struct stat facts {};
-      if (!slot.awaits_file || ::fstatat(slot.fetch.where.directory, slot.path.c_str(), &facts, 0) != 0) continue;
-      if (!S_ISFIFO(facts.st_mode)) continue;
+      if (!slot.awaits_file) continue;
+      if (os::facts_of(slot.fetch.where.directory, slot.path.c_str()).kind != os::FileKind::pipe) continue;
       int error_number = 0;
       (void)os::try_open(slot.fetch.where.directory, slot.path.c_str(), O_WRONLY | O_NONBLOCK, error_number);
     }
@@ -348,11 +342,8 @@ class RingFetcher final : public Fetcher {
 
   static std::int64_t size_now(const Slot& slot) noexcept {
     if (slot.fetch.where.source != nullptr) return os::file_size(slot.fetch.where.source->descriptor());
-    os::Fault fault;
-    struct stat facts {};
-    if (os::fault_now(os::Call::stat, fault) && fault.error_number != 0) return -fault.error_number;
-    if (::fstatat(slot.fetch.where.directory, slot.path.c_str(), &facts, 0) != 0) return -errno;
-    return facts.st_size;
+    const os::FileFacts facts = os::facts_of(slot.fetch.where.directory, slot.path.c_str());
+    return facts.is_found() ? static_cast<std::int64_t>(facts.bytes) : -facts.error_number;
   }
 
   void finish(std::uint32_t index, const Fetched& fetched) {
@@ -390,7 +381,7 @@ class RingFetcher final : public Fetcher {
 
   FetcherRules rules_;
   os::Ring ring_;
-  os::Fd event_;
+  os::Event event_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<Fetched> finished_;  // a circle
@@ -423,9 +414,8 @@ std::unique_ptr<Fetcher> try_make_ring_fetcher(const FetcherOptions& options, st
   if (!ring) return refuse(std::strerror(error_number));
   if (!ring.supports(IORING_OP_OPENAT) || !ring.supports(IORING_OP_READ))
     return refuse("this kernel's cannot open files");
-  // Not EFD_NONBLOCK: io_uring would answer EAGAIN instead of waiting.
-  os::Fd event(::eventfd(0, EFD_CLOEXEC));
-  if (!event) return refuse(std::strerror(errno));
+  os::Event event = os::Event::try_make(error_number);
+  if (!event) return refuse(std::strerror(error_number));
   return std::make_unique<RingFetcher>(options, std::move(ring), std::move(event));
 }
 
