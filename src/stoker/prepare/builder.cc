@@ -6,14 +6,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/os/file.h"
+#include "stoker/os/file_facts.h"
 #include "stoker/prepare/built.h"
 #include "stoker/prepare/finish.h"
 
@@ -46,9 +45,8 @@ PackBuilder::~PackBuilder() {
 
 void PackBuilder::open_base() {
   const std::string& path = folder_.destination();
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return;
-  if (::access(fmt::format("{}/{}", path, dataset::kPackJson).c_str(), F_OK) != 0) {
+  if (!os::can_reach(path)) return;
+  if (!os::can_reach(fmt::format("{}/{}", path, dataset::kPackJson))) {
     if (std::error_code error; std::filesystem::is_empty(path, error) && !error) return;
     throw Error(ErrorKind::usage,
                 fmt::format("cannot write the pack `{}`: something that is not a pack has this name", path),
@@ -77,7 +75,7 @@ void PackBuilder::open_base() {
 // Goes on with what a killed program left, if it fits what is there now.
 void PackBuilder::resume() {
   const std::string path = fmt::format("{}/{}", folder_.part(), kShape);
-  if (options_.force || ::access(path.c_str(), F_OK) != 0) {
+  if (options_.force || !os::can_reach(path)) {
     folder_.empty_part();
     return;
   }

@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
@@ -18,6 +17,8 @@
 #include "stoker/dataset/tar_format.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/file.h"
+#include "stoker/os/file_facts.h"
+#include "stoker/os/page_cache.h"
 #include "stoker/prepare/manifest_repair.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/repair.h"
@@ -54,9 +55,7 @@ class Checking {
     return progress_(phase, done, total, report_.bytes);
   }
 
-  bool has(std::string_view name) const {
-    return ::access(fmt::format("{}/{}", options_.address, name).c_str(), F_OK) == 0;
-  }
+  bool has(std::string_view name) const { return os::can_reach(fmt::format("{}/{}", options_.address, name)); }
 
   // Throws Error where it cannot be read.
   bool is_as_described(const dataset::PackFile& file) const {
@@ -226,7 +225,7 @@ class Checking {
       int error_number = 0;
       const os::Fd fd = os::try_open(AT_FDCWD, fmt::format("{}/{}", options_.address, shard.name).c_str(),
                                      O_RDONLY | O_NONBLOCK, error_number);
-      if (fd) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+      if (fd) os::drop_pages(fd.get());
     }
   }
 

@@ -3,12 +3,9 @@
 //   record: head (fixed), rows, text, checksum of all three
 #include "stoker/prepare/journal.h"
 
-#include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
@@ -78,22 +75,14 @@ std::vector<JournalRecord> read_journal(const std::string& folder, std::uint64_t
   return records;
 }
 
-Journal::Journal(const std::string& folder, std::uint64_t plan, bool go_on) : path_(path_of(folder)), plan_(plan) {
-  std::size_t keep = 0;
-  if (go_on) {
-    const std::vector<std::byte> bytes = read_all(folder);
-    keep = parse(as_text(bytes), plan, nullptr);
-  }
-  fd_ = os::Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep == 0 ? O_TRUNC : 0), 0666));
-  if (!fd_) throw system_error(errno, "write", path_);
-  if (keep != 0) {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(keep)) != 0) throw system_error(errno, "cut", path_);
-    return;
-  }
+Journal::Journal(const std::string& folder, std::uint64_t plan, bool go_on) : plan_(plan) {
+  const std::vector<std::byte> there = go_on ? read_all(folder) : std::vector<std::byte>();
+  const std::size_t keep = parse(as_text(there), plan, nullptr);
+  file_ = os::AppendFile(path_of(folder), keep);
+  if (keep != 0) return;
   std::string head(kMagic);
   head.append(reinterpret_cast<const char*>(&plan), sizeof plan);
-  if (::write(fd_.get(), head.data(), head.size()) != static_cast<ssize_t>(head.size()))
-    throw system_error(errno, "write", path_);
+  file_.append(head);
 }
 
 void Journal::add(const JournalRecord& record) {
@@ -104,13 +93,8 @@ void Journal::add(const JournalRecord& record) {
   out += record.text;
   const std::uint64_t sum = hash_text(out, plan_);
   out.append(reinterpret_cast<const char*>(&sum), sizeof sum);
-  for (std::string_view left = out; !left.empty();) {
-    const ssize_t written = ::write(fd_.get(), left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw system_error(errno, "write", path_);
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fdatasync(fd_.get()) != 0) throw system_error(errno, "write to the disk", path_);
+  file_.append(out);
+  file_.sync();
 }
 
 }  // namespace stoker::prepare

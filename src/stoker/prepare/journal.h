@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stoker/dataset/pack_format.h"
-#include "stoker/os/fd.h"
+#include "stoker/os/append_file.h"
 
 namespace stoker::prepare {
 
@@ -44,9 +44,8 @@ class Journal {
   void add(const JournalRecord& record);
 
  private:
-  std::string path_;
   std::uint64_t plan_;
-  os::Fd fd_;
+  os::AppendFile file_;
 };
 
 }  // namespace stoker::prepare

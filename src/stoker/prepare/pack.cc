@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -17,9 +16,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
@@ -27,9 +23,12 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/dataset/listing.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/dataset/tar_format.h"
 #include "stoker/os/file.h"
+#include "stoker/os/file_facts.h"
+#include "stoker/os/process.h"
 #include "stoker/prepare/compare.h"
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
@@ -49,14 +48,10 @@ using dataset::PackKind;
 
 // The folder of a pattern is made absolute, the pattern itself stays.
 std::string absolute(const std::string& address) {
-  const auto real = [](const std::string& path) {
-    const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path.c_str(), nullptr), &std::free);
-    return found ? std::string(found.get()) : std::string();
-  };
-  if (const std::string whole = real(address); !whole.empty()) return whole;
+  if (const std::string whole = dataset::real_path_of(address); !whole.empty()) return whole;
   const std::size_t slash = address.rfind('/');
   const std::string folder =
-      real(slash == std::string::npos ? "." : address.substr(0, std::max<std::size_t>(slash, 1)));
+      dataset::real_path_of(slash == std::string::npos ? "." : address.substr(0, std::max<std::size_t>(slash, 1)));
   return folder.empty() ? address : fmt::format("{}/{}", folder == "/" ? "" : folder, address.substr(slash + 1));
 }
 
@@ -166,13 +161,13 @@ class Packing {
   // The pack that is there, if it may be brought up to date.
   void open_base() {
     const std::string& path = folder_.destination();
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0) return;
+    const os::FileFacts facts = os::facts_of(path);
+    if (!facts.is_found()) return;
     const auto refuse = [&](std::string_view why, std::string hint) {
       throw Error(ErrorKind::usage, fmt::format("cannot write the pack `{}`: {}", path, why), std::move(hint));
     };
-    if (!S_ISDIR(facts.st_mode)) refuse("a file has this name", "choose another name");
-    if (::access(fmt::format("{}/{}", path, dataset::kPackJson).c_str(), F_OK) != 0) {
+    if (facts.kind != os::FileKind::folder) refuse("a file has this name", "choose another name");
+    if (!os::can_reach(fmt::format("{}/{}", path, dataset::kPackJson))) {
       if (std::error_code error; std::filesystem::is_empty(path, error) && !error) return;
       refuse("a folder that is not a pack has this name", "choose another name");
     }
@@ -242,12 +237,9 @@ class Packing {
     report_.bytes = expected_bytes();
     for (const std::uint32_t s : plan_.kept_shards) report_.bytes += base_->manifest().shards[s].bytes;
     const std::string& path = folder_.destination();
-    const std::size_t slash = path.rfind('/');
-    struct statvfs disk {};
-    if (::statvfs(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash).c_str(), &disk) != 0)
-      return;
-    if (disk.f_blocks == 0) return;  // a file system that does not say, such as ramfs
-    const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    const auto disk = os::space_of(folder_.parent());
+    if (!disk || disk->total_bytes == 0) return;  // the file system does not say
+    const std::uint64_t room = disk->free_bytes;
     std::uint64_t there = 0;  // what an interrupted run has written already
     if (folder_.has_part()) there = folder_bytes(folder_.part());
     const std::uint64_t needed = expected_bytes();
@@ -306,7 +298,7 @@ class Packing {
 
   void write() {
     progress_.restart();
-    if (!options_.force && ::access(fmt::format("{}/{}", folder_.part(), kShape).c_str(), F_OK) == 0) {
+    if (!options_.force && os::can_reach(fmt::format("{}/{}", folder_.part(), kShape))) {
       throw Error(ErrorKind::usage,
                   fmt::format("cannot make the pack `{}`: `{}` holds rows that a program wrote and did not finish",
                               folder_.destination(), folder_.part()),

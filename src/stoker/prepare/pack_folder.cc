@@ -1,35 +1,29 @@
 #include "stoker/prepare/pack_folder.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
+#include "stoker/os/fd.h"
+#include "stoker/os/file_facts.h"
+#include "stoker/os/folder_entries.h"
+#include "stoker/os/sync.h"
 #include "stoker/prepare/journal.h"
 
 namespace stoker::prepare {
 namespace {
 
-void sync_folder(const std::string& path) {
-  int error_number = 0;
-  const os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY, error_number);
-  if (!fd) throw system_error(error_number, "open", path);
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) throw system_error(errno, "write to the disk the folder", path);
+void throw_if_failed(int error_number, const char* operation, const std::string& path) {
+  if (error_number != 0) throw system_error(error_number, operation, path);
 }
 
-// The same file is still there under the name: nobody unlinked it between our open and our flock.
-bool is_still(int fd, const std::string& path) {
-  struct stat mine {
-  }, there{};
-  return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
-         mine.st_dev == there.st_dev;
+void sync_names_in(const std::string& path) {
+  const os::Fd folder = os::open_file(path, O_RDONLY | O_DIRECTORY);
+  throw_if_failed(os::sync_folder(folder.get()), "write to the disk the folder", path);
 }
 
 }  // namespace
@@ -43,34 +37,35 @@ PackFolder::PackFolder(const std::string& destination) : destination_(destinatio
     throw Error(ErrorKind::usage, fmt::format("cannot make a pack at `{}`: it needs a name of its own", destination));
   part_ = fmt::format("{}.{}.part", above, name);
   lock_path_ = fmt::format("{}.{}.lock", above, name);
-  if (!above.empty() && ::access(above.c_str(), F_OK) != 0)
-    throw system_error(errno, "make a pack in", above.substr(0, above.size() - 1));
-  while (true) {
-    os::Fd fd(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (!fd) throw system_error(errno, "make a pack at", destination_);
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EINTR) continue;
-      if (errno != EWOULDBLOCK) throw system_error(errno, "lock", lock_path_);
-      throw Error(ErrorKind::unavailable,
-                  fmt::format("cannot write `{}`: another program is making this pack", destination_),
-                  "wait until it has ended");
-    }
-    if (!is_still(fd.get(), lock_path_)) continue;
-    lock_ = std::move(fd);
-    break;
+  if (!above.empty())
+    throw_if_failed(os::facts_of(above).error_number, "make a pack in", above.substr(0, above.size() - 1));
+  int error_number = 0;
+  lock_ = os::FileLock::try_take(lock_path_, error_number);
+  if (!lock_ && error_number == EWOULDBLOCK) {
+    throw Error(ErrorKind::unavailable,
+                fmt::format("cannot write `{}`: another program is making this pack", destination_),
+                "wait until it has ended");
   }
+  if (!lock_ && error_number == ENOLCK) throw system_error(error_number, "lock", lock_path_);
+  if (!lock_) throw system_error(error_number, "make a pack at", destination_);
   // Killed where the file system cannot exchange two folders: the old pack gets its name back.
-  if (::access(destination_.c_str(), F_OK) != 0) (void)::rename((part_ + ".old").c_str(), destination_.c_str());
-  ::unlink(fmt::format("{}/{}", destination_, kJournal).c_str());
+  if (!os::can_reach(destination_)) (void)os::rename_entry(part_ + ".old", destination_);
+  (void)os::remove_entry(fmt::format("{}/{}", destination_, kJournal));
+}
+
+std::string PackFolder::parent() const {
+  const std::size_t slash = destination_.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : destination_.substr(0, slash);
 }
 
 void PackFolder::release() noexcept {
-  if (lock_) ::unlink(lock_path_.c_str());
-  lock_.reset();
+  if (lock_) (void)os::remove_entry(lock_path_);
+  lock_.release();
 }
 
 void PackFolder::make_part() {
-  if (::mkdir(part_.c_str(), 0777) != 0 && errno != EEXIST) throw system_error(errno, "make the folder", part_);
+  const int error_number = os::make_folder(part_);
+  if (error_number != EEXIST) throw_if_failed(error_number, "make the folder", part_);
 }
 
 bool PackFolder::is_part_unused() const {
@@ -79,26 +74,28 @@ bool PackFolder::is_part_unused() const {
 }
 
 bool PackFolder::has_part() const {
-  return ::access(part_.c_str(), F_OK) == 0;
+  return os::can_reach(part_);
 }
 
 void PackFolder::empty_part() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(part_, error)) {
-    if (::unlink(entry.path().c_str()) != 0 && errno != ENOENT)
-      throw system_error(errno, "remove", entry.path().string());
+    const int error_number = os::remove_entry(entry.path().string());
+    if (error_number != ENOENT) throw_if_failed(error_number, "remove", entry.path().string());
   }
 }
 
 void PackFolder::take_over(const std::string& name) const {
   const std::string from = fmt::format("{}/{}", destination_, name), to = fmt::format("{}/{}", part_, name);
-  if (::link(from.c_str(), to.c_str()) == 0) return;
-  if (errno == EEXIST) {
-    if (::unlink(to.c_str()) != 0 || ::link(from.c_str(), to.c_str()) != 0) throw system_error(errno, "write", to);
+  const int error_number = os::link_entry(from, to);
+  if (error_number == EEXIST) {
+    throw_if_failed(os::remove_entry(to), "write", to);
+    throw_if_failed(os::link_entry(from, to), "write", to);
     return;
   }
-  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS)
-    throw system_error(errno, "write", to);
+  if (error_number == 0) return;
+  if (error_number != EPERM && error_number != EOPNOTSUPP && error_number != EMLINK && error_number != ENOSYS)
+    throw system_error(error_number, "write", to);
   std::error_code error;
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
   if (error) throw system_error(error.value(), "write", to);
@@ -110,37 +107,36 @@ void PackFolder::commit(const dataset::PackManifest& pack) {
   for (const dataset::PackFile& file : pack.files) named.insert(file.name);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(part_, error)) {
-    if (!named.contains(entry.path().filename().string())) ::unlink(entry.path().c_str());
+    if (!named.contains(entry.path().filename().string())) (void)os::remove_entry(entry.path().string());
   }
-  sync_folder(part_);
-  if (::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, destination_.c_str(), RENAME_EXCHANGE) == 0) {
+  sync_names_in(part_);
+  const int exchanged = os::exchange_entries(part_, destination_);
+  if (exchanged == 0) {
     // The old one now has the hidden name.
-  } else if (errno == ENOENT || ::rmdir(destination_.c_str()) == 0) {
-    if (::rename(part_.c_str(), destination_.c_str()) != 0) throw system_error(errno, "write", destination_);
+  } else if (exchanged == ENOENT || os::remove_empty_folder(destination_) == 0) {
+    throw_if_failed(os::rename_entry(part_, destination_), "write", destination_);
   } else {
     // No exchange on this file system: for an instant there is no pack under the name.
     const std::string old = part_ + ".old";
     remove_flat_folder(old);
-    if (::rename(destination_.c_str(), old.c_str()) != 0) throw system_error(errno, "write", destination_);
-    if (::rename(part_.c_str(), destination_.c_str()) != 0) {
-      const int error_number = errno;
-      (void)::rename(old.c_str(), destination_.c_str());
+    throw_if_failed(os::rename_entry(destination_, old), "write", destination_);
+    if (const int error_number = os::rename_entry(part_, destination_); error_number != 0) {
+      (void)os::rename_entry(old, destination_);
       throw system_error(error_number, "write", destination_);
     }
     remove_flat_folder(old);
   }
-  ::unlink(fmt::format("{}/{}", destination_, kJournal).c_str());
-  const std::size_t slash = destination_.rfind('/');
-  sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : destination_.substr(0, slash));
+  (void)os::remove_entry(fmt::format("{}/{}", destination_, kJournal));
+  sync_names_in(parent());
   remove_flat_folder(part_);
 }
 
 bool remove_flat_folder(const std::string& path) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    if (!entry.is_directory(error)) ::unlink(entry.path().c_str());
+    if (!entry.is_directory(error)) (void)os::remove_entry(entry.path().string());
   }
-  return ::rmdir(path.c_str()) == 0;
+  return os::remove_empty_folder(path) == 0;
 }
 
 }  // namespace stoker::prepare

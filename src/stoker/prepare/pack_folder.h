@@ -9,7 +9,7 @@
 #include <string>
 
 #include "stoker/dataset/pack_format.h"
-#include "stoker/os/fd.h"
+#include "stoker/os/file_lock.h"
 
 namespace stoker::prepare {
 
@@ -23,6 +23,7 @@ class PackFolder {
 
   const std::string& destination() const noexcept { return destination_; }
   const std::string& part() const noexcept { return part_; }
+  std::string parent() const;  // the folder that both are in
 
   void make_part();         // the folder, if it is not there
   void empty_part() const;  // removes the files in it
@@ -37,7 +38,7 @@ class PackFolder {
 
  private:
   std::string destination_, part_, lock_path_;
-  os::Fd lock_;
+  os::FileLock lock_;
 };
 
 // Removes a folder of plain files, and nothing else. False if it held anything else and stays.

@@ -1,18 +1,16 @@
 #include "stoker/prepare/pack_plan.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/dataset/crew.h"
+#include "stoker/os/file_facts.h"
 #include "stoker/prepare/source_times.h"
 
 namespace stoker::prepare {
@@ -20,10 +18,6 @@ namespace {
 
 constexpr std::uint64_t kGrain = 256;
 constexpr std::uint64_t kAlwaysMerged = 64 * 1024;
-
-std::int64_t nanoseconds(const timespec& time) {
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
 
 // The tar beside a payload holds label and columns too: where they differ the sample is written again.
 bool same_beside(const dataset::Dataset& source, std::uint64_t position, const dataset::Packed& base,
@@ -60,10 +54,11 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
     auto found = shared.find(where.source);
     if (found == shared.end()) {
       Times times;
-      struct stat facts {};
-      const int fd = where.source->descriptor();
-      if (fd >= 0 && ::fstat(fd, &facts) != 0) throw system_error(errno, "look up", where.source->name());
-      if (fd >= 0) times = {nanoseconds(facts.st_mtim), nanoseconds(facts.st_ctim)};
+      if (const int fd = where.source->descriptor(); fd >= 0) {
+        const os::FileFacts facts = os::facts_of(fd);
+        if (!facts.is_found()) throw system_error(facts.error_number, "look up", where.source->name());
+        times = {facts.modified_ns, facts.changed_ns};
+      }
       found = shared.emplace(where.source, times).first;
     }
     state.bytes[i] = where.bytes;
@@ -76,17 +71,18 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
   crew.run_in_parts(count, kGrain, [&](std::uint64_t begin, std::uint64_t end) {
     char text[storage::kLocationText];
     for (std::uint64_t i = begin; i < end; ++i) {
-      struct stat facts {};
       const storage::Location file = source.locate(i, text);
       if (!file.is_file()) {  // an object of a store: what it holds is compared
         state.bytes[i] = file.bytes;
         state.changed_ns[i] = kUnknownTime;
         continue;
       }
-      if (file.name == nullptr || ::fstatat(file.directory, file.name, &facts, 0) != 0) continue;
-      state.bytes[i] = static_cast<std::uint64_t>(facts.st_size);
-      state.mtime_ns[i] = nanoseconds(facts.st_mtim);
-      state.changed_ns[i] = nanoseconds(facts.st_ctim);
+      if (file.name == nullptr) continue;
+      const os::FileFacts facts = os::facts_of(file.directory, file.name);
+      if (!facts.is_found()) continue;
+      state.bytes[i] = facts.bytes;
+      state.mtime_ns[i] = facts.modified_ns;
+      state.changed_ns[i] = facts.changed_ns;
     }
     crew.count(end - begin);
   });

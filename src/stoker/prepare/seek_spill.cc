@@ -1,14 +1,12 @@
 // Each part: position (u64), length (u64), bytes; in the machine's byte order.
 #include "stoker/prepare/seek_spill.h"
 
-#include <cerrno>
 #include <cstring>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "stoker/base/error.h"
+#include "stoker/os/fd.h"
 
 namespace stoker::prepare {
 namespace {
@@ -22,10 +20,7 @@ struct Head {
 }  // namespace
 
 SeekSpill::SeekSpill(const std::string& folder, std::uint64_t keep_bytes)
-    : path_(fmt::format("{}/{}", folder, kSpill)), bytes_(keep_bytes) {
-  fd_ = os::Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(keep_bytes)) != 0) throw system_error(errno, "write", path_);
-}
+    : file_(fmt::format("{}/{}", folder, kSpill), keep_bytes), bytes_(keep_bytes) {}
 
 void SeekSpill::append(std::uint64_t position, std::span<const std::byte> part) {
   if (part.empty()) return;
@@ -37,18 +32,13 @@ void SeekSpill::append(std::uint64_t position, std::span<const std::byte> part) 
 }
 
 void SeekSpill::write_out() {
-  for (std::string_view left = waiting_; !left.empty();) {
-    const ssize_t written = ::write(fd_.get(), left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw system_error(errno, "write", path_);
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
+  file_.append(waiting_);
   waiting_.clear();
 }
 
 void SeekSpill::sync() {
   write_out();
-  if (::fdatasync(fd_.get()) != 0) throw system_error(errno, "write to the disk", path_);
+  file_.sync();
 }
 
 SpilledParts::SpilledParts(const std::string& folder) {

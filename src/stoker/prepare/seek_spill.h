@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "stoker/os/fd.h"
+#include "stoker/os/append_file.h"
 #include "stoker/os/mapping.h"
 
 namespace stoker::prepare {
@@ -26,8 +26,7 @@ class SeekSpill {
  private:
   void write_out();
 
-  std::string path_;
-  os::Fd fd_;
+  os::AppendFile file_;
   std::string waiting_;
   std::uint64_t bytes_ = 0;
 };

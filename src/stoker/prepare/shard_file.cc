@@ -6,9 +6,10 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include "stoker/os/fault.h"
+#include "stoker/os/sync.h"
+#include "stoker/os/write_all.h"
+#include "stoker/os/write_at.h"
 #include "stoker/storage/progress.h"
 
 namespace stoker::prepare {
@@ -23,14 +24,14 @@ ShardFile::ShardFile(std::string path, std::uint64_t keep_bytes) : path_(std::mo
   fd_ = os::try_open(AT_FDCWD, path_.c_str(), flags | O_DIRECT, error_number);
   direct_ = static_cast<bool>(fd_);
   if (!direct_ && error_number == EINVAL) fd_ = os::try_open(AT_FDCWD, path_.c_str(), flags, error_number);
-  if (!fd_) throw system_error(error_number, "write", path_);
+  check(error_number, "write");
   pieces_.resize(kPieces);
   for (Piece& piece : pieces_) {
     piece.arena = os::Arena(kPiece);
     free_.push_back(&piece);
   }
   if (keep_bytes > 0) {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(keep_bytes)) != 0) throw system_error(errno, "cut", path_);
+    check(os::set_file_size(fd_.get(), keep_bytes), "cut");
     // Whole blocks only can be written: the last one is taken back.
     const std::uint64_t from = block_floor(keep_bytes);
     if (from < keep_bytes) {
@@ -54,6 +55,10 @@ ShardFile::~ShardFile() {
   if (thread_.joinable()) thread_.join();
 }
 
+void ShardFile::check(int error_number, const char* operation) const {
+  if (error_number != 0) throw system_error(error_number, operation, path_);
+}
+
 void ShardFile::check_locked() const {
   if (error_) throw *error_;
 }
@@ -61,20 +66,9 @@ void ShardFile::check_locked() const {
 int ShardFile::write_piece(const Piece& piece) noexcept {
   const std::size_t whole = direct_ ? block_ceil(piece.used) : piece.used;
   for (std::size_t done = 0; done < whole;) {
-    os::Fault fault;
-    std::size_t limit = whole - done;
-    if (os::fault_now(os::Call::write, fault)) {
-      if (fault.error_number == EINTR) continue;
-      if (fault.error_number != 0) return fault.error_number;
-      if (fault.short_bytes >= 0) {
-        const auto most = static_cast<std::size_t>(fault.short_bytes);
-        limit = std::min<std::size_t>(limit, std::max<std::size_t>(direct_ ? block_ceil(most) : most, 1));
-      }
-    }
-    const ssize_t written =
-        ::pwrite(fd_.get(), piece.arena.data() + done, limit, static_cast<off_t>(piece.offset + done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
+    const std::int64_t written =
+        os::write_some_at(fd_.get(), {piece.arena.data() + done, whole - done}, piece.offset + done);
+    if (written < 0) return static_cast<int>(-written);
     if (written == 0) return ENOSPC;
     // A short O_DIRECT write may end inside a block: that block is written again.
     const auto count = static_cast<std::size_t>(written);
@@ -149,8 +143,7 @@ void ShardFile::sync() {
   drain();
   if (current_ != nullptr && current_->used > 0) {
     if (direct_) std::memset(current_->arena.data() + current_->used, 0, block_ceil(current_->used) - current_->used);
-    if (const int error_number = write_piece(*current_); error_number != 0)
-      throw system_error(error_number, "write", path_);
+    check(write_piece(*current_), "write");
     // What fills whole blocks need not be written again.
     const std::size_t whole = block_floor(current_->used);
     if (whole > 0) {
@@ -159,29 +152,17 @@ void ShardFile::sync() {
       current_->used -= whole;
     }
   }
-  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) != 0) throw system_error(errno, "write", path_);
-  os::Fault fault;
-  int error_number = 0;
-  if (os::fault_now(os::Call::fsync, fault)) {
-    error_number = fault.error_number;
-  } else if (::fsync(fd_.get()) != 0) {
-    error_number = errno;
-  }
-  if (error_number != 0) throw system_error(error_number, "write to the disk", path_);
+  check(os::set_file_size(fd_.get(), bytes_), "write");
+  check(os::sync_file(fd_.get()), "write to the disk");
 }
 
 void ShardFile::rewrite_start(std::span<const std::byte> bytes) {
   sync();
   int error_number = 0;
   const os::Fd plain = os::try_open(AT_FDCWD, path_.c_str(), O_WRONLY, error_number);
-  if (!plain) throw system_error(error_number, "write", path_);
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(plain.get(), bytes.data(), bytes.size(), 0);
-    if (written < 0 && errno == EINTR) continue;
-    if (written != static_cast<ssize_t>(bytes.size())) throw system_error(written < 0 ? errno : EIO, "write", path_);
-    bytes = {};
-  }
-  if (::fsync(plain.get()) != 0) throw system_error(errno, "write to the disk", path_);
+  check(error_number, "write");
+  check(os::write_all(plain.get(), bytes), "write");  // from the start of the file: it was just opened
+  check(os::sync_file(plain.get()), "write to the disk");
 }
 
 }  // namespace stoker::prepare

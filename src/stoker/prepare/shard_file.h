@@ -51,7 +51,8 @@ class ShardFile {
   int write_piece(const Piece& piece) noexcept;  // 0 or the error number
   void hand_over();
   void drain();
-  void check_locked() const;
+  void check(int error_number, const char* operation) const;
+  void check_locked() const;  // throws the error of the writing thread
 
   std::string path_;
   os::Fd fd_;
