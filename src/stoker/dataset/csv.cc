@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <unordered_map>
@@ -168,8 +167,7 @@ class CsvDataset final : public Dataset {
   // that of the folder above, with `_index/` before the path.
   void open_folders(const std::string& folder) {
     os::Fd own = os::open_file(folder, O_RDONLY | O_DIRECTORY);
-    const std::unique_ptr<char, decltype(&std::free)> real(::realpath(folder.c_str(), nullptr), &std::free);
-    has_parent_ = real && std::string_view(real.get()).ends_with(fmt::format("/{}", kIndexFolder));
+    has_parent_ = real_path_of(folder).ends_with(fmt::format("/{}", kIndexFolder));
     base_ = has_parent_ ? os::open_file(folder + "/..", O_RDONLY | O_DIRECTORY) : std::move(own);
   }
 

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/stat.h>
-
 #include "stoker/base/hash.h"
 #include "stoker/dataset/dataset.h"
 

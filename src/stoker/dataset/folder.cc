@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
@@ -20,6 +19,7 @@
 #include "stoker/dataset/scan.h"
 #include "stoker/dataset/scan_objects.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/file_facts.h"
 
 namespace stoker::dataset {
 namespace {
@@ -374,7 +374,7 @@ DatasetPtr open_folder(const std::string& address, const OpenOptions& options) {
   const std::unique_ptr<ScannedFolder> tree = scan(root.get(), address, std::move(known), options);
   Remarks remarks;
   remarks.collect(*tree);
-  remarks.holds_index = ::faccessat(root.get(), "index.csv", F_OK, 0) == 0;
+  remarks.holds_index = os::facts_of(root.get(), "index.csv").is_found();
   require_samples(address, *tree, remarks);
 
   auto dataset = std::make_shared<FolderDataset>(address, std::move(root));

@@ -13,6 +13,9 @@
 namespace stoker::dataset {
 namespace {
 
+// Look-ups before the first one of a file: the address, its pack.json, the root and the first folder in it.
+constexpr std::uint32_t kBeforeTheFiles = 4;
+
 using Names = std::vector<std::string>;
 using Labels = std::vector<std::int64_t>;
 
@@ -296,7 +299,7 @@ TEST(FolderLosses, AFolderThatFailsHalfWayIsLeftOutWhole) {
 TEST(FolderLosses, FilesThatCannotBeLookedUpAreCountedPerFolder) {
   Tree tree;
   for (const char* name : {"a/1.jpg", "b/1.jpg", "b/2.jpg"}) tree.write(name, "");
-  const os::InjectFault fault(os::Call::stat, {.error_number = EACCES, .times = 2});
+  const os::InjectFault fault(os::Call::stat, {.error_number = EACCES, .skip = kBeforeTheFiles, .times = 2});
   const DatasetPtr data = open(tree.at(), skipping());
   EXPECT_EQ(names_of(*data), Names{"a/1.jpg"});
   EXPECT_EQ(losses_of(*data),
@@ -359,7 +362,7 @@ TEST(Folder, TurnsAFailingSystemCallIntoANamedError) {
   Tree tree;
   tree.write("a/1.jpg", "");
   {
-    const os::InjectFault fault(os::Call::stat, {.error_number = EIO});
+    const os::InjectFault fault(os::Call::stat, {.error_number = EIO, .skip = kBeforeTheFiles});
     EXPECT_TRUE(mentions(error_of([&] { open(tree.at(), on_one_thread()); }), "a/1.jpg`: Input/output error"));
   }
   {
@@ -380,7 +383,7 @@ TEST(Folder, DropsAFileThatGoesAwayBetweenListingAndLookUp) {
   Tree tree;
   tree.write("a/1.jpg", "");
   tree.write("a/2.jpg", "");
-  const os::InjectFault fault(os::Call::stat, {.error_number = ENOENT});
+  const os::InjectFault fault(os::Call::stat, {.error_number = ENOENT, .skip = kBeforeTheFiles});
   EXPECT_EQ(open(tree.at(), without_cache())->size(), 1u);
 }
 

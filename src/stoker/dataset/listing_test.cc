@@ -67,10 +67,11 @@ TEST(Listing, OfAnUnchangedTreeIsTakenOver) {
   EXPECT_FALSE(open_both_ways(tree, cache)->facts().sizes_may_be_stale);
   EXPECT_EQ(files_in(cache).size(), 1u);
 
-  // One for the listing itself and one per folder; files are not looked up.
-  const os::InjectFault sixth_stat(os::Call::stat, {.error_number = EIO, .skip = 5, .times = 1000});
+  // The address, its pack.json and its index.csv; the listing itself; each of the four folders. Files are not looked
+  // up.
+  const os::InjectFault ninth_stat(os::Call::stat, {.error_number = EIO, .skip = 8, .times = 1000});
   const DatasetPtr cached = open(tree.at(), with_cache(cache));
-  EXPECT_EQ(sixth_stat.hits(), 0u);
+  EXPECT_EQ(ninth_stat.hits(), 0u);
   EXPECT_EQ(cached->size(), 3u);
   EXPECT_TRUE(cached->facts().sizes_may_be_stale);
 }

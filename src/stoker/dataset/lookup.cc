@@ -4,46 +4,48 @@
 #include <cerrno>
 #include <unordered_map>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/crew.h"
-#include "stoker/os/fault.h"
+#include "stoker/os/file_facts.h"
 
 namespace stoker::dataset {
 namespace {
 
 constexpr std::uint64_t kGrain = 256;
 
+// Null for what is a file, or is not there.
+const char* name_of_kind(os::FileKind kind) noexcept {
+  switch (kind) {
+    case os::FileKind::folder:
+      return "a folder";
+    case os::FileKind::pipe:
+      return "a pipe";
+    case os::FileKind::socket:
+      return "a socket";
+    case os::FileKind::device:
+      return "a device";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 std::uint64_t size_of_file(int directory, const char* path) {
-  struct stat facts {};
-  os::Fault fault;
-  int error_number = 0;
-  if (os::fault_now(os::Call::stat, fault)) {
-    error_number = fault.error_number;
-  } else if (::fstatat(directory, path, &facts, 0) != 0) {
-    error_number = errno;
-  }
+  const os::FileFacts facts = os::facts_of(directory, path);
+  const int error_number = facts.error_number;
   if (error_number == ENOENT || error_number == ENOTDIR || error_number == ELOOP || error_number == ENAMETOOLONG) {
     return kNoFile;
   }
   if (error_number != 0) throw system_error(error_number, "look up", path);
-  return S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : kNotAFile;
+  return facts.kind == os::FileKind::regular ? facts.bytes : kNotAFile;
 }
 
 std::string why_no_file(int directory, const char* path, std::string_view name) {
-  struct stat facts {};
-  const mode_t mode = ::fstatat(directory, path, &facts, 0) == 0 ? facts.st_mode : 0;
-  const char* const kind = S_ISDIR(mode)                    ? "a folder"
-                           : S_ISFIFO(mode)                 ? "a pipe"
-                           : S_ISSOCK(mode)                 ? "a socket"
-                           : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
-                                                            : nullptr;
+  const char* const kind = name_of_kind(os::facts_of(directory, path).kind);
   return kind == nullptr ? fmt::format("no such file: `{}`", name) : fmt::format("`{}` is {}, not a file", name, kind);
 }
 

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
@@ -15,6 +13,7 @@
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/pack_format.h"
+#include "stoker/os/file_facts.h"
 #include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
@@ -93,19 +92,18 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
   const storage::Backend* const backend = scheme.empty() ? nullptr : storage::find_backend(scheme);
   if (backend == &storage::local_files()) return open_any(std::string(name), options);
   if (backend != nullptr) return open_in_store(address, options);
-  struct stat facts {};
-  const int error_number = ::stat(address.c_str(), &facts) == 0 ? 0 : errno;
-  if (error_number != 0) {
+  const os::FileFacts facts = os::facts_of(address);
+  if (!facts.is_found()) {
     refuse_what_is_not_read_yet(address);
     if (address.find('{') != std::string::npos && ends_with(address, ".tar")) return open_tar(address, options);
-    Error error = system_error(error_number, "open", address);
-    if (error_number != ENOENT) throw error;
+    Error error = system_error(facts.error_number, "open", address);
+    if (facts.error_number != ENOENT) throw error;
     const std::string near = nearest_beside(address);
     throw Error(error.kind(), error.text(), near.empty() ? error.hint_text() : format_text("did you mean `{}`?", near));
   }
   if (!ends_with(address, ".csv")) refuse_label(address, options);
-  if (S_ISDIR(facts.st_mode)) {
-    if (::access(fmt::format("{}/{}", address, kPackJson).c_str(), F_OK) == 0) return open_pack(address, options);
+  if (facts.kind == os::FileKind::folder) {
+    if (os::can_reach(fmt::format("{}/{}", address, kPackJson))) return open_pack(address, options);
     if (ends_with(address, ".pack")) {
       throw Error(ErrorKind::not_found,
                   fmt::format("cannot open `{}`: it has no pack.json, so it is not a pack", address),
@@ -114,7 +112,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
     return open_folder(address, options);
   }
   refuse_what_is_not_read_yet(address);
-  if (!S_ISREG(facts.st_mode)) {
+  if (facts.kind != os::FileKind::regular) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("cannot open `{}` as a data set: it is not a file; {}", address, kAccepted));
   }

@@ -4,26 +4,22 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <mutex>
 #include <optional>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/dataset/crew.h"
-#include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/file_facts.h"
+#include "stoker/os/folder_reader.h"
 
 namespace stoker::dataset {
 namespace {
@@ -34,33 +30,12 @@ constexpr std::size_t kCountEvery = 256;
 constexpr std::size_t kMaxExtensions = 8;  // named per folder
 constexpr std::size_t kEntryBuffer = 128 * 1024;
 
-struct DirectoryEntry {  // linux_dirent64: what getdents64 fills in
-  std::uint64_t inode;
-  std::int64_t next;
-  unsigned short record_bytes;
-  unsigned char type;
-  char name[];
-};
-
-std::int64_t nanoseconds(const timespec& t) {
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-Stamp stamp_of(const struct stat& facts) {
-  return {facts.st_dev, facts.st_ino, nanoseconds(facts.st_mtim), nanoseconds(facts.st_ctim)};
+Stamp stamp_of(const os::FileFacts& facts) {
+  return {facts.device, facts.inode, facts.modified_ns, facts.changed_ns};
 }
 
 std::int64_t system_now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return nanoseconds(now);
-}
-
-// 0, or the error number.
-int stat_at(int directory, const char* name, struct stat& facts) {
-  os::Fault fault;
-  if (os::fault_now(os::Call::stat, fault)) return fault.error_number;
-  return ::fstatat(directory, name, &facts, 0) == 0 ? 0 : errno;
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // The machine lacks something, whatever the folder: no policy hides it.
@@ -144,8 +119,8 @@ class Scan {
   void read(ScannedFolder& folder, std::unique_ptr<ScannedFolder> known) {
     const char* path = folder.path.empty() ? "." : folder.path.c_str();
     if (known && known->can_be_trusted) {
-      struct stat facts {};
-      if (stat_at(root_, path, facts) == 0 && stamp_of(facts) == known->stamp) {
+      const os::FileFacts facts = os::facts_of(root_, path);
+      if (facts.is_found() && stamp_of(facts) == known->stamp) {
         take_over(folder, *known);
         return;
       }
@@ -163,9 +138,9 @@ class Scan {
       }
       return cannot_read(folder, error_number);
     }
-    struct stat facts {};
     const std::int64_t read_at = options_.now_ns ? options_.now_ns() : system_now_ns();
-    if (::fstat(fd->get(), &facts) != 0) throw system_error(errno, "look up", shown(folder));
+    const os::FileFacts facts = os::facts_of(fd->get());
+    if (!facts.is_found()) throw system_error(facts.error_number, "look up", shown(folder));
     folder.stamp = stamp_of(facts);
     if (repeats_an_ancestor(folder)) {
       folder.is_loop = true;
@@ -204,8 +179,8 @@ class Scan {
   static bool changes_show(const ScannedFolder& folder, int fd) {
     if (folder.parent != nullptr && folder.parent->stamp.device == folder.stamp.device)
       return folder.parent->changes_show;
-    struct statfs facts {};
-    return ::fstatfs(fd, &facts) == 0 && shows_changes(static_cast<std::uint64_t>(facts.f_type));
+    const std::optional<std::uint64_t> file_system = os::file_system_of(fd);
+    return file_system && shows_changes(*file_system);
   }
 
   void take_over(ScannedFolder& folder, ScannedFolder& known) {
@@ -254,45 +229,32 @@ class Scan {
   void list_entries(ScannedFolder& folder, int fd) {
     static thread_local std::vector<std::byte> buffer;
     buffer.resize(kEntryBuffer);
-    for (;;) {
-      os::Fault fault;
-      const bool failed = os::fault_now(os::Call::read, fault) && fault.error_number != 0;
-      if (failed) errno = fault.error_number;
-      const long got = failed ? -1 : ::syscall(SYS_getdents64, fd, buffer.data(), buffer.size());
-      if (got == 0) break;
-      if (got < 0) {
-        if (errno == EINTR) continue;
-        if (errno == ENOENT) return;  // removed while open: nothing in it any more
-        return cannot_read(folder, errno);
-      }
-      for (long at = 0; at < got;) {
-        const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer.data() + at);
-        at += entry->record_bytes;
-        add_entry(folder, fd, entry->name, entry->type);
-      }
-    }
+    os::FolderReader reader(fd, buffer);
+    for (os::FolderEntry entry; reader.next(entry);) add_entry(folder, fd, entry.name, entry.kind);
+    const int error_number = reader.error_number();
+    if (error_number == 0 || error_number == ENOENT) return;  // ENOENT: removed while open, nothing in it any more
+    cannot_read(folder, error_number);
   }
 
-  void add_entry(ScannedFolder& folder, int fd, const char* c_name, unsigned char type) {
+  void add_entry(ScannedFolder& folder, int fd, const char* c_name, os::FileKind kind) {
     const std::string_view name(c_name);
-    if (name == "." || name == "..") return;
     if (is_hidden(name)) {
       ++folder.left_out.hidden;
       return;
     }
-    if (type == DT_LNK || type == DT_UNKNOWN) {
-      struct stat facts {};
-      const int error_number = stat_at(fd, c_name, facts);
+    if (kind == os::FileKind::link || kind == os::FileKind::unknown) {
+      const os::FileFacts facts = os::facts_of(fd, c_name);
+      const int error_number = facts.error_number;
       if (error_number == ENOENT || error_number == ELOOP || error_number == ENOTDIR) {
         folder.broken_links.emplace_back(name);
         return;
       }
       if (error_number != 0) return cannot_look_up(folder, name, error_number);
-      type = S_ISREG(facts.st_mode) ? DT_REG : S_ISDIR(facts.st_mode) ? DT_DIR : DT_FIFO;
+      kind = facts.kind;
     }
-    if (type == DT_DIR) {
+    if (kind == os::FileKind::folder) {
       add_folder(folder, name);
-    } else if (type != DT_REG) {
+    } else if (kind != os::FileKind::regular) {
       folder.special_files.emplace_back(name);
     } else if (const codec::Media media = codec::media_of_name(name); !media.is_known()) {
       count_unknown(folder.left_out, name);
@@ -332,15 +294,13 @@ class Scan {
     std::size_t uncounted = 0;
     for (std::size_t i = begin; i < end; ++i) {
       ScannedFile& file = folder.files[i];
-      struct stat facts {};
-      const int error_number = stat_at(fd, folder.names.c_str() + file.name_at, facts);
-      if (error_number == 0 && S_ISREG(facts.st_mode)) {
-        file.bytes = static_cast<std::uint64_t>(facts.st_size);
-      } else if (error_number == 0 || error_number == ENOENT) {
-        file.bytes = kGone;
+      const os::FileFacts facts = os::facts_of(fd, folder.names.c_str() + file.name_at);
+      if (facts.is_found() && facts.kind == os::FileKind::regular) {
+        file.bytes = facts.bytes;
       } else {
         file.bytes = kGone;
-        cannot_look_up(folder, folder.name_of(file), error_number);
+        if (!facts.is_found() && facts.error_number != ENOENT)
+          cannot_look_up(folder, folder.name_of(file), facts.error_number);
       }
       if (++uncounted == kCountEvery) crew_.count(std::exchange(uncounted, 0));
     }
