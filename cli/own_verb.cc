@@ -3,8 +3,6 @@
 #include <filesystem>
 #include <utility>
 
-#include <sys/wait.h>
-
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
 #include "stoker/os/isolated.h"
@@ -37,15 +35,14 @@ VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::functi
       }
     }
   };
-  while (!child.wait_status()) {
+  while (!child.ended()) {
     if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
     child.listen(std::chrono::milliseconds(100), use);
     line("");
   }
   child.listen(std::chrono::milliseconds(0), use);
-  const int status = *child.wait_status();
   VerbAnswer answer;
-  answer.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  answer.code = child.ended()->code;
   answer.json = Json::parse_or_null(out);
   if (answer.json.is_null()) answer.error = err;
   return answer;

@@ -15,7 +15,6 @@ SYSTEM = re.compile(r"(unistd|fcntl|poll|dirent|signal|sched|dlfcn|pthread|termi
 CONSTANTS = {"fcntl.h"}  # O_RDONLY and AT_FDCWD are words of os::open_file
 STILL = [
     "cli/interrupt.cc",
-    "cli/own_verb.cc",
     "cli/terminal.cc",
     "cli/tune_screen.cc",
     "python/bindings/errors.cc",
@@ -24,9 +23,6 @@ STILL = [
     "src/stoker/loader/seek_store.cc",
     "src/stoker/measure/accelerator.cc",
     "src/stoker/measure/host.cc",
-    "src/stoker/tune/classify.cc",
-    "src/stoker/tune/run_folder.cc",
-    "src/stoker/tune/trial.cc",
 ]
 
 

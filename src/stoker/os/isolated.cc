@@ -156,15 +156,15 @@ Isolated::~Isolated() {
   end();
 }
 
-std::optional<int> Isolated::wait_status() noexcept {
-  if (status_) return status_;
+std::optional<Ended> Isolated::ended() noexcept {
+  if (ended_) return ended_;
   int status = 0;
   pid_t got = 0;
   while ((got = ::waitpid(pid_, &status, WNOHANG)) < 0 && errno == EINTR) {
   }
-  if (got == pid_) status_ = status;
-  if (got < 0) status_ = 2 << 8;  // somebody else reaped it
-  return status_;
+  if (got == pid_) ended_ = ended_of(status);
+  if (got < 0) ended_ = Ended{.code = 2};  // somebody else reaped it
+  return ended_;
 }
 
 void Isolated::listen(std::chrono::milliseconds time, const std::function<void(Stream, std::string_view)>& use) {
@@ -185,7 +185,7 @@ void Isolated::listen(std::chrono::milliseconds time, const std::function<void(S
     }
   };
   while (true) {
-    const bool over = wait_status().has_value();
+    const bool over = ended().has_value();
     std::array<pollfd, 3> waiting;
     nfds_t count = 0;
     for (const Fd& stream : streams_) {
@@ -205,7 +205,7 @@ void Isolated::listen(std::chrono::milliseconds time, const std::function<void(S
 void Isolated::look_for_descendants() noexcept {
   try {
     std::vector<int> known;
-    if (!status_) known.push_back(pid_);
+    if (!ended_) known.push_back(pid_);
     for (const auto& [pid, start] : seen_) {  // those that left their parent have children too
       if (pid != pid_ && is_there(pid)) known.push_back(pid);
     }
@@ -238,10 +238,10 @@ void Isolated::send(int signal) noexcept {
 }
 
 std::size_t Isolated::end() noexcept {
-  if (std::exchange(ended_, true)) return 0;
+  if (std::exchange(is_cleared_, true)) return 0;
   look_for_descendants();
   look_for_orphans();
-  const bool by_itself = wait_status().has_value();
+  const bool by_itself = ended().has_value();
   std::size_t left_behind = 0;
   for (const auto& [pid, start] : seen_) {
     if (pid == pid_ || !is_there(pid)) continue;
@@ -250,7 +250,7 @@ std::size_t Isolated::end() noexcept {
   }
   ::kill(-pid_, SIGKILL);
   int status = 0;
-  if (!status_ && ::waitpid(pid_, &status, 0) == pid_) status_ = status;
+  if (!ended_ && ::waitpid(pid_, &status, 0) == pid_) ended_ = ended_of(status);
   for (const auto& [pid, start] : seen_) {
     for (int tries = 0; pid != pid_ && tries < 200 && (::waitpid(pid, &status, WNOHANG) == 0 || is_there(pid));
          ++tries) {

@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include "stoker/os/ended.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/guard.h"
 
@@ -37,8 +38,8 @@ class Isolated {
   // Hands over what it wrote, as it comes, for at most `time`; returns early when it has ended. Call it once more after
   // that: what was written last is still in the pipes.
   void listen(std::chrono::milliseconds time, const std::function<void(Stream, std::string_view)>& use);
-  std::optional<int> wait_status() noexcept;  // as waitpid gives it; none: it runs
-  void send(int signal) noexcept;             // to its group
+  std::optional<Ended> ended() noexcept;  // none: it runs
+  void send(int signal) noexcept;         // to its group
 
   // Ends whatever is left of it, and removes the shared memory that torch made for its processes. Returns how many
   // processes had been left behind by one that had ended itself.
@@ -51,12 +52,12 @@ class Isolated {
 
   pid_t pid_ = -1;
   std::string owner_;
-  std::optional<int> status_;
+  std::optional<Ended> ended_;
   Fd streams_[3];
   std::optional<Guard> guard_;
   std::map<int, std::uint64_t> seen_;  // it and its descendants, so far, and when they started
   std::chrono::steady_clock::time_point look_at_;
-  bool ended_ = false;
+  bool is_cleared_ = false;
 };
 
 // Ends the process of that mark, its group and its descendants, if it still runs and is the same one. Says whether it

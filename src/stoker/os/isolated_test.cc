@@ -22,21 +22,21 @@ using namespace std::chrono_literals;
 struct Heard {
   std::string out, err, report;
   std::uint64_t bytes = 0;
-  int status = 0;
+  Ended ended;
 };
 
 Heard run(const std::string& script) {
   Heard heard;
   Isolated child({"sh", "-c", script}, {{"GREETING", "hello"}});
   for (bool over = false; !over;) {
-    over = child.wait_status().has_value();  // what it wrote before that is still to be heard
+    over = child.ended().has_value();  // what it wrote before that is still to be heard
     child.listen(100ms, [&](Stream stream, std::string_view text) {
       heard.bytes += text.size();
       std::string& kept = stream == Stream::out ? heard.out : stream == Stream::err ? heard.err : heard.report;
       if (kept.size() < 1000) kept += text;
     });
   }
-  heard.status = child.wait_status().value_or(-1);
+  heard.ended = child.ended().value_or(Ended{.code = -1});
   return heard;
 }
 
@@ -55,17 +55,19 @@ TEST(Isolated, HearsOutputErrorsAndReportsApart) {
   EXPECT_EQ(heard.out, "hello\n");
   EXPECT_EQ(heard.err, "oh\n");
   EXPECT_EQ(heard.report, "{\"a\":1}\n");
-  EXPECT_TRUE(WIFEXITED(heard.status) && WEXITSTATUS(heard.status) == 3);
+  EXPECT_EQ(heard.ended.code, 3);
+  EXPECT_EQ(heard.ended.signal, 0);
 }
 
 TEST(Isolated, TellsHowItEndedThoughOurParentIgnoredThatOfItsOwn) {
   ::signal(SIGCHLD, SIG_IGN);
-  EXPECT_EQ(WEXITSTATUS(run("exit 7").status), 7);
+  EXPECT_EQ(run("exit 7").ended.code, 7);
 }
 
 TEST(Isolated, TellsTheSignalThatEndedIt) {
   const Heard heard = run("kill -SEGV $$");
-  EXPECT_TRUE(WIFSIGNALED(heard.status) && WTERMSIG(heard.status) == SIGSEGV);
+  EXPECT_EQ(heard.ended.signal, SIGSEGV);
+  EXPECT_EQ(heard.ended.code, 128 + SIGSEGV);
 }
 
 TEST(Isolated, DrainsWhateverIsPrinted) {
@@ -79,10 +81,10 @@ TEST(Isolated, NamesACommandThatDoesNotExist) {
 TEST(Isolated, EndsWhatWasLeftBehindEvenInASessionOfItsOwn) {
   Isolated child({"sh", "-c", "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; sleep 0.3"}, {});
   std::string out;
-  for (int i = 0; i < 100 && !child.wait_status(); ++i) {
+  for (int i = 0; i < 100 && !child.ended(); ++i) {
     child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
   }
-  ASSERT_TRUE(child.wait_status());
+  ASSERT_TRUE(child.ended());
   EXPECT_GE(child.end(), 2u);
   const std::size_t line = out.find('\n');
   ASSERT_NE(line, std::string::npos) << out;
@@ -93,7 +95,7 @@ TEST(Isolated, EndsWhatWasLeftBehindEvenInASessionOfItsOwn) {
 TEST(Isolated, EndsWhatWasLeftBehindBeforeAnybodyLooked) {
   // setsid forks, since it leads a group, and both parents of what it started are gone within milliseconds.
   Isolated child({"sh", "-c", "setsid --fork sh -c 'echo $$; exec sleep 1000' & wait; sleep 0.05"}, {});
-  while (!child.wait_status()) ::usleep(1000);
+  while (!child.ended()) ::usleep(1000);
   std::string out;
   for (int i = 0; i < 30'000 && out.find('\n') == std::string::npos; ++i) {  // it may get no core for long
     child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
@@ -113,7 +115,7 @@ TEST(Isolated, EndsAProcessThatIgnoresSIGTERM) {
     while (out.empty()) child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
     child.send(SIGTERM);
     child.listen(100ms, [](Stream, std::string_view) {});
-    EXPECT_FALSE(child.wait_status());
+    EXPECT_FALSE(child.ended());
   }
   EXPECT_TRUE(is_gone(pid));
 }
@@ -125,7 +127,7 @@ TEST(Isolated, RemovesSharedMemoryOfItsProcessesOnly) {
   {
     Isolated child({"sh", "-c", "echo x > /dev/shm/torch_$$_stoker_test; sleep 0.3"}, {});
     theirs = "/dev/shm/torch_" + std::to_string(child.pid()) + "_stoker_test";
-    while (!child.wait_status()) child.listen(50ms, [](Stream, std::string_view) {});
+    while (!child.ended()) child.listen(50ms, [](Stream, std::string_view) {});
   }
   EXPECT_TRUE(std::filesystem::exists(mine));
   EXPECT_FALSE(std::filesystem::exists(theirs));
@@ -189,7 +191,7 @@ TEST(Isolated, ItsMarkEndsItsGroupThoughItHasEnded) {
   std::string out;
   while (out.find('\n') == std::string::npos) child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
   ::kill(child.pid(), SIGKILL);
-  while (!child.wait_status()) ::usleep(1000);
+  while (!child.ended()) ::usleep(1000);
   EXPECT_TRUE(end_marked(mark));
   EXPECT_TRUE(is_gone(std::stoi(out)));
 }
@@ -213,7 +215,7 @@ TEST(Isolated, IsKnownAgainByItsMarkAndByNoOther) {
   EXPECT_FALSE(end_marked(pid + " 1 " + boot)) << "the number was reused";
   EXPECT_FALSE(end_marked(pid + " 1 " + boot + " somebody-else"));
   EXPECT_FALSE(end_marked(pid + " " + start + " another-boot " + owner));
-  EXPECT_FALSE(child.wait_status());
+  EXPECT_FALSE(child.ended());
   EXPECT_TRUE(end_marked(mark));
   EXPECT_TRUE(is_gone(child.pid()));
   EXPECT_FALSE(end_marked(mark));
@@ -225,7 +227,7 @@ TEST(Isolated, ItsMarkAlsoEndsWhatLeftIt) {
   std::string out;
   while (out.find('\n') == std::string::npos) child.listen(50ms, [&](Stream, std::string_view text) { out += text; });
   child.send(SIGKILL);  // its group only
-  while (!child.wait_status()) ::usleep(1000);
+  while (!child.ended()) ::usleep(1000);
   EXPECT_TRUE(end_marked(mark));
   EXPECT_TRUE(is_gone(std::stoi(out)));
 }

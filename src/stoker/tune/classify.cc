@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include "stoker/base/units.h"
 #include "stoker/tune/failure_text.h"
@@ -50,12 +49,10 @@ bool is_deadly(int signal) noexcept {
 }
 
 // The signal that ended it: itself, as a shell tells it of its child (128 + n), or as Python's exit(-n) does (256 - n).
-int signal_of(int wait_status) noexcept {
-  if (WIFSIGNALED(wait_status)) return WTERMSIG(wait_status);
-  if (!WIFEXITED(wait_status)) return 0;
-  const int code = WEXITSTATUS(wait_status);
-  if (code > 128 && is_deadly(code - 128)) return code - 128;
-  if (code > 128 && is_deadly(256 - code)) return 256 - code;
+int signal_of(const os::Ended& ended) noexcept {
+  if (ended.signal != 0) return ended.signal;
+  if (ended.code > 128 && is_deadly(ended.code - 128)) return ended.code - 128;
+  if (ended.code > 128 && is_deadly(256 - ended.code)) return 256 - ended.code;
   return 0;
 }
 
@@ -171,10 +168,10 @@ Failure from_exception(const Evidence& evidence) {
 
 std::optional<Failure> classify(const Evidence& evidence) {
   if (evidence.our_kill != OurKill::none) return from_our_kill(evidence.our_kill);
-  const bool ended_well = WIFEXITED(evidence.wait_status) && WEXITSTATUS(evidence.wait_status) == 0;
+  const bool ended_well = evidence.ended.is_success();
   if (ended_well && evidence.reported_done) return std::nullopt;
   // A process that could still tell its exception tells more than the signal of its clean-up.
-  const int signal = signal_of(evidence.wait_status);
+  const int signal = signal_of(evidence.ended);
   if (signal == SIGKILL || (signal != 0 && evidence.exception_type.empty())) return from_signal(signal, evidence);
   if (!evidence.exception_type.empty()) return from_exception(evidence);
   if (const std::optional<TextMatch> match = match_failure(evidence.stderr_tail)) {
@@ -198,7 +195,7 @@ std::optional<Failure> classify(const Evidence& evidence) {
     }
   }
   const std::string last = last_line(evidence.stderr_tail);
-  const std::string code = fmt::format("ended with code {}", WEXITSTATUS(evidence.wait_status));
+  const std::string code = fmt::format("ended with code {}", evidence.ended.code);
   return Failure{Status::user_error, "", last.empty() ? code + " and wrote nothing to stderr" : last, ""};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "stoker/os/ended.h"
 #include "stoker/tune/row.h"
 
 namespace stoker::tune {
@@ -15,7 +16,7 @@ enum class OurKill : std::uint8_t { none, deadline, heartbeat, memory };
 
 struct Evidence {
   OurKill our_kill = OurKill::none;
-  int wait_status = 0;                 // as waitpid gives it
+  os::Ended ended = {};                // how the trial ended
   std::uint64_t cgroup_oom_kills = 0;  // how many more than before
   bool reported_done = false;          // it reported that it had finished
   std::string exception_type = {};     // "torch.OutOfMemoryError", where the child could tell; else empty

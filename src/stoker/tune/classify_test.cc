@@ -242,8 +242,12 @@ std::string shown(const Failure& failure) {
   return std::string(name(failure.status)) + "/" + failure.kind + ": " + failure.cause;
 }
 
-int exited(int code) {
-  return code << 8;
+os::Ended exited(int code) {
+  return {.code = code, .signal = 0};
+}
+
+os::Ended ended_by(int signal) {
+  return {.code = 128 + signal, .signal = signal};
 }
 
 TEST(Classify, KnowsWhatPeopleReported) {
@@ -258,7 +262,7 @@ TEST(Classify, KnowsWhatPeopleReported) {
     // The same words on stderr of a child that ended with code 1, below other lines, come to the same.
     const std::string tail =
         "Traceback (most recent call last):\n  File \"train.py\", line 9\n" + std::string(seen.text) + "\n";
-    const auto whole = classify({.wait_status = exited(1), .stderr_tail = tail});
+    const auto whole = classify({.ended = exited(1), .stderr_tail = tail});
     ASSERT_TRUE(whole.has_value());
     EXPECT_EQ(whole->status, seen.status) << seen.source << "\n" << shown(*whole);
     texts.insert(seen.text);
@@ -278,7 +282,7 @@ TEST(Classify, NamesAnotherProcessThatHoldsTheDevice) {
 }
 
 TEST(Classify, OurOwnKillIsSureBeforeAnythingThatWasWritten) {
-  Evidence evidence{.our_kill = OurKill::deadline, .wait_status = SIGKILL, .stderr_tail = "HIP out of memory"};
+  Evidence evidence{.our_kill = OurKill::deadline, .ended = ended_by(SIGKILL), .stderr_tail = "HIP out of memory"};
   EXPECT_EQ(classify(evidence)->status, Status::hang);
   evidence.our_kill = OurKill::heartbeat;
   EXPECT_EQ(classify(evidence)->status, Status::hang);
@@ -288,56 +292,58 @@ TEST(Classify, OurOwnKillIsSureBeforeAnythingThatWasWritten) {
 }
 
 TEST(Classify, AKillWithoutTheCgroupsCountIsNeverCalledMemory) {
-  EXPECT_EQ(classify({.wait_status = SIGKILL})->status, Status::killed_unknown);
-  EXPECT_EQ(classify({.wait_status = SIGKILL, .cgroup_oom_kills = 1})->status, Status::oom_host);
-  EXPECT_EQ(classify({.wait_status = exited(137)})->status, Status::killed_unknown);
-  EXPECT_EQ(classify({.wait_status = exited(137), .cgroup_oom_kills = 2})->status, Status::oom_host);
-  EXPECT_EQ(classify({.wait_status = exited(247), .cgroup_oom_kills = 2})->status, Status::oom_host);
-  EXPECT_EQ(classify({.wait_status = SIGTERM})->status, Status::killed_unknown);
+  EXPECT_EQ(classify({.ended = ended_by(SIGKILL)})->status, Status::killed_unknown);
+  EXPECT_EQ(classify({.ended = ended_by(SIGKILL), .cgroup_oom_kills = 1})->status, Status::oom_host);
+  EXPECT_EQ(classify({.ended = exited(137)})->status, Status::killed_unknown);
+  EXPECT_EQ(classify({.ended = exited(137), .cgroup_oom_kills = 2})->status, Status::oom_host);
+  EXPECT_EQ(classify({.ended = exited(247), .cgroup_oom_kills = 2})->status, Status::oom_host);
+  EXPECT_EQ(classify({.ended = ended_by(SIGTERM)})->status, Status::killed_unknown);
 }
 
 TEST(Classify, ReadsSignalsAlsoAsShellsTellThem) {
-  for (const int segfault : {SIGSEGV, exited(139), exited(245)}) {
-    EXPECT_EQ(classify({.wait_status = segfault})->status, Status::runtime_fault) << segfault;
+  for (const os::Ended segfault : {ended_by(SIGSEGV), exited(139), exited(245)}) {
+    EXPECT_EQ(classify({.ended = segfault})->status, Status::runtime_fault) << segfault.code;
   }
-  for (const int bus : {SIGBUS, exited(135)}) EXPECT_EQ(classify({.wait_status = bus})->status, Status::oom_shm) << bus;
-  EXPECT_EQ(classify({.wait_status = SIGABRT})->status, Status::runtime_fault);
-  EXPECT_EQ(classify({.wait_status = SIGABRT,
+  for (const os::Ended bus : {ended_by(SIGBUS), exited(135)}) {
+    EXPECT_EQ(classify({.ended = bus})->status, Status::oom_shm) << bus.code;
+  }
+  EXPECT_EQ(classify({.ended = ended_by(SIGABRT)})->status, Status::runtime_fault);
+  EXPECT_EQ(classify({.ended = ended_by(SIGABRT),
                       .stderr_tail = "terminate called after throwing an instance of 'std::bad_alloc'"})
                 ->status,
             Status::oom_host);
-  EXPECT_EQ(classify({.wait_status = exited(134), .stderr_tail = "c10::OutOfMemoryError: CUDA out of memory."})->status,
+  EXPECT_EQ(classify({.ended = exited(134), .stderr_tail = "c10::OutOfMemoryError: CUDA out of memory."})->status,
             Status::oom_device);
 }
 
 TEST(Classify, BelievesTheExceptionBeforeOtherLines) {
-  const Failure failure = *classify({.wait_status = exited(1),
+  const Failure failure = *classify({.ended = exited(1),
                                      .exception_type = "KeyError",
                                      .exception_text = "'label'",
                                      .stderr_tail = "retrying after HIP out of memory"});
   EXPECT_EQ(failure.status, Status::user_error);
   EXPECT_EQ(failure.cause, "KeyError: 'label'");
-  EXPECT_EQ(classify({.wait_status = exited(1), .exception_type = "MemoryError"})->status, Status::oom_host);
-  EXPECT_EQ(classify({.wait_status = exited(1), .exception_type = "numpy.core._exceptions._ArrayMemoryError"})->status,
+  EXPECT_EQ(classify({.ended = exited(1), .exception_type = "MemoryError"})->status, Status::oom_host);
+  EXPECT_EQ(classify({.ended = exited(1), .exception_type = "numpy.core._exceptions._ArrayMemoryError"})->status,
             Status::oom_host);
-  EXPECT_EQ(classify({.wait_status = exited(1), .exception_type = "torch.OutOfMemoryError"})->status,
-            Status::oom_device);
-  EXPECT_EQ(classify({.wait_status = exited(1),
+  EXPECT_EQ(classify({.ended = exited(1), .exception_type = "torch.OutOfMemoryError"})->status, Status::oom_device);
+  EXPECT_EQ(classify({.ended = exited(1),
                       .exception_type = "torch.AcceleratorError",
                       .exception_text = "HIP error: out of memory"})
                 ->status,
             Status::oom_device);
   // The interpreter may crash while it cleans up; the exception came first.
-  EXPECT_EQ(classify({.wait_status = SIGSEGV, .exception_type = "torch.OutOfMemoryError"})->status, Status::oom_device);
+  EXPECT_EQ(classify({.ended = ended_by(SIGSEGV), .exception_type = "torch.OutOfMemoryError"})->status,
+            Status::oom_device);
 }
 
 TEST(Classify, FollowsADeadWorkerToItsCause) {
-  const Evidence killed{.wait_status = exited(1),
+  const Evidence killed{.ended = exited(1),
                         .cgroup_oom_kills = 1,
                         .exception_type = "RuntimeError",
                         .exception_text = "DataLoader worker (pid 7) is killed by signal: Killed. "};
   EXPECT_EQ(classify(killed)->status, Status::oom_host);
-  const Evidence bus{.wait_status = exited(1),
+  const Evidence bus{.ended = exited(1),
                      .exception_type = "RuntimeError",
                      .exception_text = "DataLoader worker (pid(s) 7) exited unexpectedly",
                      .stderr_tail =
@@ -347,7 +353,7 @@ TEST(Classify, FollowsADeadWorkerToItsCause) {
 }
 
 TEST(Classify, DecidesSuspicionsByTheMemoryThatWasFree) {
-  Evidence evidence{.wait_status = exited(1),
+  Evidence evidence{.ended = exited(1),
                     .exception_type = "RuntimeError",
                     .exception_text = "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"};
   EXPECT_EQ(classify(evidence)->status, Status::oom_suspect);
@@ -364,16 +370,16 @@ TEST(Classify, TakesTheEndForGoodOnlyIfItWasReported) {
   EXPECT_FALSE(classify({.reported_done = true, .stderr_tail = "warning: CUDA out of memory, retried"}).has_value());
   EXPECT_EQ(classify({})->status, Status::user_error);
   EXPECT_EQ(classify({.stderr_tail = "HIP out of memory. Tried to allocate 1 GiB"})->status, Status::oom_device);
-  EXPECT_EQ(classify({.wait_status = exited(3), .reported_done = true})->status, Status::user_error);
+  EXPECT_EQ(classify({.ended = exited(3), .reported_done = true})->status, Status::user_error);
 }
 
 TEST(Classify, ShowsTheLastWordsOfAnUnknownError) {
   const Failure failure =
-      *classify({.wait_status = exited(1),
+      *classify({.ended = exited(1),
                  .stderr_tail = "Traceback:\n  File \"t.py\", line 3\n    x[9]\n    ~^^^\nIndexError: 9\n\n"});
   EXPECT_EQ(failure.status, Status::user_error);
   EXPECT_EQ(failure.cause, "IndexError: 9");
-  EXPECT_EQ(classify({.wait_status = exited(3)})->cause, "ended with code 3 and wrote nothing to stderr");
+  EXPECT_EQ(classify({.ended = exited(3)})->cause, "ended with code 3 and wrote nothing to stderr");
   EXPECT_EQ(classify_text("").status, Status::killed_unknown);
   EXPECT_EQ(classify_text("ValueError: odd").status, Status::user_error);
   EXPECT_EQ(classify_text("connection during a wiring timeout").status, Status::user_error);
@@ -382,7 +388,7 @@ TEST(Classify, ShowsTheLastWordsOfAnUnknownError) {
 TEST(Classify, KeepsCausesShortAndWhole) {
   std::string tail = "Error: ";
   for (int i = 0; i < 400; ++i) tail += "\xc3\xa4";  // two bytes each
-  const Failure failure = *classify({.wait_status = exited(1), .stderr_tail = tail});
+  const Failure failure = *classify({.ended = exited(1), .stderr_tail = tail});
   EXPECT_LE(failure.cause.size(), 300u);
   EXPECT_EQ(failure.cause.substr(failure.cause.size() - 5), "\xc3\xa4...");
 }

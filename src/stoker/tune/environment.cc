@@ -54,7 +54,7 @@ PythonFacts look_at_python(const std::string& python) {
     if (stream == os::Stream::err) err += text;
   };
   const auto began = std::chrono::steady_clock::now();
-  while (!child.wait_status() && std::chrono::steady_clock::now() - began < 60s) child.listen(100ms, hear);
+  while (!child.ended() && std::chrono::steady_clock::now() - began < 60s) child.listen(100ms, hear);
   child.listen(10ms, hear);
   const auto json = Json::parse_or_null(out);
   if (!json.is_object() || !json.contains("stoker")) {

@@ -4,10 +4,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
@@ -53,13 +50,12 @@ RunFolder::RunFolder(std::string path, const Json& config) : path_(std::move(pat
 
 void RunFolder::lock() {
   const std::string file = path_ + "/.lock";
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) os::write_file(file, "");
-  lock_ = os::open_file(file, O_RDWR);
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Error(ErrorKind::unavailable, fmt::format("another tuner works in `{}`", path_),
-                "wait for it, or give another folder with --out");
-  }
+  int error_number = 0;
+  lock_ = os::FileLock::try_take(file, error_number);
+  if (lock_) return;
+  if (error_number != EWOULDBLOCK) throw system_error(error_number, "open", file);
+  throw Error(ErrorKind::unavailable, fmt::format("another tuner works in `{}`", path_),
+              "wait for it, or give another folder with --out");
 }
 
 RunFolder RunFolder::make(const std::string& path, const Json& config) {
@@ -73,7 +69,7 @@ RunFolder RunFolder::make(const std::string& path, const Json& config) {
   folder.lock();
   os::write_file(path + "/config.json", config.dump(2) + "\n");
   os::write_file(path + "/results.csv", results_header(folder.knobs_));
-  folder.csv_ = os::open_file(path + "/results.csv", O_WRONLY | O_APPEND);
+  folder.csv_ = os::AppendFile(path + "/results.csv");
   return folder;
 }
 
@@ -125,7 +121,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
     for (const Row& row : folder.rows_) again += results_line(row, folder.knobs_);
     os::write_file(path + "/results.csv", again);
   }
-  folder.csv_ = os::open_file(path + "/results.csv", O_WRONLY | O_APPEND);
+  folder.csv_ = os::AppendFile(path + "/results.csv");
   // What a tuner that was killed could not end.
   for (const auto& trial : std::filesystem::directory_iterator(path + "/trials", ignored)) {
     const std::string mark = trial.path().string() + "/process";
@@ -154,16 +150,8 @@ std::string RunFolder::trial_folder(std::uint64_t trial, const Point& knobs) {
 }
 
 void RunFolder::add(const Row& row) {
-  const std::string line = results_line(row, knobs_);
-  // One write, so that a crash leaves whole rows or one that is seen to be cut.
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t got = ::write(csv_.get(), line.data() + done, line.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw system_error(errno, "write", path_ + "/results.csv");
-    done += static_cast<std::size_t>(got);
-  }
-  if (::fsync(csv_.get()) != 0) throw system_error(errno, "write", path_ + "/results.csv");
+  csv_.append(results_line(row, knobs_));  // one write: a crash leaves whole rows, or one that is seen to be cut
+  csv_.sync();
   rows_.push_back(row);
 }
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "stoker/base/json.h"
-#include "stoker/os/fd.h"
+#include "stoker/os/append_file.h"
+#include "stoker/os/file_lock.h"
 #include "stoker/tune/choose.h"
 #include "stoker/tune/row.h"
 
@@ -40,7 +41,8 @@ class RunFolder {
   std::string path_;
   std::vector<std::string> knobs_;
   std::vector<Row> rows_;
-  os::Fd lock_, csv_;
+  os::FileLock lock_;
+  os::AppendFile csv_;
 };
 
 // A row as JSON, with null for what is not known.

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
@@ -91,7 +90,7 @@ class Watch {
     bool stopping = false;
     Clock::time_point stopped_at;
     for (bool over = false; !over;) {
-      over = child.wait_status().has_value();
+      over = child.ended().has_value();
       child.listen(100ms, [this](os::Stream stream, std::string_view text) { hear(stream, text); });
       if (over) break;
       look(child.pid());
@@ -113,7 +112,7 @@ class Watch {
       }
     }
     settle(true);
-    evidence_.wait_status = child.wait_status().value_or(0);
+    evidence_.ended = child.ended().value_or(os::Ended());
     result.left_behind = child.end();
     std::error_code ignored;
     if (!options_.folder.empty()) std::filesystem::remove(options_.folder + "/process", ignored);
@@ -293,7 +292,7 @@ class Watch {
     evidence_.stderr_tail = err_.last();
     const std::uint64_t kills = oom_kills();
     evidence_.cgroup_oom_kills = kills > oom_kills_ ? kills - oom_kills_ : 0;
-    const bool ended_well = WIFEXITED(evidence_.wait_status) && WEXITSTATUS(evidence_.wait_status) == 0;
+    const bool ended_well = evidence_.ended.is_success();
     enough_ |= ended_well && has_steps();  // a job that came to its end before we looked
     const bool has_too_few = ended_well && options_.steps_from != StepsFrom::reports;
     if (!enough_ && !result.interrupted) {
