@@ -18,11 +18,6 @@ STILL = [
     "cli/terminal.cc",
     "cli/tune_screen.cc",
     "python/bindings/errors.cc",
-    "src/stoker/loader/device.cc",
-    "src/stoker/loader/seek_file.cc",
-    "src/stoker/loader/seek_store.cc",
-    "src/stoker/measure/accelerator.cc",
-    "src/stoker/measure/host.cc",
 ]
 
 

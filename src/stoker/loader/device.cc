@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include <dlfcn.h>
+#include "stoker/os/library.h"
 
 namespace stoker::loader {
 namespace {
@@ -23,7 +23,6 @@ constexpr unsigned kRegisterPortable = 1;  // cudaHostRegisterPortable, hipHostR
 
 // CUDA's and HIP's runtime calls have the same shapes; 0 is success in both.
 struct DeviceRuntime::Calls {
-  void* library = nullptr;
   int (*device_count)(int*) = nullptr;
   int (*host_register)(void*, std::size_t, unsigned) = nullptr;
   int (*host_unregister)(void*) = nullptr;
@@ -46,14 +45,13 @@ std::shared_ptr<DeviceRuntime> DeviceRuntime::find(std::string* why) {
                                                {"libamdhip64.so.6", "hip"}}};
   std::string problem = "no CUDA or HIP runtime library was found";
   const auto try_one = [&](const char* file, const char* prefix) -> std::shared_ptr<DeviceRuntime> {
-    void* const library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
+    os::Library library(file);
+    if (!library) return nullptr;
     auto calls = std::make_unique<Calls>();
-    calls->library = library;
     bool complete = true;
     const auto bind = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-          ::dlsym(library, (std::string(prefix) + name).c_str()));
+      using Function = std::remove_reference_t<decltype(function)>;
+      function = library.find<Function>((std::string(prefix) + name).c_str());
       complete = complete && function != nullptr;
     };
     bind(calls->device_count, "GetDeviceCount");
@@ -72,9 +70,9 @@ std::shared_ptr<DeviceRuntime> DeviceRuntime::find(std::string* why) {
       std::shared_ptr<DeviceRuntime> runtime(new DeviceRuntime);
       runtime->calls_ = std::move(calls);
       runtime->name_ = file;
+      library.keep_loaded();  // the framework uses it too
       return runtime;
     }
-    ::dlclose(library);
     return nullptr;
   };
   if (const char* path = std::getenv("STOKER_DEVICE_RUNTIME"); path != nullptr && *path != '\0') {
@@ -90,7 +88,7 @@ std::shared_ptr<DeviceRuntime> DeviceRuntime::find(std::string* why) {
   return nullptr;
 }
 
-DeviceRuntime::~DeviceRuntime() = default;  // the library stays loaded: the framework uses it too
+DeviceRuntime::~DeviceRuntime() = default;
 
 bool DeviceRuntime::pin(void* data, std::size_t bytes) noexcept {
   return calls_->host_register(data, bytes, kRegisterPortable) == 0;

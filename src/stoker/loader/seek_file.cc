@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
@@ -93,7 +92,7 @@ bool SeekFile::is_outdated(const std::string& path) noexcept {
   int error_number = 0;
   const os::Fd fd = os::try_open(AT_FDCWD, path.c_str(), O_RDONLY, error_number);
   Header header;
-  if (!fd || ::pread(fd.get(), &header, sizeof header, 0) != sizeof header) return false;
+  if (!fd || os::read_some(fd.get(), std::as_writable_bytes(std::span(&header, 1)), 0) != sizeof header) return false;
   return header.magic == kMagic && header.version < kVersion;
 }
 

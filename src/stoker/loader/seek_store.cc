@@ -5,14 +5,12 @@
 #include <new>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
-#include "stoker/os/fd.h"
 #include "stoker/os/file.h"
+#include "stoker/os/file_lock.h"
 #include "stoker/os/thread.h"
 
 namespace stoker::loader {
@@ -267,8 +265,7 @@ void SeekStore::save() {
   os::make_folders(options_.path.substr(0, options_.path.rfind('/')));
   // Ranks of one run, and other runs, save to the same file: one at a time, each adding to what is there.
   int error_number = 0;
-  const os::Fd turn = os::try_open(AT_FDCWD, (options_.path + ".lock").c_str(), O_RDWR | O_CREAT, error_number);
-  if (turn) ::flock(turn.get(), LOCK_EX);
+  const os::FileLock turn = os::FileLock::wait_for(options_.path + ".lock", error_number);  // without it if need be
 
   const std::uint64_t unsaved = unsaved_places_.load(std::memory_order_relaxed);
   const bool all_seen = options_.files != 0 && seen_.load(std::memory_order_relaxed) >= options_.files;

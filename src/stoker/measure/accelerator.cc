@@ -5,10 +5,10 @@
 #include <charconv>
 #include <filesystem>
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "stoker/os/cgroup.h"
+#include "stoker/os/library.h"
 
 namespace stoker::measure {
 namespace {
@@ -35,10 +35,9 @@ struct Accelerators::Nvml {
 
   ~Nvml() {
     if (shutdown != nullptr && started) shutdown();
-    if (library != nullptr) ::dlclose(library);
   }
 
-  void* library = nullptr;
+  os::Library library;
   bool started = false;
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -51,14 +50,14 @@ struct Accelerators::Nvml {
 
   template <class Function>
   void find(Function& function, const char* symbol) {
-    function = reinterpret_cast<Function>(::dlsym(library, symbol));
+    function = library.find<Function>(symbol);
   }
 };
 
 Accelerators::Accelerators(const std::string& library, const std::string& root) {
   auto nvml = std::make_unique<Nvml>();
-  nvml->library = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (nvml->library != nullptr) {
+  nvml->library = os::Library(library.c_str());
+  if (nvml->library) {
     nvml->find(nvml->init, "nvmlInit_v2");
     nvml->find(nvml->shutdown, "nvmlShutdown");
     nvml->find(nvml->device_count, "nvmlDeviceGetCount_v2");

@@ -4,11 +4,11 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include "stoker/base/units.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
+#include "stoker/os/file_limit.h"
 #include "stoker/os/memory.h"
 #include "stoker/os/process.h"
 
@@ -294,8 +294,7 @@ HostFacts HostSampler::facts() const {
     facts.shm_used_peak_bytes = shm_peak_ > shm_base_ ? shm_peak_ - shm_base_ : 0;
   }
   facts.open_descriptors_peak = descriptors_peak_;
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) facts.open_descriptors_limit = limit.rlim_cur;
+  facts.open_descriptors_limit = os::open_file_limit();
   facts.data_file_systems = file_systems_;
   facts.accelerators = last_readings_;
   for (std::size_t i = 0; i < facts.accelerators.size(); ++i) {
