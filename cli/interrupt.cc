@@ -1,9 +1,10 @@
 #include "interrupt.h"
 
 #include <atomic>
+#include <csignal>
+#include <cstdlib>
 
-#include <signal.h>
-#include <unistd.h>
+#include "stoker/os/signal_handler.h"
 
 namespace stoker::cli {
 namespace {
@@ -12,24 +13,18 @@ std::atomic<bool> flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void on_interrupt(int) {
-  if (flag.exchange(true)) _exit(130);
+  if (flag.exchange(true)) std::_Exit(130);
 }
 
 }  // namespace
 
 void watch_for_interrupt() {
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, nullptr);
+  os::catch_signal(SIGINT, on_interrupt);
 }
 
 void watch_for_termination() {
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup stays in force
+  os::catch_signal(SIGTERM, on_interrupt);
+  if (!os::is_signal_ignored(SIGHUP)) os::catch_signal(SIGHUP, on_interrupt);  // nohup stays in force
 }
 
 bool interrupted() noexcept {

@@ -7,20 +7,22 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/meter/counters.h"
+#include "stoker/os/write_all.h"
 
 namespace stoker::cli {
 namespace {
 
 bool stdout_was_closed = false;  // written once, before any thread starts
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
@@ -38,28 +40,24 @@ bool speaks_utf8() {
 
 Terminal look_at(int fd, const std::string& color) {
   Terminal terminal;
-  terminal.is_terminal = isatty(fd) == 1;
+  terminal.is_terminal = os::is_terminal(fd);
   const bool is_dumb = environment("TERM") == "dumb";
   terminal.color =
       color == "always" || (color == "auto" && terminal.is_terminal && environment("NO_COLOR").empty() && !is_dumb);
   terminal.unicode = speaks_utf8() && !is_dumb;
-  winsize size{};
-  if (terminal.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) {
-    terminal.width = std::min<int>(size.ws_col, 200);
-  }
+  const int columns = terminal.is_terminal ? os::terminal_size(fd).columns : 0;
+  if (columns >= 20) terminal.width = std::min(columns, 200);
   return terminal;
 }
 
 }  // namespace
 
 TerminalSize size_of_terminal() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return {};
-  return {.rows = size.ws_row, .columns = size.ws_col};
+  return os::terminal_size(os::kStderr);
 }
 
 bool owns_terminal() {
-  return tcgetpgrp(STDERR_FILENO) == getpgrp();
+  return os::is_in_foreground(os::kStderr);
 }
 
 Face make_face(const Arguments& arguments, const std::string& color) {
@@ -69,8 +67,8 @@ Face make_face(const Arguments& arguments, const std::string& color) {
                 is_of_images ? fmt::format("the colour of images is `--image-color {}`", color) : "");
   }
   Face face;
-  face.out = look_at(STDOUT_FILENO, color);
-  face.err = look_at(STDERR_FILENO, color);
+  face.out = look_at(os::kStdout, color);
+  face.err = look_at(os::kStderr, color);
   face.json = arguments.has("--json");
   face.bars = face.err.is_terminal && !face.json && !arguments.has("--quiet") &&
               environment("STOKER_NO_PROGRESS").empty() && environment("TERM") != "dumb";
@@ -183,11 +181,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
 }
 
 void open_standard_descriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) != -1) continue;
-    (void)::open("/dev/null", O_RDWR);  // gets the lowest number: this one
-    stdout_was_closed = stdout_was_closed || fd == STDOUT_FILENO;
-  }
+  stdout_was_closed = os::open_standard_descriptors();
 }
 
 void answer(std::string_view text) {
@@ -195,16 +189,9 @@ void answer(std::string_view text) {
     throw Error(ErrorKind::unavailable, "cannot write the answer: stdout is closed",
                 "leave `>&-` out, or discard the answer with `>/dev/null`");
   }
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EPIPE) {
-      throw ReaderLeft{};
-    } else if (errno != EINTR) {
-      throw system_error(errno, "write", "stdout");
-    }
-  }
+  const int error_number = os::write_all(os::kStdout, bytes_of(text));
+  if (error_number == EPIPE) throw ReaderLeft{};
+  if (error_number != 0) throw system_error(error_number, "write", "stdout");
 }
 
 std::string printable_lines(std::string_view text) {
@@ -219,11 +206,7 @@ std::string printable_lines(std::string_view text) {
 }
 
 void say(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  (void)os::write_all(os::kStderr, bytes_of(text));  // nobody is left to tell
 }
 
 Bar::Bar(const Face& face, std::string label, std::uint64_t total)

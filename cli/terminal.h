@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stoker/base/utf8.h"
+#include "stoker/os/terminal.h"
 
 #include "flags.h"
 
@@ -29,10 +30,7 @@ struct Terminal {
   std::string gauge(double share, int cells) const;
 };
 
-struct TerminalSize {
-  int rows = 0, columns = 0;  // 0: not known
-  bool operator==(const TerminalSize&) const = default;
-};
+using os::TerminalSize;
 TerminalSize size_of_terminal();  // of stderr, as it is now
 bool owns_terminal();             // this program runs in the foreground of stderr's terminal
 

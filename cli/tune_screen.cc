@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "stoker/base/units.h"
 #include "stoker/tune/choose.h"
@@ -15,8 +13,8 @@ namespace stoker::cli {
 namespace {
 
 int screen_height() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+  const int rows = size_of_terminal().rows;
+  return rows > 0 ? rows : 24;
 }
 
 }  // namespace
