@@ -89,4 +89,9 @@ void make_folders(const std::string& path) {
   }
 }
 
+bool others_may_read(const std::string& path) noexcept {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && (facts.st_mode & (S_IRGRP | S_IROTH)) != 0;
+}
+
 }  // namespace stoker::os

@@ -38,4 +38,6 @@ void write_file(const std::string& path, std::string_view text);
 // Makes `path` and the folders above it that are missing. Throws Error.
 void make_folders(const std::string& path);
 
+bool others_may_read(const std::string& path) noexcept;  // the permission bits let the group or the world read it
+
 }  // namespace stoker::os

@@ -163,5 +163,15 @@ TEST(MakeFolders, AFileInTheWayIsAnError) {
   EXPECT_THROW(make_folders(""), Error);
 }
 
+TEST(FileFacts, SayWhetherOthersMayReadIt) {
+  const TempFolder folder;
+  const std::string path = folder.file("a", "x");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  EXPECT_FALSE(others_may_read(path));
+  std::filesystem::permissions(path, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
+  EXPECT_TRUE(others_may_read(path));
+  EXPECT_FALSE(others_may_read(folder.path() + "/none"));
+}
+
 }  // namespace
 }  // namespace stoker::os
