@@ -20,6 +20,10 @@ endfunction()
 stoker_find_library(stoker_dep::uring liburing.h uring liburing-dev)
 stoker_find_library(stoker_dep::jpeg jpeglib.h jpeg libjpeg62-turbo-dev)
 stoker_find_library(stoker_dep::deflate libdeflate.h deflate libdeflate-dev)
+if(STOKER_S3)  # or -DSTOKER_S3=OFF
+  stoker_find_library(stoker_dep::curl curl/curl.h curl libcurl4-openssl-dev)
+  stoker_find_library(stoker_dep::pugixml pugixml.hpp pugixml libpugixml-dev)
+endif()
 
 macro(stoker_find_package name package)
   find_package(${name} QUIET)

@@ -130,13 +130,13 @@ struct OpenOptions {
   std::uint64_t inflate = 1;  // repeat the data set this number of times, without copying
 };
 
-// `address`: a folder, a .csv, a .npy, a .pack, a .tar or several as shards-{000..099}.tar (later s3://). Throws Error.
-// Folder: classes are the sub-folders, sorted, as with torchvision's ImageFolder; a flat folder has no labels.
-// .csv: the path column is the first found of path, file, filename, file_name, filepath, file_path, relative_path,
-// rel_path, image, image_path, img_path, img, png_path, jpg_path, jpeg_path, wav_path, audio_path, audio, npy_path,
-// npz_path (in any case), else the first whose first value is a file. Paths are below the csv's folder, or the one
-// above if that folder is `_index`. The file must not be rewritten in place while open (a new one renamed over it is
-// fine).
+// `address`: a folder, a .csv, a .npy, a .pack, a .tar or several as shards-{000..099}.tar of local files or a store.
+// Throws Error. Folder: classes are the sub-folders, sorted, as with torchvision's ImageFolder; a flat folder has no
+// labels. .csv: the path column is the first found of path, file, filename, file_name, filepath, file_path,
+// relative_path, rel_path, image, image_path, img_path, img, png_path, jpg_path, jpeg_path, wav_path, audio_path,
+// audio, npy_path, npz_path (in any case), else the first whose first value is a file. Paths are below the csv's
+// folder, or the one above if that folder is `_index`. The file must not be rewritten in place while open (a new one
+// renamed over it is fine).
 DatasetPtr open(const std::string& address, const OpenOptions& options = {});
 // A list of files with labels; `label_kind` none ignores the labels. Sizes are looked up (in parallel).
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,

@@ -5,11 +5,18 @@
 #include <mutex>
 #include <vector>
 
+#include "stoker/storage/s3/backend.h"
+
 namespace stoker::storage {
 namespace {
 
 // One line for each backend that is built in.
-constexpr std::array kBuiltIn = {&local_files};
+constexpr std::array kBuiltIn = {
+    &local_files,
+#ifdef STOKER_HAS_S3
+    &s3::s3_objects,
+#endif
+};
 
 constexpr std::size_t kLongestScheme = 15;
 
@@ -41,6 +48,10 @@ const Backend* find_backend(std::string_view scheme) noexcept {
     if (backend->scheme() == scheme) return backend;
   }
   return nullptr;
+}
+
+std::string_view option_of(std::string_view scheme) noexcept {
+  return scheme == "s3" ? "STOKER_S3" : "";
 }
 
 ReadAdvice advice_on(const Location& location) noexcept {

@@ -1,4 +1,4 @@
-// A place where data lies: local files, later S3. Found by the scheme of an address, "s3" of s3://bucket/key. A backend
+// A place where data lies: local files, S3. Found by the scheme of an address, "s3" of s3://bucket/key. A backend
 // opens single objects as sources, lists what lies below an address, and fetches many objects at once.
 // Immutable, safe from any thread, and there until the process ends.
 #pragma once
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "stoker/storage/fetcher.h"
 #include "stoker/storage/source.h"
@@ -21,6 +22,8 @@ class Backend {
 
   virtual std::string_view scheme() const noexcept = 0;  // without "://"
   virtual ReadAdvice advice() const noexcept = 0;        // for objects that are read whole
+  // What a user should know of how the store is reached, such as a credentials file that others can read. Throws Error.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   // Names are addresses without scheme and "://". Both throw Error.
   virtual std::unique_ptr<Source> open(std::string_view name, Storage storage) const = 0;
@@ -51,6 +54,8 @@ const Backend& local_files() noexcept;
 
 // The backend of a scheme; local files for none. Null: this build has no such backend.
 const Backend* find_backend(std::string_view scheme) noexcept;
+// The build option that adds the backend of a scheme; empty: no option does.
+std::string_view option_of(std::string_view scheme) noexcept;
 
 // How what lies there is best read.
 ReadAdvice advice_on(const Location& location) noexcept;

@@ -11,16 +11,18 @@
 
 #include "stoker/base/error.h"
 #include "stoker/os/temp_folder_test.h"
-#include "stoker/storage/memory_store_test.h"
+#include "stoker/storage/any_store_test.h"
 #include "stoker/storage/read_whole.h"
 
 namespace stoker::storage {
 namespace {
 
-class EveryBackend : public ::testing::TestWithParam<bool> {
+enum class Where { files, memory, s3 };
+
+class EveryBackend : public ::testing::TestWithParam<Where> {
  protected:
-  bool is_store() const { return GetParam(); }
-  const Backend& backend() const { return is_store() ? static_cast<const Backend&>(store_) : local_files(); }
+  bool is_store() const { return GetParam() != Where::files; }
+  const Backend& backend() const { return is_store() ? store_.backend() : local_files(); }
   std::string root() const { return is_store() ? "bucket" : folder_.path(); }
   void put(const std::string& name, const std::string& text) {
     if (is_store()) {
@@ -38,7 +40,7 @@ class EveryBackend : public ::testing::TestWithParam<bool> {
     return names;
   }
 
-  MemoryStore store_;
+  AnyStore store_{GetParam() == Where::s3 ? StoreKind::s3 : StoreKind::memory};
   os::TempFolder folder_;
 };
 
@@ -81,8 +83,17 @@ TEST_P(EveryBackend, OneObjectCanBeReadWhole) {
   EXPECT_EQ(read_whole(at(none), bytes).failure.kind, ErrorKind::not_found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend, ::testing::Values(false, true),
-                         [](const auto& kind) { return kind.param ? "Store" : "Files"; });
+constexpr Where kEverywhere[] = {
+    Where::files,
+    Where::memory,
+#ifdef STOKER_HAS_S3
+    Where::s3,
+#endif
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend, ::testing::ValuesIn(kEverywhere), [](const auto& kind) {
+  return kind.param == Where::files ? "Files" : kind.param == Where::memory ? "Memory" : "S3";
+});
 
 TEST(Backends, AddressesAreSplitAtTheScheme) {
   EXPECT_EQ(split_address("s3://bucket/key").scheme, "s3");

@@ -27,8 +27,8 @@
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/temp_folder_test.h"
+#include "stoker/storage/any_store_test.h"
 #include "stoker/storage/backend.h"
-#include "stoker/storage/memory_store_test.h"
 
 namespace stoker::storage {
 
@@ -56,6 +56,7 @@ struct Kind {
   Storage storage;
   bool allow_io_uring;
   Place place = Place::files;
+  StoreKind store = StoreKind::memory;
 };
 
 inline void PrintTo(const Kind& kind, std::ostream* out) {
@@ -73,6 +74,11 @@ inline constexpr Kind kKinds[] = {
     {"PlainFilesOfTwo", Storage::buffered, false, Place::files_of_two},
     {"DirectFilesOfTwo", Storage::direct, true, Place::files_of_two},
     {"StoreOfTwo", Storage::buffered, true, Place::store_of_two},
+#ifdef STOKER_HAS_S3
+    {"S3", Storage::buffered, true, Place::store, StoreKind::s3},
+    {"FilesBesideS3", Storage::buffered, true, Place::files_of_two, StoreKind::s3},
+    {"S3OfTwo", Storage::buffered, true, Place::store_of_two, StoreKind::s3},
+#endif
 };
 
 // What came back, with the bytes copied out.
@@ -95,7 +101,7 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
   }
   std::unique_ptr<Fetcher> make(std::size_t depth, std::size_t io_batch, std::string* reason = nullptr) {
     const FetcherOptions options{GetParam().storage, depth, io_batch, GetParam().allow_io_uring};
-    const Backend* const both[] = {&local_files(), &store_};
+    const Backend* const both[] = {&local_files(), &store_.backend()};
     switch (GetParam().place) {
       case Place::files:
         return make_fetcher(options, reason);
@@ -108,6 +114,7 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
     return nullptr;
   }
   bool has_objects() const { return GetParam().place == Place::store || GetParam().place == Place::store_of_two; }
+  bool is_s3() const { return has_objects() && store_.is_s3(); }
   bool is_store_alone() const { return GetParam().place == Place::store; }
 
   // A file or an object.
@@ -120,8 +127,7 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
   }
   std::unique_ptr<Source> open(const std::string& name, const std::string& text) {
     put(name, text);
-    return has_objects() ? store_.open("bucket/" + name, Storage::buffered)
-                         : open_source(folder_.path() + "/" + name, GetParam().storage);
+    return has_objects() ? store_.open("bucket/" + name) : open_source(folder_.path() + "/" + name, GetParam().storage);
   }
   Location location(const std::string& name, std::uint64_t bytes) {
     if (!has_objects()) return Location::in_folder(directory_.get(), names_.emplace_back(name).c_str(), bytes);
@@ -177,7 +183,7 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
     EXPECT_EQ(answer.error_number, error_number) << std::strerror(answer.error_number);
   }
 
-  MemoryStore store_;
+  AnyStore store_{GetParam().store};
   os::TempFolder folder_;
   os::Fd directory_;
   std::deque<std::string> names_;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/units.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
 #include "stoker/os/memory.h"
@@ -145,6 +146,22 @@ std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std
 
 std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_bytes) {
   return os::read_file(path, limit_bytes);
+}
+
+std::vector<std::byte> read_address(std::string_view address, std::uint64_t limit_bytes) {
+  const auto [scheme, name] = split_address(address);
+  const Backend* const backend = scheme.empty() ? nullptr : find_backend(scheme);
+  if (backend == nullptr) return read_file(address, limit_bytes);
+  if (backend == &local_files()) return read_file(name, limit_bytes);
+  const std::unique_ptr<Source> source = backend->open(name, Storage::buffered);
+  if (source->size_bytes() > limit_bytes) {
+    throw Error(ErrorKind::unavailable,
+                fmt::format("cannot read `{}`: it is larger than {}", address, format_bytes(limit_bytes)));
+  }
+  std::vector<std::byte> bytes(source->size_bytes());
+  const Read read{0, bytes};
+  source->read({&read, 1});
+  return bytes;
 }
 
 }  // namespace stoker::storage

@@ -69,5 +69,7 @@ std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std
 
 // The whole file in one go, for small ones. Throws Error; a file above `limit_bytes` is `unavailable`.
 std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_bytes = std::uint64_t{1} << 40);
+// The same of an address: a file, or an object of a store.
+std::vector<std::byte> read_address(std::string_view address, std::uint64_t limit_bytes = std::uint64_t{1} << 40);
 
 }  // namespace stoker::storage

@@ -23,7 +23,7 @@
 #include "stoker/os/fault.h"
 #include "stoker/os/ring.h"
 #include "stoker/os/temp_folder_test.h"
-#include "stoker/storage/memory_store_test.h"
+#include "stoker/storage/any_store_test.h"
 
 namespace stoker::storage {
 namespace {
@@ -57,7 +57,7 @@ ErrorKind kind_of(const std::function<void()>& action, const std::string& named 
   return ErrorKind::internal;
 }
 
-enum class Kind { buffered, direct, mmap, memory, store };
+enum class Kind { buffered, direct, mmap, memory, store, s3 };
 
 class EverySource : public ::testing::TestWithParam<Kind> {
  protected:
@@ -73,6 +73,7 @@ class EverySource : public ::testing::TestWithParam<Kind> {
       case Kind::memory:
         break;
       case Kind::store:
+      case Kind::s3:
         store_.put("bucket/" + name, std::move(text));
         path_ = store_.address("bucket/" + name);
         return open_source(path_);
@@ -82,9 +83,10 @@ class EverySource : public ::testing::TestWithParam<Kind> {
   }
   bool reads_with_calls() const { return GetParam() == Kind::buffered || GetParam() == Kind::direct; }
 
-  bool is_file() const { return GetParam() != Kind::memory && GetParam() != Kind::store; }
+  bool is_file() const { return GetParam() != Kind::memory && !is_store(); }
+  bool is_store() const { return GetParam() == Kind::store || GetParam() == Kind::s3; }
 
-  MemoryStore store_;
+  AnyStore store_{GetParam() == Kind::s3 ? StoreKind::s3 : StoreKind::memory};
   os::TempFolder folder_;
   std::string path_;
   std::string held_;
@@ -169,12 +171,12 @@ TEST_P(EverySource, CanBeReadFromManyThreads) {
 TEST_P(EverySource, ViewAndDescriptorAreWhatTheHeaderSays) {
   const std::string text = pattern(5000);
   const auto source = open("f", text);
-  EXPECT_EQ(source->backend(), GetParam() == Kind::store ? &store_ : nullptr);
-  EXPECT_EQ(source->advice().join, source->is_direct());
+  EXPECT_EQ(source->backend(), is_store() ? &store_.backend() : nullptr);
+  EXPECT_EQ(source->advice().join, source->is_direct() || GetParam() == Kind::s3) << "each request has a price";
   if (reads_with_calls()) {
     EXPECT_TRUE(source->view().empty());
     EXPECT_GE(source->descriptor(), 0);
-  } else if (GetParam() == Kind::store) {
+  } else if (is_store()) {
     EXPECT_TRUE(source->view().empty());
     EXPECT_EQ(source->descriptor(), -1);
   } else {
@@ -260,13 +262,20 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& kind) {
       return "Memory";
     case Kind::store:
       return "Store";
+    case Kind::s3:
+      return "S3";
   }
   return "";
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, EverySource,
-                         ::testing::Values(Kind::buffered, Kind::direct, Kind::mmap, Kind::memory, Kind::store),
-                         name_of);
+constexpr Kind kKinds[] = {
+    Kind::buffered, Kind::direct, Kind::mmap, Kind::memory, Kind::store,
+#ifdef STOKER_HAS_S3
+    Kind::s3,
+#endif
+};
+
+INSTANTIATE_TEST_SUITE_P(Sources, EverySource, ::testing::ValuesIn(kKinds), name_of);
 
 class DirectSource : public ::testing::Test {
  protected:

@@ -1,0 +1,524 @@
+// The life of a fetch:
+//   submitted -> queued -> on the wire -> finished
+//                  ^            |
+//                  +-- waiting <+   it failed in a way that may pass; it goes on behind the bytes it has
+// One that waits long for its first byte is asked for a second time (a hedge). Whichever answers first fills the
+// buffer, and the other is cancelled: only one of them ever writes.
+#include "stoker/storage/s3/fetcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/random.h"
+#include "stoker/storage/direct_source.h"
+#include "stoker/storage/s3/retry.h"
+
+namespace stoker::storage::s3 {
+namespace {
+
+using FetchClock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kProgress = 256 << 10;        // a try that brought so many bytes does not count as failed
+constexpr auto kLook = std::chrono::milliseconds(5);  // how often slow requests are looked for
+constexpr int kMostRefreshes = 3;
+constexpr int kMostRegions = 3;
+constexpr std::uint64_t kPiece = 8 << 20;  // a larger read of a source is several requests
+constexpr std::size_t kReadDepth = 16;
+
+struct Try;
+
+struct Slot {
+  std::uint64_t tag = 0;
+  Place place;
+  std::string version;  // that it must have; of the first answer where none was asked for
+  std::uint64_t offset = 0;
+  std::span<std::byte> into;  // of exactly the bytes wanted
+  std::uint64_t received = 0;
+  std::uint64_t received_before = 0;  // when the last try began
+  int tries = 0, refreshes = 0, regions = 0;
+  FetchClock::time_point due{};  // of one that waits
+  Try* first = nullptr;
+  Try* second = nullptr;  // the hedge
+  bool was_hedged = false;
+};
+
+// One request on the wire.
+struct Try {
+  std::unique_ptr<Transfer> transfer;
+  Slot* slot = nullptr;
+  std::uint64_t from = 0;  // bytes of the slot that were there when it began
+  FetchClock::time_point began{};
+  std::shared_ptr<const Credentials> keys;
+  std::string origin, region;
+  bool has_answered = false;
+  bool is_cancelled = false;  // a rival was first
+  // What is wrong with an answer whose status is good.
+  FetchCode problem = FetchCode::ok;
+  Failure failure;
+  std::uint64_t actual_bytes = 0;
+};
+
+class S3Fetcher final : public Fetcher {
+ public:
+  S3Fetcher(std::shared_ptr<Session> session, std::size_t depth)
+      : session_(std::move(session)),
+        lane_(session_->take_lane()),
+        depth_(std::clamp<std::size_t>(depth, 1, kMaxDepth)),
+        control_(depth_),
+        policy_{.most_tries = session_->settings().most_tries},
+        random_(static_cast<std::uint64_t>(FetchClock::now().time_since_epoch().count()),
+                reinterpret_cast<std::uintptr_t>(this), 0) {
+    lane_->keep_connections(depth_ + depth_ / 8 + 4);
+    (void)lane_->take_wake();
+  }
+
+  ~S3Fetcher() override {
+    if (session_->is_forked()) {
+      // The sockets are the parent's: ending them here would say good-bye to its servers.
+      (void)lane_.release();
+      for (Try* const one : trying_) (void)one->transfer.release();
+      return;
+    }
+    while (!trying_.empty()) drop(*trying_.back());
+    session_->give_back(std::move(lane_));
+  }
+
+  std::size_t alignment() const noexcept override { return 1; }
+  std::size_t buffer_bytes(std::uint64_t bytes) const noexcept override { return bytes; }
+  bool reads_in_place(const Source&) const noexcept override { return true; }
+  std::size_t room() const noexcept override { return depth_ - in_flight(); }
+  std::size_t in_flight() const noexcept override { return slots_ + finished_.size(); }
+
+  void submit(std::span<const Fetch> fetches) override {
+    session_->refuse_after_fork();
+    if (fetches.size() > room()) {
+      throw Error(ErrorKind::internal,
+                  fmt::format("cannot submit {} reads: there is room for {}", fetches.size(), room()));
+    }
+    for (const Fetch& fetch : fetches) {
+      if (fetch.into.size() < fetch.where.bytes) {
+        throw Error(ErrorKind::internal, fmt::format("cannot submit a read of {} bytes: its buffer has {}",
+                                                     fetch.where.bytes, fetch.into.size()));
+      }
+    }
+    for (const Fetch& fetch : fetches) accept(fetch);
+    start_more(FetchClock::now());
+  }
+
+  std::size_t wait(std::span<Fetched> out, std::chrono::nanoseconds timeout) override {
+    session_->refuse_after_fork();
+    const bool is_bounded = timeout < std::chrono::hours(24 * 365);
+    FetchClock::time_point now = FetchClock::now();
+    const FetchClock::time_point deadline = is_bounded ? now + timeout : FetchClock::time_point::max();
+    for (;;) {
+      const bool may_sleep = finished_.empty() && slots_ > 0 && !out.empty();
+      std::chrono::nanoseconds nap{};
+      if (may_sleep) nap = std::min(until_due(now), is_bounded ? deadline - now : std::chrono::nanoseconds::max());
+      lane_->step(nap);
+      now = FetchClock::now();
+      for (Lane::Finished one = lane_->next_finished(); one.owner != nullptr; one = lane_->next_finished()) {
+        settle(*static_cast<Try*>(one.owner), one.curl_code, now);
+      }
+      drop_rivals();
+      start_more(now);
+      const std::size_t filled = hand_out(out);
+      const bool is_woken = lane_->take_wake();
+      if (filled > 0 || is_woken || out.empty() || in_flight() == 0 || now >= deadline) return filled;
+    }
+  }
+
+  void when_ready(Readiness& ready) const noexcept override {
+    ready.add(lane_->descriptor());
+    ready.add(std::min(lane_->until_timer(), until_due(FetchClock::now())));
+    if (!finished_.empty()) ready.add(std::chrono::nanoseconds::zero());
+  }
+
+  void wake() noexcept override { lane_->wake(); }
+
+ private:
+  void accept(const Fetch& fetch) {
+    const Location& where = fetch.where;
+    auto slot = std::make_unique<Slot>();
+    slot->tag = fetch.tag;
+    slot->offset = where.offset;
+    slot->into = fetch.into.first(where.bytes);
+    if (const auto* const object = dynamic_cast<const ObjectSource*>(where.source)) {
+      const std::uint64_t size = object->size_bytes();
+      if (where.offset > size || where.bytes > size - where.offset) return finish_changed(*slot, size);
+      if (where.bytes == 0) return finish_ok(*slot);
+      slot->place = object->place();
+      slot->version = object->version();
+    } else {
+      if (where.source != nullptr || where.name == nullptr) {
+        throw Error(ErrorKind::internal, "cannot submit a read: it is not of an object of S3");
+      }
+      try {
+        slot->place = parse_place(where.name);
+      } catch (const Error& error) {
+        return finish_failed(*slot, failure_of(error), 0);
+      }
+      if (where.version != nullptr) slot->version = where.version;
+    }
+    ++slots_;
+    queue_.push_back(slot.release());
+    owned_.emplace_back(queue_.back());
+  }
+
+  // ---- finishing
+
+  void finish(Fetched fetched) { finished_.push_back(std::move(fetched)); }
+  void finish_ok(const Slot& slot) { finish({slot.tag, FetchCode::ok, 0, slot.into.size(), slot.into, {}}); }
+  void finish_changed(const Slot& slot, std::uint64_t actual_bytes) {
+    finish({slot.tag, FetchCode::size_changed, 0, actual_bytes, {}, {}});
+  }
+  void finish_failed(const Slot& slot, Failure failure, int tries) {
+    if (tries > 1) failure.text += fmt::format(" ({} tries)", tries);
+    finish({slot.tag, FetchCode::failed, 0, 0, {}, std::make_shared<const Failure>(std::move(failure))});
+  }
+  // Forgets a slot whose answer is in finished_, and what is still on the wire for it.
+  void release(Slot& slot) {
+    for (Try* const one : {slot.first, slot.second}) {
+      if (one != nullptr) drop(*one);
+    }
+    --slots_;
+    const auto at = std::find_if(owned_.begin(), owned_.end(), [&](const auto& each) { return each.get() == &slot; });
+    std::swap(*at, owned_.back());
+    owned_.pop_back();
+  }
+  std::size_t hand_out(std::span<Fetched> out) {
+    const std::size_t count = std::min(out.size(), finished_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = std::move(finished_.front());
+      finished_.pop_front();
+    }
+    return count;
+  }
+
+  // ---- on the wire
+
+  std::chrono::nanoseconds until_due(FetchClock::time_point now) const noexcept {
+    std::chrono::nanoseconds least = std::chrono::nanoseconds::max();
+    for (const Slot* const slot : waiting_) least = std::min<std::chrono::nanoseconds>(least, slot->due - now);
+    if (!trying_.empty() && hedges_.patience()) least = std::min<std::chrono::nanoseconds>(least, kLook);
+    return std::max(least, std::chrono::nanoseconds::zero());
+  }
+
+  void start_more(FetchClock::time_point now) {
+    for (std::size_t i = 0; i < waiting_.size();) {
+      if (waiting_[i]->due > now) {
+        ++i;
+        continue;
+      }
+      queue_.push_front(waiting_[i]);
+      waiting_[i] = waiting_.back();
+      waiting_.pop_back();
+    }
+    while (!queue_.empty() && trying_.size() < control_.limit()) {
+      Slot& slot = *queue_.front();
+      queue_.pop_front();
+      begin(slot, now);
+    }
+    hedge(now);
+  }
+
+  void begin(Slot& slot, FetchClock::time_point now) {
+    slot.received_before = slot.received;
+    ++slot.tries;
+    try {
+      slot.first = send(slot, now);
+    } catch (const Error& error) {  // no keys
+      Failure failure = failure_of(error);
+      failure.ends_the_run = true;
+      finish_failed(slot, std::move(failure), slot.tries);
+      release(slot);
+    }
+  }
+
+  Try* send(Slot& slot, FetchClock::time_point now) {
+    auto one = std::make_unique<Try>();
+    one->slot = &slot;
+    one->from = slot.received;
+    one->began = now;
+    one->keys = session_->keys();
+    const Endpoint endpoint = session_->endpoint(slot.place.bucket);
+    one->origin = endpoint.origin;
+    one->region = endpoint.region;
+    HttpRequest request = session_->request(endpoint, one->keys);
+    request.url = endpoint.url(slot.place.key);
+    request.wants_body = false;
+    if (!slot.into.empty()) {
+      request.range = fmt::format("{}-{}", slot.offset + slot.received, slot.offset + slot.into.size() - 1);
+    }
+    // A weak tag never matches.
+    if (!slot.version.empty() && !slot.version.starts_with("W/")) {
+      request.headers.push_back(fmt::format("If-Match: \"{}\"", slot.version));
+    }
+    one->transfer = lane_->take_transfer();
+    one->transfer->prepare(request, [this, self = one.get()](const HttpReply& reply, std::span<const std::byte> piece) {
+      return take(*self, reply, piece);
+    });
+    lane_->start(*one->transfer, one.get());
+    trying_.push_back(one.get());
+    return one.release();
+  }
+
+  void hedge(FetchClock::time_point now) {
+    if (now - looked_ < kLook) return;
+    looked_ = now;
+    const std::optional<Duration> patience = hedges_.patience();
+    if (!patience) return;
+    for (std::size_t i = 0; i < trying_.size() && hedges_.patience(); ++i) {
+      const Try& one = *trying_[i];
+      Slot& slot = *one.slot;
+      if (one.has_answered || one.is_cancelled || slot.was_hedged || now - one.began < *patience) continue;
+      slot.was_hedged = true;
+      hedges_.hedged();
+      try {
+        slot.second = send(slot, now);
+      } catch (const Error&) {
+        return;  // the first one is still on its way
+      }
+    }
+  }
+
+  // Takes a request off the wire, and forgets it.
+  void drop(Try& one) {
+    lane_->cancel(*one.transfer);
+    forget(one);
+  }
+  void forget(Try& one) {
+    Slot& slot = *one.slot;
+    if (slot.first == &one) slot.first = std::exchange(slot.second, nullptr);
+    if (slot.second == &one) slot.second = nullptr;
+    lane_->recycle(std::move(one.transfer));
+    std::erase(trying_, &one);
+    delete &one;
+  }
+  void drop_rivals() {
+    while (!rivals_.empty()) {
+      Try* const one = rivals_.back();
+      rivals_.pop_back();
+      if (std::find(trying_.begin(), trying_.end(), one) != trying_.end()) drop(*one);
+    }
+  }
+
+  // Whether the answer's headers promise what was asked for. Called before the first byte of its body.
+  bool check_headers(Try& one, const HttpReply& reply) {
+    Slot& slot = *one.slot;
+    const std::uint64_t first = slot.offset + one.from, end = slot.offset + slot.into.size();
+    const std::string tag = unquoted_tag(reply.etag);
+    if (!slot.version.empty() && !tag.empty() && tag != slot.version) {
+      return fails(one, changed_object(slot.version, tag));
+    }
+    if (slot.into.empty()) {
+      if (reply.content_length.value_or(0) == 0) return true;
+      return is_changed(one, *reply.content_length);
+    }
+    if (reply.range_first) {  // also of a 200: some servers send the range, and not the status
+      if (*reply.range_first != first || !reply.range_last || *reply.range_last >= end) {
+        return fails(one, "the store answered with another range than was asked for");
+      }
+      if (*reply.range_last + 1 == end) return true;
+      return is_changed(one, reply.total_bytes.value_or(*reply.range_last + 1));
+    }
+    if (reply.status == 200 && reply.content_length) {
+      if (*reply.content_length < end) return is_changed(one, *reply.content_length);
+      if (first == 0 && *reply.content_length == end) return true;
+    }
+    return fails(one, "the store does not answer requests for a range");
+  }
+  static bool is_changed(Try& one, std::uint64_t actual_bytes) {
+    one.problem = FetchCode::size_changed;
+    one.actual_bytes = actual_bytes;
+    return false;
+  }
+  static bool fails(Try& one, Failure failure) {
+    one.problem = FetchCode::failed;
+    one.failure = std::move(failure);
+    return false;
+  }
+  static bool fails(Try& one, std::string text) {
+    Failure failure;
+    failure.kind = ErrorKind::corrupt;
+    failure.text = std::move(text);
+    return fails(one, std::move(failure));
+  }
+
+  // A piece of the body of a good answer. Runs inside libcurl.
+  bool take(Try& one, const HttpReply& reply, std::span<const std::byte> piece) {
+    if (one.is_cancelled) return false;
+    Slot& slot = *one.slot;
+    if (!one.has_answered) {
+      one.has_answered = true;
+      hedges_.answered(FetchClock::now() - one.began);
+      if (!check_headers(one, reply)) return false;
+      if (slot.version.empty()) slot.version = unquoted_tag(reply.etag);
+      for (Try* const rival : {slot.first, slot.second}) {
+        if (rival == nullptr || rival == &one) continue;
+        rival->is_cancelled = true;
+        rivals_.push_back(rival);
+      }
+    }
+    if (piece.size() > slot.into.size() - slot.received) {
+      return fails(one, "the store sent more bytes than were asked for");
+    }
+    std::memcpy(slot.into.data() + slot.received, piece.data(), piece.size());
+    slot.received += piece.size();
+    return true;
+  }
+
+  // A request has ended, well or not.
+  void settle(Try& one, int curl_code, FetchClock::time_point now) {
+    Slot& slot = *one.slot;
+    one.transfer->finish(curl_code);
+    if (one.is_cancelled) return forget(one);
+    drop_rivals();  // from here on, a second request of this slot is one that may still answer
+    const HttpReply& reply = one.transfer->reply();
+    const bool is_good = reply.status == 200 || reply.status == 206;
+    if (is_good && curl_code == CURLE_OK && slot.into.empty() && one.problem == FetchCode::ok)
+      check_headers(one, reply);
+    if (one.problem == FetchCode::size_changed) return end_changed(one);
+    if (one.problem == FetchCode::failed) return end_failed(one, one.failure, 0);
+    if (is_good && curl_code == CURLE_OK && slot.received == slot.into.size()) {
+      control_.finished(now, now - one.began);
+      finish_ok(slot);
+      forget(one);
+      return release(slot);
+    }
+    if (reply.status == 416 && curl_code == CURLE_OK) {
+      one.actual_bytes = reply.total_bytes.value_or(0);
+      return end_changed(one);
+    }
+    Verdict verdict = judge(reply, {slot.place.bucket, slot.place.key, one.origin, one.region,
+                                    one.keys ? one.keys->origin : "", slot.version, false});
+    if (is_good) {
+      verdict.next = curl_code == CURLE_OK || may_pass(curl_code) ? Next::retry : Next::fail;
+      verdict.failure.may_retry = verdict.next == Next::retry;
+      verdict.failure.text = fmt::format("the body ended after {} of {} bytes{}", slot.received, slot.into.size(),
+                                         reply.broken.empty() ? "" : fmt::format(": {}", reply.broken));
+    }
+    if (slot.first != nullptr && slot.second != nullptr) return forget(one);  // its rival may still answer
+    if (verdict.is_throttled) control_.throttled(now);
+    go_on(one, std::move(verdict), now);
+  }
+
+  void go_on(Try& one, Verdict verdict, FetchClock::time_point now) {
+    Slot& slot = *one.slot;
+    const std::chrono::seconds asked_for = one.transfer->reply().retry_after;
+    switch (verdict.next) {
+      case Next::refresh:
+        try {
+          if (++slot.refreshes <= kMostRefreshes && session_->other_keys(one.keys)) {
+            forget(one);
+            --slot.tries;
+            queue_.push_front(&slot);
+            return;
+          }
+        } catch (const Error& error) {
+          verdict.failure.text += fmt::format("; {}", error.message());
+          if (!error.hint().empty()) verdict.failure.hint = error.hint();
+        }
+        return end_failed(one, std::move(verdict.failure), slot.tries);
+      case Next::ask_other_region:
+        if (++slot.regions > kMostRegions) return end_failed(one, std::move(verdict.failure), slot.tries);
+        session_->learn_region(slot.place.bucket, verdict.region);
+        forget(one);
+        --slot.tries;
+        queue_.push_front(&slot);
+        return;
+      case Next::retry:
+        if (slot.received - slot.received_before >= kProgress) slot.tries = 0;
+        if (!policy_.may_try_again(slot.tries)) return end_failed(one, std::move(verdict.failure), slot.tries);
+        slot.due = now + policy_.pause(slot.tries, random_.uniform(), asked_for);
+        slot.was_hedged = false;
+        forget(one);
+        waiting_.push_back(&slot);
+        return;
+      case Next::accept:
+      case Next::fail:
+        return end_failed(one, std::move(verdict.failure), slot.tries);
+    }
+  }
+
+  void end_changed(Try& one) {
+    Slot& slot = *one.slot;
+    finish_changed(slot, one.actual_bytes);
+    forget(one);
+    release(slot);
+  }
+  void end_failed(Try& one, Failure failure, int tries) {
+    Slot& slot = *one.slot;
+    finish_failed(slot, std::move(failure), tries);
+    forget(one);
+    release(slot);
+  }
+
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<Lane> lane_;
+  std::size_t depth_;
+  DepthControl control_;
+  HedgeControl hedges_;
+  RetryPolicy policy_;
+  Random random_;
+  FetchClock::time_point looked_{};
+  std::size_t slots_ = 0;  // without those in finished_
+  std::vector<std::unique_ptr<Slot>> owned_;
+  std::deque<Slot*> queue_;
+  std::vector<Slot*> waiting_;
+  std::vector<Try*> trying_;
+  std::vector<Try*> rivals_;  // to be cancelled once libcurl has returned
+  std::deque<Fetched> finished_;
+};
+
+}  // namespace
+
+std::unique_ptr<Fetcher> make_s3_fetcher(std::shared_ptr<Session> session, std::size_t depth) {
+  return std::make_unique<S3Fetcher>(std::move(session), depth);
+}
+
+ObjectSource::ObjectSource(const Backend& backend, std::shared_ptr<Session> session, Place place, Session::Found found)
+    : backend_(backend),
+      session_(std::move(session)),
+      place_(std::move(place)),
+      found_(std::move(found)),
+      address_(address_of(place_.bucket, place_.key)) {}
+
+void ObjectSource::read(std::span<const Read> reads) const {
+  std::vector<Fetch> fetches;
+  for (const Read& read : reads) {
+    check_range(address_, found_.bytes, read);
+    for (std::uint64_t at = 0; at < read.into.size(); at += kPiece) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(kPiece, read.into.size() - at);
+      Fetch fetch;
+      fetch.where = Location::in_source(this, read.offset + at, bytes);
+      fetch.into = read.into.subspan(at, bytes);
+      fetch.tag = fetches.size();
+      fetches.push_back(fetch);
+    }
+  }
+  const std::unique_ptr<Fetcher> fetcher = make_s3_fetcher(session_, kReadDepth);
+  std::size_t next = 0;
+  std::array<Fetched, kReadDepth> out;
+  while (next < fetches.size() || fetcher->in_flight() > 0) {
+    const std::size_t count = std::min(fetcher->room(), fetches.size() - next);
+    fetcher->submit(std::span(fetches).subspan(next, count));
+    next += count;
+    const std::size_t filled = fetcher->wait(out, std::chrono::nanoseconds::max());
+    for (std::size_t i = 0; i < filled; ++i) {
+      if (out[i].code == FetchCode::ok) continue;
+      const Failure failure = out[i].code == FetchCode::failed ? out[i].why() : changed_object(found_.version, "");
+      throw Error(
+          failure.kind,
+          fmt::format("cannot read `{}` at byte {}: {}", address_, fetches[out[i].tag].where.offset, failure.text),
+          failure.hint);
+    }
+  }
+}
+
+}  // namespace stoker::storage::s3

@@ -1,0 +1,266 @@
+#include "stoker/storage/s3/http.h"
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <utility>
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include "stoker/base/ascii.h"
+#include "stoker/base/error.h"
+#include "stoker/os/fork.h"
+#include "stoker/storage/s3/credentials.h"
+#include "stoker/storage/s3/transfer.h"
+
+namespace stoker::storage::s3 {
+namespace {
+
+constexpr long kBufferBytes = 128 << 10;  // that libcurl receives into at once
+constexpr std::size_t kMostErrorBody = 64 << 10;
+
+// Amazon wants this header in every signed request. libcurl 7.88 does not add it, and signs it where it is given.
+constexpr const char* kEmptyBody =
+    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+// Looked-up names and TLS sessions, shared by all handles of the process: 256 handles that start at once would
+// otherwise look up one name 256 times.
+class CurlShare {
+ public:
+  CurlShare() : share_(curl_share_init()) {
+    if (share_ == nullptr) throw Error(ErrorKind::unavailable, "cannot start libcurl: out of memory");
+    curl_share_setopt(share_, CURLSHOPT_LOCKFUNC,
+                      static_cast<curl_lock_function>([](CURL*, curl_lock_data data, curl_lock_access, void* self) {
+                        static_cast<CurlShare*>(self)->mutexes_[data].lock();
+                      }));
+    curl_share_setopt(share_, CURLSHOPT_UNLOCKFUNC,
+                      static_cast<curl_unlock_function>([](CURL*, curl_lock_data data, void* self) {
+                        static_cast<CurlShare*>(self)->mutexes_[data].unlock();
+                      }));
+    curl_share_setopt(share_, CURLSHOPT_USERDATA, this);
+    curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
+    curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+  }
+  CURLSH* get() const noexcept { return share_; }
+
+ private:
+  CURLSH* share_;
+  std::array<std::mutex, CURL_LOCK_DATA_LAST> mutexes_;
+};
+
+// Lives until the process ends: handles of threads that end late still use it. A child made by fork() gets its own:
+// that of its parent may be locked.
+CurlShare& shared_data() {
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (started != CURLE_OK) throw Error(ErrorKind::unavailable, "cannot start libcurl: out of memory");
+  static os::PerProcess<CurlShare> shares;
+  return shares.get();
+}
+
+template <typename Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+bool is_same_name(std::string_view name, std::string_view lower) noexcept {
+  return name.size() == lower.size() && ends_with_any_case(name, lower);
+}
+
+CURL* curl_of(void* handle) noexcept {
+  return static_cast<CURL*>(handle);
+}
+
+}  // namespace
+
+void start_curl() {
+  (void)shared_data();
+}
+
+void HttpReply::clear() {
+  status = 0;
+  curl_code = 0;
+  for (std::string* const text : {&etag, &bucket_region, &date, &location, &body, &broken}) text->clear();
+  content_length = range_first = range_last = total_bytes = std::nullopt;
+  retry_after = {};
+}
+
+void HttpReply::take_header(std::string_view line) {
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+  if (line.starts_with("HTTP/")) {  // the first line of an answer, also of one after a 100
+    clear();
+    const std::size_t space = std::min(line.find(' '), line.size());
+    status = number_in<int>(line.substr(std::min(space + 1, line.size()), 3)).value_or(0);
+    return;
+  }
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  const std::string_view name = line.substr(0, colon);
+  std::string_view value = line.substr(colon + 1);
+  while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
+  if (is_same_name(name, "etag")) {
+    etag = value;
+  } else if (is_same_name(name, "content-length")) {
+    content_length = number_in<std::uint64_t>(value);
+  } else if (is_same_name(name, "content-range")) {  // "bytes 0-99/1234", "bytes */1234"
+    const std::size_t slash = value.find('/'), dash = value.find('-');
+    if (!value.starts_with("bytes ") || slash == std::string_view::npos) return;
+    total_bytes = number_in<std::uint64_t>(value.substr(slash + 1));
+    if (dash >= slash) return;
+    range_first = number_in<std::uint64_t>(value.substr(6, dash - 6));
+    range_last = number_in<std::uint64_t>(value.substr(dash + 1, slash - dash - 1));
+  } else if (is_same_name(name, "x-amz-bucket-region")) {
+    bucket_region = value;
+  } else if (is_same_name(name, "retry-after")) {
+    retry_after = std::chrono::seconds(std::clamp(number_in<long>(value).value_or(0), 0L, 3600L));
+  } else if (is_same_name(name, "date")) {
+    date = value;
+  } else if (is_same_name(name, "location")) {
+    location = value;
+  }
+}
+
+bool may_pass(int curl_code) noexcept {
+  switch (curl_code) {
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_AGAIN:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Transfer::Transfer() : handle_((start_curl(), curl_easy_init())) {
+  if (handle_ == nullptr) throw Error(ErrorKind::unavailable, "cannot start libcurl: out of memory");
+  CURL* const curl = curl_of(handle_);
+  curl_easy_setopt(curl, CURLOPT_SHARE, shared_data().get());
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);  // a signature is for one host
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, kBufferBytes);
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker");
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_.data());
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
+  static_assert(CURL_ERROR_SIZE == 256);
+}
+
+Transfer::~Transfer() {
+  curl_easy_cleanup(curl_of(handle_));
+  curl_slist_free_all(static_cast<curl_slist*>(headers_));
+}
+
+void Transfer::prepare(const HttpRequest& request, Sink sink) {
+  using Method = HttpRequest::Method;
+  CURL* const curl = curl_of(handle_);
+  reply_.clear();
+  error_[0] = '\0';
+  sink_ = std::move(sink);
+  wants_body_ = request.wants_body;
+  request_body_ = request.body;
+
+  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(curl, CURLOPT_NOBODY, 0L);
+  curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method == Method::put ? "PUT" : nullptr);
+  if (request.method == Method::head) {
+    curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+  } else if (request.method == Method::post || request.method == Method::put) {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, static_cast<long>(request_body_.size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request_body_.c_str());
+  }
+  curl_easy_setopt(curl, CURLOPT_RANGE, request.range.empty() ? nullptr : request.range.c_str());
+  if (!request.ca_bundle.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca_bundle.c_str());
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
+  const auto stall = std::chrono::ceil<std::chrono::seconds>(request.stall_timeout);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
+  curl_easy_setopt(curl, CURLOPT_NOPROXY, request.without_proxy ? "*" : nullptr);
+
+  curl_slist* headers = nullptr;
+  const auto add = [&](const std::string& line) {
+    curl_slist* const more = curl_slist_append(headers, line.c_str());
+    if (more != nullptr) headers = more;
+  };
+  for (const std::string& line : request.headers) add(line);
+  if (request.credentials) {
+    const Credentials& keys = *request.credentials;
+    add(kEmptyBody);
+    if (!keys.session_token.empty()) add("x-amz-security-token: " + keys.session_token);
+    curl_easy_setopt(curl, CURLOPT_USERNAME, keys.access_key.c_str());
+    curl_easy_setopt(curl, CURLOPT_PASSWORD, keys.secret_key.c_str());
+    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", request.region).c_str());
+  } else {
+    curl_easy_setopt(curl, CURLOPT_USERNAME, nullptr);
+    curl_easy_setopt(curl, CURLOPT_PASSWORD, nullptr);
+    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, nullptr);
+  }
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+  curl_slist_free_all(static_cast<curl_slist*>(headers_));
+  headers_ = headers;
+}
+
+void Transfer::finish(int curl_code) {
+  reply_.curl_code = curl_code;
+  if (curl_code == CURLE_OK) return;
+  const char* const text = error_[0] != '\0' ? error_.data() : curl_easy_strerror(static_cast<CURLcode>(curl_code));
+  reply_.broken = text;
+}
+
+std::size_t Transfer::on_header(char* data, std::size_t size, std::size_t count, void* self) {
+  static_cast<Transfer*>(self)->reply_.take_header({data, size * count});
+  return size * count;
+}
+
+std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, void* self) {
+  Transfer& transfer = *static_cast<Transfer*>(self);
+  const std::size_t bytes = size * count;
+  HttpReply& reply = transfer.reply_;
+  const bool is_good = reply.status == 200 || reply.status == 206;
+  if (is_good && !transfer.wants_body_) {
+    return transfer.sink_ && transfer.sink_(reply, std::as_bytes(std::span(data, bytes))) ? bytes : 0;
+  }
+  if (!is_good) {  // the rest of a long page about an error is read and dropped
+    reply.body.append(data, std::min(bytes, kMostErrorBody - std::min(kMostErrorBody, reply.body.size())));
+    return bytes;
+  }
+  if (bytes > HttpReply::kMostBody - reply.body.size()) return 0;
+  reply.body.append(data, bytes);
+  return bytes;
+}
+
+struct HttpClient::Parts {
+  Transfer transfer;
+};
+
+HttpClient::HttpClient() : parts_(std::make_unique<Parts>()) {}
+HttpClient::~HttpClient() = default;
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
+
+HttpReply HttpClient::send(const HttpRequest& request) {
+  parts_->transfer.prepare(request);
+  parts_->transfer.finish(curl_easy_perform(curl_of(parts_->transfer.handle())));
+  return std::move(parts_->transfer.reply());
+}
+
+}  // namespace stoker::storage::s3

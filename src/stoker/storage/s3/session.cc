@@ -1,0 +1,281 @@
+#include "stoker/storage/s3/session.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/random.h"
+#include "stoker/storage/s3/retry.h"
+
+namespace stoker::storage::s3 {
+namespace {
+
+constexpr std::size_t kIdleLanes = 8;
+constexpr std::size_t kIdleClients = 16;
+constexpr int kKeysPerPage = 1000;
+constexpr int kTriesOfQuestions = 5;  // somebody waits for the answer: give up sooner than an epoch does
+constexpr int kRegionsTried = 3;
+
+double uniform_now() {
+  const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  return Random(now, 0, 0).uniform();
+}
+
+Error error_of(const Failure& failure, std::string_view operation, const Place& place, int tries) {
+  return Error(failure.kind,
+               fmt::format("cannot {} `{}`: {}{}", operation, address_of(place.bucket, place.key), failure.text,
+                           tries > 1 ? fmt::format(" ({} tries)", tries) : ""),
+               failure.hint);
+}
+
+// Objects whose store does not list them in order: kept in one piece, then sorted.
+class UnsortedObjects {
+ public:
+  void add(const ListedObject& object) {
+    rows_.push_back({text_.size(), static_cast<std::uint32_t>(object.key.size()),
+                     static_cast<std::uint32_t>(object.version.size()), object.bytes});
+    text_ += object.key;
+    text_ += object.version;
+  }
+  template <typename Use>
+  void use_sorted(const Use& use) {
+    std::sort(rows_.begin(), rows_.end(), [&](const Row& a, const Row& b) { return key(a) < key(b); });
+    for (const Row& row : rows_) {
+      if (!use(key(row), row.bytes, std::string_view(text_).substr(row.at + row.key_bytes, row.version_bytes))) return;
+    }
+  }
+
+ private:
+  struct Row {
+    std::uint64_t at;
+    std::uint32_t key_bytes, version_bytes;
+    std::uint64_t bytes;
+  };
+  std::string_view key(const Row& row) const { return std::string_view(text_).substr(row.at, row.key_bytes); }
+
+  std::string text_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+Session::Session(Settings settings, CredentialWorld world)
+    : settings_(std::move(settings)), keeper_(std::move(world)) {}
+
+Endpoint Session::endpoint(const std::string& bucket) const {
+  std::string region = settings_.region;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = regions_.find(bucket); found != regions_.end()) region = found->second;
+  }
+  return make_endpoint(settings_.endpoint_url, region, bucket, settings_.style);
+}
+
+void Session::learn_region(const std::string& bucket, const std::string& region) {
+  const std::scoped_lock lock(mutex_);
+  regions_[bucket] = region;
+}
+
+std::shared_ptr<const Credentials> Session::keys() {
+  return settings_.anonymous ? nullptr : keeper_.current();
+}
+
+std::shared_ptr<const Credentials> Session::other_keys(const std::shared_ptr<const Credentials>& refused) {
+  return settings_.anonymous ? nullptr : keeper_.after_refusal(refused);
+}
+
+HttpRequest Session::request(const Endpoint& endpoint, std::shared_ptr<const Credentials> keys) const {
+  HttpRequest request;
+  request.credentials = std::move(keys);
+  request.region = endpoint.region;
+  request.ca_bundle = settings_.ca_bundle;
+  request.connect_timeout = settings_.connect_timeout;
+  request.stall_timeout = settings_.stall_timeout;
+  if (settings_.requester_pays) request.headers.emplace_back("x-amz-request-payer: requester");
+  return request;
+}
+
+void Session::refuse_after_fork() const {
+  if (!is_forked()) return;
+  throw Error(ErrorKind::usage, "these connections to S3 were made in another process: they did not survive the fork",
+              "open the data set in the process that uses it (after fork, or with the `spawn` start method)");
+}
+
+// On a connection that is there already, if one is free.
+HttpReply Session::send(const HttpRequest& request) {
+  refuse_after_fork();
+  std::optional<HttpClient> client;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!clients_.empty()) {
+      client.emplace(std::move(clients_.back()));
+      clients_.pop_back();
+    }
+  }
+  if (!client) client.emplace();
+  HttpReply reply = client->send(request);
+  const std::scoped_lock lock(mutex_);
+  if (clients_.size() < kIdleClients) clients_.push_back(std::move(*client));
+  return reply;
+}
+
+HttpReply Session::ask(const Question& question) {
+  const RetryPolicy policy{.most_tries = std::min(settings_.most_tries, kTriesOfQuestions)};
+  std::shared_ptr<const Credentials> keys = this->keys();
+  bool has_refreshed = false;
+  int regions = 0;
+  for (int tries = 1;; ++tries) {
+    const Endpoint endpoint = this->endpoint(question.place.bucket);
+    HttpRequest request = this->request(endpoint, keys);
+    request.url = endpoint.url(question.lists ? std::string_view() : question.place.key);
+    if (!question.query.empty()) request.url += "?" + question.query;
+    request.range = question.range;
+    HttpReply reply = send(request);
+    if (reply.is_complete() && reply.status == 416) return reply;
+    Asked asked{question.place.bucket, question.place.key,       endpoint.origin,
+                endpoint.region,       keys ? keys->origin : "", "",
+                question.lists};
+    const Verdict verdict = judge(reply, asked);
+    switch (verdict.next) {
+      case Next::accept:
+        return reply;
+      case Next::refresh:
+        if (!std::exchange(has_refreshed, true)) {
+          if (auto others = other_keys(keys)) {
+            keys = std::move(others);
+            continue;
+          }
+        }
+        break;
+      case Next::ask_other_region:
+        if (++regions <= kRegionsTried) {
+          learn_region(question.place.bucket, verdict.region);
+          continue;
+        }
+        break;
+      case Next::retry:
+        if (policy.may_try_again(tries)) {
+          std::this_thread::sleep_for(policy.pause(tries, uniform_now(), reply.retry_after));
+          continue;
+        }
+        break;
+      case Next::fail:
+        break;
+    }
+    throw error_of(verdict.failure, question.operation, question.place, tries);
+  }
+}
+
+void Session::list_pages(const Place& place, std::string_view delimiter, const std::function<bool(ListPage&)>& use) {
+  const std::string address = address_of(place.bucket, place.key);
+  for (std::string token;;) {
+    const HttpReply reply = ask({place, page_query(place.key, delimiter, token, kKeysPerPage), "", "list", true});
+    ListPage page = parse_page(reply.body, address);
+    if (!use(page) || page.next.empty()) return;
+    if (page.next == token) {
+      throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the store gives the same page twice", address));
+    }
+    token = std::move(page.next);
+  }
+}
+
+void Session::list(const Place& place, const Backend::Take& take) {
+  const bool is_sorted = endpoint(place.bucket).lists_in_order;
+  UnsortedObjects unsorted;
+  std::string name, last;
+  bool is_empty = true;
+  const auto give = [&](std::string_view key, std::uint64_t bytes, std::string_view version) {
+    name = place.bucket;
+    name.append("/").append(key);
+    return take({name, bytes, version});
+  };
+  list_pages(place, {}, [&](ListPage& page) {
+    for (const ListedObject& object : page.objects) {
+      if (!object.key.starts_with(place.key)) {
+        throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the answer has an object that is not below it",
+                                                    address_of(place.bucket, place.key)));
+      }
+      is_empty = false;
+      if (object.key.ends_with('/')) continue;  // the mark of a folder
+      if (!is_sorted) {
+        unsorted.add(object);
+        continue;
+      }
+      if (object.key <= last && !last.empty()) {
+        throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the store lists its keys out of order",
+                                                    address_of(place.bucket, place.key)));
+      }
+      if (!give(object.key, object.bytes, object.version)) return false;
+      last = object.key;
+    }
+    return true;
+  });
+  if (is_empty) throw nothing_below(place);
+  unsorted.use_sorted(give);
+}
+
+Error Session::nothing_below(const Place& place) {
+  const std::string address = address_of(place.bucket, place.key);
+  if (place.key.empty()) {
+    return Error(ErrorKind::not_found, fmt::format("cannot list `{}`: the bucket is empty", address));
+  }
+  std::string_view wanted = place.key;
+  while (wanted.ends_with('/')) wanted.remove_suffix(1);
+  const std::size_t parent = wanted.rfind('/') + 1;  // npos + 1 is 0
+  std::vector<std::string> names;
+  bool is_object = false;
+  try {
+    list_pages({place.bucket, std::string(wanted.substr(0, parent))}, "/", [&](ListPage& page) {
+      for (const ListedObject& object : page.objects) is_object = is_object || object.key == wanted;
+      for (std::string& prefix : page.prefixes) names.push_back(prefix.substr(parent, prefix.size() - parent - 1));
+      return false;  // the first page is enough for a hint
+    });
+  } catch (const Error&) {
+    names.clear();
+  }
+  const std::string message = fmt::format("cannot list `{}`: no key begins with `{}`", address, place.key);
+  if (is_object) {
+    return Error(
+        ErrorKind::not_found, message,
+        fmt::format("`{}` is one object; a data set is the prefix above it", address_of(place.bucket, wanted)));
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string near = nearest(wanted.substr(parent), candidates.data(), candidates.size());
+  return Error(ErrorKind::not_found, message,
+               near.empty() ? std::string()
+                            : fmt::format("did you mean `{}`?",
+                                          address_of(place.bucket, std::string(wanted.substr(0, parent)) + near)));
+}
+
+Session::Found Session::find(const Place& place) {
+  // The first byte, not HEAD: an answer to HEAD says nothing about why it is refused.
+  const HttpReply reply = ask({place, "", "0-0", "open", false});
+  Found found{reply.total_bytes.value_or(0), unquoted_tag(reply.etag)};
+  if (reply.status == 416) return {reply.total_bytes.value_or(0), ""};
+  if (reply.status == 200 && !reply.total_bytes) found.bytes = reply.content_length.value_or(reply.body.size());
+  return found;
+}
+
+std::unique_ptr<Lane> Session::take_lane() {
+  refuse_after_fork();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!lanes_.empty()) {
+      std::unique_ptr<Lane> lane = std::move(lanes_.back());
+      lanes_.pop_back();
+      return lane;
+    }
+  }
+  return std::make_unique<Lane>();
+}
+
+void Session::give_back(std::unique_ptr<Lane> lane) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (lanes_.size() < kIdleLanes) lanes_.push_back(std::move(lane));
+}
+
+}  // namespace stoker::storage::s3
