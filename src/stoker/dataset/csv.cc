@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <unordered_map>
@@ -27,6 +28,7 @@
 #include "stoker/dataset/scan.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 namespace {
@@ -81,23 +83,23 @@ class CsvDataset final : public Dataset {
     facts_.seek_path = seek_path(options, real_path_of(address));
     const std::size_t slash = address.rfind('/');
     file_name_ = slash == std::string::npos ? address : address.substr(slash + 1);
-    open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));
-
-    const os::Fd file = os::open_file(address, O_RDONLY | O_NONBLOCK);
-    const std::uint64_t bytes = os::file_size(file.get(), address);
-    if (bytes < kCopyBelow) {
-      copy_.resize(bytes);
-      copy_.resize(os::read_up_to(file.get(), copy_, 0, address));
+    backend_ = storage::store_of(address);
+    if (backend_ != nullptr) {
+      const std::string_view name = storage::split_address(address).name;
+      facts_.notes = backend_->notes();
+      copy_ = storage::read_address(address);
       text_ = {reinterpret_cast<const char*>(copy_.data()), copy_.size()};
+      list_objects(name.substr(0, name.size() - file_name_.size()));
     } else {
-      mapping_ = os::Mapping(file.get(), bytes, address);
-      text_ = {reinterpret_cast<const char*>(mapping_.bytes().data()), mapping_.bytes().size()};
+      open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));
+      read_local(address);
     }
 
     read_header();
     read_rows();
     read_labels();
     look_up_files();
+    if (backend_ != nullptr) keep_versions();
     repeats_ = find_repeats(rows_.size(), [this](std::uint64_t index) { return id_of_row(index); });
     summarize();
     options_ = {};
@@ -113,7 +115,13 @@ class CsvDataset final : public Dataset {
   storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
     const bool is_beside = (sizes_[index] & kBesideTheIndex) != 0;
     const std::size_t length = text.empty() ? 0 : write_path(index, is_beside, text);
-    return in_folder(base_.get(), text, length, sizes_[index] & kSizeMask);
+    if (backend_ == nullptr) return in_folder(base_.get(), text, length, sizes_[index] & kSizeMask);
+    const char* const version = versions_.c_str() + version_at_[index];
+    return storage::Location::in_store(*backend_, length == 0 ? nullptr : put_root_before(text, length),
+                                       *version == '\0' ? nullptr : version, 0, sizes_[index] & kSizeMask);
+  }
+  std::span<const storage::Backend* const> backends() const noexcept override {
+    return {&backend_, backend_ != nullptr ? 1u : 0u};
   }
   Label label(std::uint64_t index) const noexcept override { return label_at(index, 0); }
   Label label_at(std::uint64_t index, std::size_t column) const noexcept override {
@@ -148,12 +156,23 @@ class CsvDataset final : public Dataset {
   }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(copy_) + held_bytes(header_) + held_bytes(rows_) + held_bytes(sizes_) +
-           held_bytes(integers_) + held_bytes(reals_) + held_bytes(classes_) + held_bytes(repeats_);
+           held_bytes(integers_) + held_bytes(reals_) + held_bytes(classes_) + held_bytes(repeats_) +
+           held_bytes(versions_) + held_bytes(version_at_);
   }
 
  private:
   static constexpr std::uint64_t kBesideTheIndex = std::uint64_t{1} << 63;  // the file lies below the csv's own folder
   static constexpr std::uint64_t kSizeMask = kBesideTheIndex - 1;
+
+  // Makes a path in `text` the name of an object; null if it does not fit.
+  const char* put_root_before(std::span<char> text, std::size_t length) const noexcept {
+    const std::string_view path = object_path({text.data(), length});
+    if (root_.size() + path.size() >= text.size()) return nullptr;
+    std::memmove(text.data() + root_.size(), path.data(), path.size());
+    std::memcpy(text.data(), root_.data(), root_.size());
+    text[root_.size() + path.size()] = '\0';
+    return text.data();
+  }
 
   std::size_t line_of(std::size_t offset) const {
     return 1 + static_cast<std::size_t>(
@@ -161,6 +180,63 @@ class CsvDataset final : public Dataset {
   }
   Error error_at(ErrorKind kind, std::size_t offset, std::string_view cause, const Text& hint = {}) const {
     return Error(kind, fmt::format("{} line {}: {}", file_name_, line_of(offset), cause), std::move(hint));
+  }
+
+  void read_local(const std::string& address) {
+    const os::Fd file = os::open_file(address, O_RDONLY | O_NONBLOCK);
+    const std::uint64_t bytes = os::file_size(file.get(), address);
+    if (bytes < kCopyBelow) {
+      copy_.resize(bytes);
+      copy_.resize(os::read_up_to(file.get(), copy_, 0, address));
+      text_ = {reinterpret_cast<const char*>(copy_.data()), copy_.size()};
+    } else {
+      mapping_ = os::Mapping(file.get(), bytes, address);
+      text_ = {reinterpret_cast<const char*>(mapping_.bytes().data()), mapping_.bytes().size()};
+    }
+  }
+
+  // What lies below the csv's folder in a store, or below the one above if that folder is `_index`: one listing, not a
+  // request for each row.
+  void list_objects(std::string_view folder) {
+    has_parent_ = folder.ends_with(fmt::format("/{}/", kIndexFolder));
+    if (has_parent_) folder.remove_suffix(kIndexFolder.size() + 1);
+    root_ = folder;
+    bool is_interrupted = false;
+    backend_->list(root_, [&](const storage::Backend::Object& object) {
+      objects_.emplace(object.name.substr(root_.size()), Object{object.bytes, std::string(object.version)});
+      is_interrupted = objects_.size() % 1000 == 0 && options_.progress && !due_progress(objects_.size());
+      return !is_interrupted;
+    });
+    if (is_interrupted) throw Error(ErrorKind::unavailable, "interrupted");
+  }
+
+  // The key below root_ of a path as the csv has it.
+  std::string_view object_path(std::string_view path) const noexcept {
+    while (path.starts_with("./")) path.remove_prefix(2);
+    const std::size_t scheme = path.find("://");
+    if (scheme != std::string_view::npos && path.substr(0, scheme) == backend_->scheme() &&
+        path.substr(scheme + 3).starts_with(root_)) {
+      path.remove_prefix(scheme + 3 + root_.size());
+    }
+    return path;
+  }
+
+  void keep_versions() {
+    char buffer[kMaxPath + 1];
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      const std::size_t length = write_path(i, (sizes_[i] & kBesideTheIndex) != 0, buffer);
+      const auto found = objects_.find(std::string(object_path({buffer, length})));
+      version_at_.push_back(versions_.size());
+      if (found != objects_.end()) versions_ += found->second.version;
+      versions_ += '\0';
+    }
+    objects_ = {};
+  }
+
+  std::uint64_t size_below(const char* path) const {
+    if (backend_ == nullptr) return size_of_file(base_.get(), path);
+    const auto found = objects_.find(std::string(object_path(path)));
+    return found == objects_.end() ? kNoFile : found->second.bytes;
   }
 
   // Paths are below the csv's folder, or below the one above if that folder is `_index`. One descriptor serves both:
@@ -519,10 +595,10 @@ class CsvDataset final : public Dataset {
   std::uint64_t size_of_path(const CsvField& field) const {
     char buffer[kMaxPath + 1];
     if (has_parent_ && !field.raw.starts_with('/') && write_path(field, true, buffer) != 0) {
-      const std::uint64_t bytes = size_of_file(base_.get(), buffer);
+      const std::uint64_t bytes = size_below(buffer);
       if (is_found(bytes)) return bytes | kBesideTheIndex;
     }
-    return write_path(field, false, buffer) == 0 ? kNoFile : size_of_file(base_.get(), buffer);
+    return write_path(field, false, buffer) == 0 ? kNoFile : size_below(buffer);
   }
 
   void look_up_files() {
@@ -533,7 +609,9 @@ class CsvDataset final : public Dataset {
     if (not_found.count == 0) return;
     char buffer[kMaxPath + 1];
     write_path(not_found.first, false, buffer);
-    const std::string why = why_no_file(base_.get(), buffer, name(not_found.first));
+    const std::string why = backend_ == nullptr ? why_no_file(base_.get(), buffer, name(not_found.first))
+                                                : fmt::format("`{}` is not below `{}://{}`", name(not_found.first),
+                                                              backend_->scheme(), root_);
     if (!not_found.is_refused) {
       facts_.notes.push_back(not_found.note(why));
       return;
@@ -558,7 +636,17 @@ class CsvDataset final : public Dataset {
     facts_.fingerprint = fingerprint.value();
   }
 
-  OpenOptions options_;  // while it is being made
+  struct Object {
+    std::uint64_t bytes = 0;
+    std::string version;
+  };
+
+  OpenOptions options_;                        // while it is being made
+  const storage::Backend* backend_ = nullptr;  // not null: the csv and its files are objects, below root_
+  std::string root_;
+  std::unordered_map<std::string, Object> objects_;  // while it is being made
+  std::string versions_;                             // of the objects, each with a NUL
+  std::vector<std::uint64_t> version_at_;            // in versions_
   std::chrono::steady_clock::time_point next_report_{};
   Facts facts_;
   std::string file_name_;

@@ -351,6 +351,7 @@ DatasetPtr open_objects(const std::string& address, const OpenOptions& options) 
   require_samples(address, *scanned.tree, remarks);
   auto dataset = std::make_shared<FolderDataset>(address, backend, folder);
   dataset->own_facts().notes = remarks.notes();
+  for (std::string& note : backend.notes()) dataset->own_facts().notes.push_back(std::move(note));
   dataset->fill(*scanned.tree);
   dataset->take_versions(scanned.versions);
   return dataset;

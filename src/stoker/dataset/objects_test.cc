@@ -89,7 +89,8 @@ TEST(Objects, AnAddressWithoutSamplesIsNamed) {
   EXPECT_TRUE(mentions(error_of([] { open("memory://bucket"); }), "`memory://bucket`"));
   EXPECT_TRUE(mentions(error_of([] { open("memory://bucket"); }), ".txt 1"));
   EXPECT_TRUE(mentions(error_of([] { open("memory://other"); }), "it is empty"));
-  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/x.pack"); }), "only from local folders"));
+  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/x.pack"); }), "`memory://bucket/x.pack/pack.json`"));
+  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/x.csv"); }), "`memory://bucket/x.csv`"));
   EXPECT_TRUE(mentions(error_of([] { open("unknown://bucket"); }), "does not read unknown:// addresses"));
   OpenOptions options;
   options.label = "class";
@@ -119,6 +120,49 @@ TEST(Objects, ArraysAndTarShardsOfAStoreAreDataSetsToo) {
   ASSERT_EQ(shards->size(), 2u);
   EXPECT_EQ(text_of(*shards, 1), "12345");
   EXPECT_EQ(shards->backends().size(), 1u);
+}
+
+TEST(Objects, AnIndexOfAStoreIsThatOfAFolder) {
+  Tree tree;
+  storage::MemoryStore store;
+  const auto put = [&](const std::string& name, const std::string& text) {
+    tree.write(name, text);
+    store.put("bucket/set/" + name, text);
+  };
+  put("a/1.wav", "one");
+  put("a/2 \"x\".wav", "two!");
+  put("_index/3.wav", "three");
+  put("index.csv", "path,label,age\na/1.wav,cat,3\n\"a/2 \"\"x\"\".wav\",dog,4\n./a/1.wav,cat,5\n");
+  put("_index/index.csv", "path\na/1.wav\n3.wav\n");
+  for (const char* const index : {"index.csv", "_index/index.csv"}) {
+    const DatasetPtr files = open(tree.at(index), without_cache());
+    const DatasetPtr objects = open(std::string("memory://bucket/set/") + index, without_cache());
+    EXPECT_EQ(names_of(*objects), names_of(*files));
+    EXPECT_EQ(sizes_of(*objects), sizes_of(*files));
+    EXPECT_EQ(objects->facts().classes, files->facts().classes);
+    EXPECT_EQ(objects->facts().columns, files->facts().columns);
+    EXPECT_EQ(objects->facts().fingerprint, files->facts().fingerprint);
+    ASSERT_EQ(objects->backends().size(), 1u);
+    for (std::uint64_t i = 0; i < files->size(); ++i) {
+      EXPECT_EQ(objects->id(i), files->id(i));
+      EXPECT_EQ(objects->label(i).integer, files->label(i).integer);
+      EXPECT_EQ(text_of(*objects, i), text_of(*files, i));
+    }
+  }
+  char text[storage::kLocationText];
+  const DatasetPtr data = open("memory://bucket/set/index.csv", without_cache());
+  EXPECT_STREQ(data->locate(0, text).name, "bucket/set/a/1.wav");
+  EXPECT_STREQ(data->locate(0, text).version, "v1");
+  EXPECT_STREQ(data->locate(2, text).name, "bucket/set/a/1.wav");
+}
+
+TEST(Objects, AnIndexOfAStoreMayNameWholeAddressesAndNamesWhatIsMissing) {
+  storage::MemoryStore store;
+  store.put("bucket/set/1.wav", "one");
+  store.put("bucket/set/whole.csv", "path\nmemory://bucket/set/1.wav\n");
+  EXPECT_EQ(text_of(*open("memory://bucket/set/whole.csv", without_cache()), 0), "one");
+  store.put("bucket/set/missing.csv", "path\n1.wav\n2.wav\n");
+  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/set/missing.csv"); }), "line 3: `2.wav` is not below"));
 }
 
 TEST(Objects, FileAddressesAreLocalPaths) {

@@ -34,7 +34,10 @@ void refuse_what_is_not_read_yet(const std::string& address) {
                 std::move(hint));
   };
   if (const std::size_t scheme = address.find("://"); scheme != std::string::npos && scheme > 0 && scheme < 16) {
-    refuse(fmt::format("{} addresses", address.substr(0, scheme + 3)), "copy the data to a local folder first");
+    const std::string_view option = storage::option_of(address.substr(0, scheme));
+    refuse(fmt::format("{} addresses", address.substr(0, scheme + 3)),
+           option.empty() ? "copy the data to a local folder first"
+                          : fmt::format("build Stoker with -D{}=ON, or copy the data to a local folder first", option));
   }
   for (const std::string_view archive : {".tar.gz", ".tgz", ".zip", ".tar.zst"}) {
     if (ends_with(address, archive))
@@ -69,17 +72,17 @@ void refuse_label(const std::string& address, const OpenOptions& options) {
               "leave label out: the sub-folders of a folder are its classes");
 }
 
+std::string without_slashes(std::string address) {
+  while (address.ends_with('/')) address.pop_back();
+  return address;
+}
+
 DatasetPtr open_in_store(const std::string& address, const OpenOptions& options) {
+  if (ends_with(address, ".csv")) return open_csv(address, options);
   refuse_label(address, options);
   if (ends_with(address, ".npy")) return open_npy(address, options);
   if (ends_with(address, ".tar")) return open_tar(address, options);
-  for (const std::string_view kind : {".csv", ".pack"}) {
-    if (ends_with(address, kind)) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("cannot open `{}`: this version reads {} only from local folders", address, kind),
-                  "copy it to a local folder first");
-    }
-  }
+  if (ends_with(address, ".pack")) return open_pack(without_slashes(address), options);
   return open_objects(address, options);
 }
 

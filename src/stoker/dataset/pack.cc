@@ -22,6 +22,7 @@
 #include "stoker/dataset/packed.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 namespace {
@@ -36,15 +37,11 @@ class HeldFile {
  public:
   void open(const std::string& folder, const PackFile& file, std::string_view address) {
     const std::string path = fmt::format("{}/{}", folder, file.name);
-    const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
-    const std::uint64_t bytes = os::file_size(fd.get(), path);
-    if (bytes < kCopyBelow) {
-      copy_.resize(bytes);
-      copy_.resize(os::read_up_to(fd.get(), copy_, 0, path));
+    if (storage::store_of(path) != nullptr) {
+      copy_ = storage::read_address(path, file.bytes);
       bytes_ = copy_;
     } else {
-      mapping_ = os::Mapping(fd.get(), bytes, path);
-      bytes_ = mapping_.bytes();
+      hold(path);
     }
     if (bytes_.size() != file.bytes || hash_bytes(bytes_) != file.xxh3) {
       throw Error(ErrorKind::corrupt,
@@ -59,6 +56,19 @@ class HeldFile {
   std::uint64_t memory_bytes() const noexcept { return held_bytes(copy_); }
 
  private:
+  void hold(const std::string& path) {
+    const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
+    const std::uint64_t bytes = os::file_size(fd.get(), path);
+    if (bytes < kCopyBelow) {
+      copy_.resize(bytes);
+      copy_.resize(os::read_up_to(fd.get(), copy_, 0, path));
+      bytes_ = copy_;
+    } else {
+      mapping_ = os::Mapping(fd.get(), bytes, path);
+      bytes_ = mapping_.bytes();
+    }
+  }
+
   std::vector<std::byte> copy_;
   os::Mapping mapping_;
   std::span<const std::byte> bytes_;
@@ -83,7 +93,7 @@ class PackDataset final : public Packed {
   PackDataset(const std::string& address, const OpenOptions& options, std::vector<ShardProblem>* problems)
       : problems_(problems) {
     const std::string json_path = fmt::format("{}/{}", address, kPackJson);
-    const std::vector<std::byte> json = storage::read_file(json_path, kGiB);
+    const std::vector<std::byte> json = storage::read_address(json_path, kGiB);
     manifest_ = parse_manifest({reinterpret_cast<const char*>(json.data()), json.size()}, address);
     index_.open(address, *manifest_.file(kPackIndex), address);
     rows_ = index_rows(index_.bytes(), manifest_.count, manifest_.label_kind, address);
@@ -138,6 +148,9 @@ class PackDataset final : public Packed {
     return field ? field->text() : std::string();
   }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
+  std::span<const storage::Backend* const> backends() const noexcept override {
+    return {&backend_, backend_ != nullptr ? 1u : 0u};
+  }
   std::uint64_t memory_bytes() const noexcept override {
     return 2 * held_bytes(facts_) + index_.memory_bytes() + names_.memory_bytes() + columns_.memory_bytes() +
            held_bytes(marks_) + held_bytes(column_rows_) + held_bytes(manifest_.skipped);
@@ -204,6 +217,7 @@ class PackDataset final : public Packed {
         shards_.push_back(std::make_unique<NoSource>(path));
       }
       borrowed_.push_back(shards_.back().get());
+      if (shards_.back()->backend() != nullptr) backend_ = shards_.back()->backend();
       try {
         check_shard(address, shard, *shards_.back());
       } catch (const Error& error) {
@@ -240,8 +254,11 @@ class PackDataset final : public Packed {
     facts_.address = address;
     facts_.kind = fmt::format("{} pack", stoker::dataset::name(manifest_.kind));
     facts_.fingerprint = manifest_.fingerprint;
-    if (manifest_.kind == PackKind::encoded) facts_.seek_path = seek_path(options, real_path_of(address));
-    if (manifest_.file(kPackSeek) != nullptr) facts_.pack_seek_path = fmt::format("{}/{}", address, kPackSeek);
+    const bool is_local = storage::store_of(address) == nullptr;
+    if (manifest_.kind == PackKind::encoded && is_local) facts_.seek_path = seek_path(options, real_path_of(address));
+    if (manifest_.file(kPackSeek) != nullptr && is_local)
+      facts_.pack_seek_path = fmt::format("{}/{}", address, kPackSeek);
+    if (backend_ != nullptr) facts_.notes = backend_->notes();
     facts_.label_kind = manifest_.label_kind;
     facts_.classes = manifest_.classes;
     facts_.columns = manifest_.columns;
@@ -304,6 +321,7 @@ class PackDataset final : public Packed {
   std::vector<std::uint64_t> column_rows_;  // where the row of each sample begins in columns.csv
   std::vector<std::unique_ptr<storage::Source>> shards_;
   std::vector<const storage::Source*> borrowed_;
+  const storage::Backend* backend_ = nullptr;  // that all shards lie in; null: local files
   std::uint64_t row_bytes_ = 0;
 };
 

@@ -15,6 +15,7 @@ namespace stoker::dataset {
 namespace {
 
 constexpr std::uint64_t kWindow = 16384;         // a label, its header and the next header, mostly
+constexpr std::uint64_t kStoreWindow = 4 << 20;  // of a store: each request takes as long as a megabyte
 constexpr std::uint64_t kSearch = 1 << 20;       // read at once while a header is looked for
 constexpr std::uint64_t kMostSpecial = 1 << 20;  // of a pax record or a long name
 constexpr std::size_t kMostPatterns = 1'000'000;
@@ -217,7 +218,8 @@ Error TarReader::error(const Damage& damage) const {
 std::span<const std::byte> TarReader::bytes(std::uint64_t offset, std::uint64_t count) {
   if (const auto view = source_.view(); !view.empty()) return view.subspan(offset, count);
   if (offset < window_at_ || offset + count > window_at_ + window_.size()) {
-    window_.resize(std::min(std::max(count, kWindow), size_ - offset));
+    const std::uint64_t usual = source_.backend() == nullptr ? kWindow : kStoreWindow;
+    window_.resize(std::min(std::max(count, usual), size_ - offset));
     window_at_ = offset;
     const storage::Read read{offset, window_};
     source_.read({&read, 1});

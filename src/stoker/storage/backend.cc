@@ -50,6 +50,12 @@ const Backend* find_backend(std::string_view scheme) noexcept {
   return nullptr;
 }
 
+const Backend* store_of(std::string_view address) noexcept {
+  const std::string_view scheme = split_address(address).scheme;
+  const Backend* const backend = scheme.empty() ? nullptr : find_backend(scheme);
+  return backend == &local_files() ? nullptr : backend;
+}
+
 std::string_view option_of(std::string_view scheme) noexcept {
   return scheme == "s3" ? "STOKER_S3" : "";
 }

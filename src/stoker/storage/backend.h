@@ -54,6 +54,8 @@ const Backend& local_files() noexcept;
 
 // The backend of a scheme; local files for none. Null: this build has no such backend.
 const Backend* find_backend(std::string_view scheme) noexcept;
+// The store that an address lies in; null: it is a local path, or no backend has its scheme.
+const Backend* store_of(std::string_view address) noexcept;
 // The build option that adds the backend of a scheme; empty: no option does.
 std::string_view option_of(std::string_view scheme) noexcept;
 

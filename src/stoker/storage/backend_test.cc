@@ -107,6 +107,10 @@ TEST(Backends, AddressesAreSplitAtTheScheme) {
   {
     const MemoryStore store("here");
     EXPECT_EQ(find_backend("here"), &store);
+    EXPECT_EQ(store_of("here://x/y"), &store);
+    EXPECT_EQ(store_of("file:///x"), nullptr);
+    EXPECT_EQ(store_of("none://x"), nullptr);
+    EXPECT_EQ(store_of("/here"), nullptr);
   }
   EXPECT_EQ(find_backend("here"), nullptr);
 }

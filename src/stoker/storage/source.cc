@@ -150,9 +150,8 @@ std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_byte
 
 std::vector<std::byte> read_address(std::string_view address, std::uint64_t limit_bytes) {
   const auto [scheme, name] = split_address(address);
-  const Backend* const backend = scheme.empty() ? nullptr : find_backend(scheme);
-  if (backend == nullptr) return read_file(address, limit_bytes);
-  if (backend == &local_files()) return read_file(name, limit_bytes);
+  const Backend* const backend = store_of(address);
+  if (backend == nullptr) return read_file(find_backend(scheme) == nullptr ? address : name, limit_bytes);
   const std::unique_ptr<Source> source = backend->open(name, Storage::buffered);
   if (source->size_bytes() > limit_bytes) {
     throw Error(ErrorKind::unavailable,
