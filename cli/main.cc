@@ -10,6 +10,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/version.h"
 #include "stoker/codec/media.h"
+#include "stoker/storage/backend.h"
 
 #include "interrupt.h"
 #include "terminal.h"
@@ -36,8 +37,9 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   if (first == "--version" || first == "-V") {
-    answer(fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\n", kVersion,
-                       codec::names()));
+    const bool has_s3 = storage::find_backend("s3") != nullptr;
+    answer(fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local files{}\n",
+                       kVersion, codec::names(), has_s3 ? ", s3://" : " (built without STOKER_S3)"));
     return 0;
   }
   for (const Verb* verb : verbs) {
