@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -12,11 +14,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from client import S3Client
 
+BUCKET = "stoker-tests"
 ACCESS, SECRET = "stoker-key", "stoker-secret-0123456789"
 IDENTITIES = {"identities": [{"name": "tests", "credentials": [{"accessKey": ACCESS, "secretKey": SECRET}],
                               "actions": ["Admin", "Read", "List", "Tagging", "Write"]}]}
@@ -110,27 +112,42 @@ def s3(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     return server
 
 
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    return itertools.count()
+
+
 @pytest.fixture
-def bucket(s3: Server, request: pytest.FixtureRequest) -> Any:
-    """An empty bucket of the test's own: bucket.put(key, bytes), bucket.upload(folder), bucket.address(key)."""
-    return Bucket(s3, "t" + f"{abs(hash(request.node.nodeid)):x}"[:20])
+def store(s3: Server, numbers: Iterator[int]) -> Store:
+    """A prefix of the test's own: store.put(key, bytes), store.upload(folder, key), store.address(key)."""
+    return Store(s3, f"test {next(numbers)}")
 
 
-class Bucket:
-    def __init__(self, server: Server, name: str) -> None:
-        self.name = name
+class Store:
+    """The keys below a prefix of one bucket. SeaweedFS sets disk space aside for each bucket, so there is only one."""
+
+    def __init__(self, server: Server, prefix: str) -> None:
+        self.server, self.prefix = server, prefix
         self.client = server.client()
-        self.client.make_bucket(name)
+        self.client.make_bucket(BUCKET)
 
-    def address(self, key: str = "") -> str:
-        return f"s3://{self.name}/{key}" if key else f"s3://{self.name}"
+    def address(self, key: str) -> str:
+        return f"s3://{BUCKET}/{self.prefix}/{key}"
 
     def put(self, key: str, body: bytes) -> None:
-        self.client.put(self.name, key, body)
+        self.client.put(BUCKET, f"{self.prefix}/{key}", body)
 
-    def upload(self, folder: pathlib.Path, prefix: str) -> str:
+    def put_all(self, bodies: dict[str, bytes]) -> None:
+        """Eight at a time."""
+        def put_some(first: int) -> None:
+            mine = Store(self.server, self.prefix)
+            for key in list(bodies)[first::8]:
+                mine.put(key, bodies[key])
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(put_some, range(8)))
+
+    def upload(self, folder: pathlib.Path, key: str) -> str:
         """Copies a folder; gives the address of the copy."""
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                self.put(f"{prefix}/{path.relative_to(folder)}", path.read_bytes())
-        return self.address(prefix)
+        self.put_all({f"{key}/{path.relative_to(folder)}": path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()})
+        return self.address(key)

@@ -13,7 +13,7 @@ import pytest
 import stoker
 
 ODD = ["a b", "plus+", "per%cent", "quo'te", "eq=al", "amp&ersand", "semi;colon:at@", "dollar$", "star*", "paren(the)ses!", "comma,", "til~de",
-       "üñï-日本語", "%20", "..dots..", "two  spaces", "back\\slash", "qu?estion#hash", 'dou"ble', "[brackets]{}^`|<>"]
+       "üñï-日本語", "%20", "..dots..", "two  spaces", "qu?estion#hash", 'dou"ble', "[brackets]{}^`|<>"]
 
 
 def wav(seed, frames=200):
@@ -52,36 +52,34 @@ def run(binary):
     return run
 
 
-def test_odd_keys_give_the_batches_of_the_folder(bucket, tmp_path):
+def test_odd_keys_give_the_batches_of_the_folder(store, tmp_path):
     folder = make_folder(tmp_path / "data", [f"class {i % 3}/{name}.wav" for i, name in enumerate(ODD)] + ["class 0-/x.wav", "class 0/deep/er/y.wav"])
-    address = bucket.upload(folder, "odd pre+fix")
-    bucket.put("odd pre+fix/class 0/", b"")
+    address = store.upload(folder, "odd pre+fix")
+    store.put("odd pre+fix/class 0/", b"")
     assert batches(address, epochs=2) == batches(folder, epochs=2)
     assert batches(address + "/") == batches(folder)
 
 
-def test_a_key_of_1024_bytes_is_read(bucket, tmp_path):
+def test_a_key_of_1024_bytes_is_read(store, tmp_path):
     prefix = "/".join(["x" * 200] * 4)
-    key = f"{prefix}/k/{'y' * (1024 - len(prefix) - 3 - 4)}.wav"
-    assert len(key) == 1024
-    bucket.put(key, wav(1))
-    names = [name for batch in batches(bucket.address(prefix)) for name in batch[3]]
-    assert names == [key[len(prefix) + 1:]]
+    name = f"k/{'y' * (1024 - len(store.prefix) - len(prefix) - 8)}.wav"
+    assert len(f"{store.prefix}/{prefix}/{name}") == 1024
+    store.put(f"{prefix}/{name}", wav(1))
+    assert [name for batch in batches(store.address(prefix)) for name in batch[3]] == [name]
 
 
-def test_more_keys_than_a_page_has_are_all_listed(bucket, tmp_path, run):
-    names = [f"c{i % 7}/{i:05}.wav" for i in range(2300)]
-    data = wav(0, 10)
-    for name in names:
-        bucket.put(f"many/{name}", data)
-    seen = [name for batch in batches(bucket.address("many")) for name in batch[3]]
+@pytest.mark.slow
+def test_more_keys_than_a_page_has_are_all_listed(store, tmp_path, run):
+    names = [f"c{i % 7}/{i:05}.wav" for i in range(1100)]
+    store.put_all({f"many/{name}": wav(0, 10) for name in names})
+    seen = [name for batch in batches(store.address("many")) for name in batch[3]]
     assert sorted(seen) == sorted(names)
-    done = run("load", bucket.address("many"), "--json")
+    done = run("load", store.address("many"), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == len(names)
 
 
-def test_an_index_a_pack_and_shards_are_found_by_the_same_names(bucket, tmp_path, run):
+def test_an_index_a_pack_and_shards_are_found_by_the_same_names(store, tmp_path, run):
     folder = make_folder(tmp_path / "data", [f"{'ab'[i % 2]}/{i}.wav" for i in range(40)])
     (folder / "index.csv").write_text("path,label,age\n" + "".join(f"{'ab'[i % 2]}/{i}.wav,{'xy'[i % 2]},{i}\n" for i in range(40)))
     packed = run("pack", folder, tmp_path / "data.pack")
@@ -90,20 +88,20 @@ def test_an_index_a_pack_and_shards_are_found_by_the_same_names(bucket, tmp_path
         with tarfile.open(tmp_path / f"s-{shard}.tar", "w") as tar:
             for i in range(shard, 40, 2):
                 tar.add(folder / f"{'ab'[i % 2]}/{i}.wav", f"{i}.wav")
-    bucket.upload(folder, "set")
-    bucket.upload(tmp_path / "data.pack", "data.pack")
+    store.upload(folder, "set")
+    store.upload(tmp_path / "data.pack", "data.pack")
     for shard in range(2):
-        bucket.put(f"s-{shard}.tar", (tmp_path / f"s-{shard}.tar").read_bytes())
-    assert batches(bucket.address("set/index.csv")) == batches(folder / "index.csv")
-    assert batches(bucket.address("data.pack")) == batches(tmp_path / "data.pack")
-    assert batches(bucket.address("s-{0..1}.tar")) == batches(tmp_path / "s-{0..1}.tar")
+        store.put(f"s-{shard}.tar", (tmp_path / f"s-{shard}.tar").read_bytes())
+    assert batches(store.address("set/index.csv")) == batches(folder / "index.csv")
+    assert batches(store.address("data.pack")) == batches(tmp_path / "data.pack")
+    assert batches(store.address("s-{0..1}.tar")) == batches(tmp_path / "s-{0..1}.tar")
 
 
-def test_an_object_that_changed_is_named_and_the_others_come(bucket, tmp_path):
+def test_an_object_that_changed_is_named_and_the_others_come(store, tmp_path):
     folder = make_folder(tmp_path / "data", [f"a/{i}.wav" for i in range(20)])
-    address = bucket.upload(folder, "set")
+    address = store.upload(folder, "set")
     with stoker.Loader(address, batch_size=4, on_error="skip", cache_dir=False) as loader:
-        bucket.put("set/a/7.wav", wav(99))
+        store.put("set/a/7.wav", wav(99))
         names = [name for batch in loader for name in batch.names]
         assert "a/7.wav" not in names
         assert len(names) == 19
@@ -115,19 +113,19 @@ def test_an_object_that_changed_is_named_and_the_others_come(bucket, tmp_path):
     (dict(AWS_ACCESS_KEY_ID="nobody"), "the keys come from the environment"),
     (dict(AWS_NO_SIGN_REQUEST="yes"), "the bucket is not public"),
 ])
-def test_refused_requests_say_what_to_do_and_no_secret(bucket, run, words, hint):
-    bucket.put("set/a.wav", wav(1))
-    done = run("load", bucket.address("set"), "--json", env={**os.environ, **words})
+def test_refused_requests_say_what_to_do_and_no_secret(store, run, words, hint):
+    store.put("set/a.wav", wav(1))
+    done = run("load", store.address("set"), "--json", env={**os.environ, **words})
     assert done.returncode == 2
     assert hint in done.stderr
     for secret in ("wrong-secret-value", os.environ["AWS_SECRET_ACCESS_KEY"]):
         assert secret not in done.stdout + done.stderr
 
 
-def test_wrong_addresses_say_what_is_near(bucket, run):
-    bucket.put("data/train/a.wav", wav(1))
-    for address, text in [(bucket.address("data/trian"), f"did you mean `{bucket.address('data/train')}`?"),
-                          (bucket.address("data/train/a.wav"), "is one object"),
+def test_wrong_addresses_say_what_is_near(store, run):
+    store.put("data/train/a.wav", wav(1))
+    for address, text in [(store.address("data/trian"), f"did you mean `{store.address('data/train')}`?"),
+                          (store.address("data/train/a.wav"), "is one object"),
                           ("s3://no-such-bucket-here/x", "there is no bucket `no-such-bucket-here`"),
                           ("s3://", "it names no bucket")]:
         done = run("load", address)
@@ -141,7 +139,7 @@ def test_the_program_says_that_it_reads_s3(run):
 
 @pytest.mark.slow
 def test_an_epoch_survives_a_server_that_is_killed_and_started_again(weed, tmp_path, monkeypatch):
-    from conftest import Bucket, Server
+    from conftest import Server, Store
 
     folder = make_folder(tmp_path / "data", [f"a/{i:03}.wav" for i in range(400)])
     (tmp_path / "weed").mkdir()
@@ -150,7 +148,7 @@ def test_an_epoch_survives_a_server_that_is_killed_and_started_again(weed, tmp_p
     try:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        address = Bucket(server, "restarted").upload(folder, "set")
+        address = Store(server, "restarted").upload(folder, "set")
         with stoker.Loader(address, batch_size=4, prefetch_factor=1, cache_dir=False, memory_limit="16MB") as loader:
             names = []
             for step, batch in enumerate(loader):

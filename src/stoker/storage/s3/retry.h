@@ -14,7 +14,7 @@ using Duration = std::chrono::nanoseconds;
 using Time = std::chrono::steady_clock::time_point;
 
 struct RetryPolicy {
-  int most_tries = 10;
+  int most_tries = 25;
   Duration first = std::chrono::milliseconds(100);
   Duration longest = std::chrono::seconds(8);
 

@@ -23,7 +23,7 @@ struct Settings {
   bool anonymous = false;
   bool requester_pays = false;
   std::string ca_bundle;  // a file; empty: the system's
-  int most_tries = 10;    // of a request that may succeed later; the first one included
+  int most_tries = 25;    // of a request that may succeed later, the first one included: about 100 seconds
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds stall_timeout{30'000};  // without a byte
 
