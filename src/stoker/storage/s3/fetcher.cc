@@ -54,6 +54,7 @@ struct Try {
   Slot* slot = nullptr;
   std::uint64_t from = 0;  // bytes of the slot that were there when it began
   FetchClock::time_point began{};
+  FetchClock::time_point moved{};  // when it brought the last byte, or began
   std::shared_ptr<const Credentials> keys;
   std::string origin, region;
   bool has_answered = false;
@@ -206,6 +207,11 @@ class S3Fetcher final : public Fetcher {
     std::chrono::nanoseconds least = std::chrono::nanoseconds::max();
     for (const Slot* const slot : waiting_) least = std::min<std::chrono::nanoseconds>(least, slot->due - now);
     if (!trying_.empty() && hedges_.patience()) least = std::min<std::chrono::nanoseconds>(least, kLook);
+    const std::chrono::nanoseconds most = session_->settings().stall_timeout;
+    for (const Try* const one : trying_) {
+      const FetchClock::time_point look = std::max(one->moved + most, looked_ + kLook);
+      least = std::min<std::chrono::nanoseconds>(least, look - now);
+    }
     return std::max(least, std::chrono::nanoseconds::zero());
   }
 
@@ -224,7 +230,21 @@ class S3Fetcher final : public Fetcher {
       queue_.pop_front();
       begin(slot, now);
     }
+    if (now - looked_ < kLook) return;
+    looked_ = now;
+    give_up_stalled(now);
     hedge(now);
+  }
+
+  // A request that brings no byte for long is over, as if its connection had broken.
+  void give_up_stalled(FetchClock::time_point now) {
+    for (std::size_t i = 0; i < trying_.size(); ++i) {
+      Try& one = *trying_[i];
+      if (one.is_cancelled || now - one.moved < session_->settings().stall_timeout) continue;
+      lane_->cancel(*one.transfer);
+      settle(one, CURLE_OPERATION_TIMEDOUT, now);
+      i = static_cast<std::size_t>(-1);  // the list has changed
+    }
   }
 
   void begin(Slot& slot, FetchClock::time_point now) {
@@ -244,7 +264,7 @@ class S3Fetcher final : public Fetcher {
     auto one = std::make_unique<Try>();
     one->slot = &slot;
     one->from = slot.received;
-    one->began = now;
+    one->began = one->moved = now;
     one->keys = session_->keys();
     const Endpoint endpoint = session_->endpoint(slot.place.bucket);
     one->origin = endpoint.origin;
@@ -252,6 +272,7 @@ class S3Fetcher final : public Fetcher {
     HttpRequest request = session_->request(endpoint, one->keys);
     request.url = endpoint.url(slot.place.key);
     request.wants_body = false;
+    request.stall_timeout = {};  // give_up_stalled() is more exact
     if (!slot.into.empty()) {
       request.range = fmt::format("{}-{}", slot.offset + slot.received, slot.offset + slot.into.size() - 1);
     }
@@ -269,8 +290,6 @@ class S3Fetcher final : public Fetcher {
   }
 
   void hedge(FetchClock::time_point now) {
-    if (now - looked_ < kLook) return;
-    looked_ = now;
     const std::optional<Duration> patience = hedges_.patience();
     if (!patience) return;
     for (std::size_t i = 0; i < trying_.size() && hedges_.patience(); ++i) {
@@ -370,6 +389,7 @@ class S3Fetcher final : public Fetcher {
     }
     std::memcpy(slot.into.data() + slot.received, piece.data(), piece.size());
     slot.received += piece.size();
+    one.moved = FetchClock::now();
     return true;
   }
 

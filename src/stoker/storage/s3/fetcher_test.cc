@@ -421,7 +421,7 @@ TEST_F(OnS3, AHedgeThatAnswersFirstAndBreaksIsContinued) {
 }
 
 TEST_F(OnS3, ABodyThatStallsIsGivenUpAndContinued) {
-  store_.set("STOKER_S3_STALL_TIMEOUT", "1s");
+  store_.set("STOKER_S3_STALL_TIMEOUT", "200ms");
   const std::string text = made_of(300'000);
   store_.put("bucket/f", text);
   store_.fail("bucket/f", {.cut = 100'000, .hold = true});
