@@ -4,6 +4,9 @@
 #include <cassert>
 #include <mutex>
 
+#include <signal.h>
+#include <unistd.h>
+
 namespace stoker::os {
 namespace {
 
@@ -41,6 +44,7 @@ bool take_fault(Call call, Fault& fault) noexcept {
   const std::uint32_t number = one.seen++;
   if (number < one.fault.skip || one.hits >= one.fault.times) return false;
   ++one.hits;
+  if (one.fault.kill) ::kill(::getpid(), SIGKILL);
   fault = one.fault;
   return true;
 }

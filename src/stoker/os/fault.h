@@ -16,6 +16,9 @@ enum class Call : std::uint8_t {
   write,
   fsync,
   rename,
+  unlink,
+  lock,
+  step,  // of a change to memory that processes share
   ring_setup,
   ring_enter,
   thread,
@@ -28,6 +31,7 @@ struct Fault {
   std::int64_t short_bytes = -1;  // the call moves at most this many bytes
   std::uint32_t skip = 0;         // let this number of calls pass first
   std::uint32_t times = 1;        // then fail this number of calls
+  bool kill = false;              // the process ends there, as by kill -9
 };
 
 // Arms one fault for one kind of call, for all threads, until the object is destroyed.
@@ -51,6 +55,12 @@ bool take_fault(Call call, Fault& fault) noexcept;
 // True if this call must fail now; `fault` says how.
 inline bool fault_now(Call call, Fault& fault) noexcept {
   return detail::faults_armed.load(std::memory_order_relaxed) && detail::take_fault(call, fault);
+}
+
+// Between two stores to memory that processes share: a process may end there, and does in tests.
+inline void shared_step() noexcept {
+  Fault fault;
+  (void)fault_now(Call::step, fault);
 }
 
 }  // namespace stoker::os

@@ -75,6 +75,39 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, std::as_bytes(std::span(text.data(), text.size())));
 }
 
+int write_aside(const std::string& aside, const std::string& path, std::span<const std::byte> bytes) noexcept {
+  int error_number = 0;
+  Fd fd = try_open(AT_FDCWD, aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC, error_number);
+  if (error_number != 0) return error_number;
+  error_number = write_all(fd.get(), bytes);
+  if (const int closing = fd.reset(); error_number == 0) error_number = closing;
+  if (error_number == 0) error_number = rename_file(aside, path);
+  if (error_number != 0) ::unlink(aside.c_str());
+  return error_number;
+}
+
+int rename_file(const std::string& from, const std::string& to) noexcept {
+  return call(Call::rename, [&] { return ::rename(from.c_str(), to.c_str()); });
+}
+
+int remove_file(const std::string& path) noexcept {
+  const int error_number = call(Call::unlink, [&] { return ::unlink(path.c_str()); });
+  return error_number == ENOENT ? 0 : error_number;
+}
+
+bool is_ours(const std::string& path) noexcept {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && facts.st_uid == ::geteuid();
+}
+
+bool make_private_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return true;
+  const int error_number = errno;  // EROFS and EACCES also come for folders that are there already
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) throw system_error(error_number, "make the folder", path);
+  return false;
+}
+
 void make_folders(const std::string& path) {
   if (path.empty()) throw Error(ErrorKind::usage, "cannot make a folder: its name is empty");
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {

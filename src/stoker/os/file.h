@@ -35,6 +35,18 @@ class NewFile {
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 void write_file(const std::string& path, std::string_view text);
 
+// Writes `bytes` to the new file `aside` and renames it to `path`, in place of what may be there, without waiting for
+// the disk: after a power failure the file may hold anything, so its reader has to check it. Returns 0 or the error
+// number; nothing is left of a file that failed.
+int write_aside(const std::string& aside, const std::string& path, std::span<const std::byte> bytes) noexcept;
+int rename_file(const std::string& from, const std::string& to) noexcept;  // 0 or the error number
+int remove_file(const std::string& path) noexcept;  // 0, also if there is none, or the error number
+
+bool is_ours(const std::string& path) noexcept;  // it exists, and belongs to the user of this process
+
+// Makes the folder `path`, closed to other users; false: something of that name is there. Throws Error.
+bool make_private_folder(const std::string& path);
+
 // Makes `path` and the folders above it that are missing. Throws Error.
 void make_folders(const std::string& path);
 

@@ -173,5 +173,37 @@ TEST(FileFacts, SayWhetherOthersMayReadIt) {
   EXPECT_FALSE(others_may_read(folder.path() + "/none"));
 }
 
+TEST(WriteAside, GivesAWholeFileOrNothing) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/f", aside = folder.path() + "/aside", text = "0123456789";
+  EXPECT_EQ(write_aside(aside, path, std::as_bytes(std::span(text))), 0);
+  EXPECT_EQ(std::filesystem::file_size(path), 10u);
+  for (const Call call : {Call::open, Call::write, Call::close, Call::rename}) {
+    const InjectFault fault(call, {.error_number = ENOSPC});
+    EXPECT_EQ(write_aside(aside, folder.path() + "/g", std::as_bytes(std::span(text))), ENOSPC);
+    EXPECT_FALSE(std::filesystem::exists(aside));
+    EXPECT_FALSE(std::filesystem::exists(folder.path() + "/g"));
+  }
+  EXPECT_EQ(write_aside(folder.path() + "/none/aside", path, {}), ENOENT);
+}
+
+TEST(MakePrivateFolder, TellsWhetherItMadeTheFolder) {
+  const TempFolder folder;
+  EXPECT_TRUE(make_private_folder(folder.path() + "/f"));
+  EXPECT_FALSE(make_private_folder(folder.path() + "/f"));
+  EXPECT_EQ(std::filesystem::status(folder.path() + "/f").permissions(), std::filesystem::perms::owner_all);
+  EXPECT_THROW(make_private_folder(folder.path() + "/none/f"), Error);
+}
+
+TEST(RemoveFile, ToleratesThatThereIsNone) {
+  const TempFolder folder;
+  const std::string path = folder.file("f", "abc");
+  EXPECT_EQ(remove_file(path), 0);
+  EXPECT_EQ(remove_file(path), 0);
+  EXPECT_NE(remove_file(folder.path()), 0);
+  EXPECT_TRUE(is_ours(folder.path()));
+  EXPECT_FALSE(is_ours(path));
+}
+
 }  // namespace
 }  // namespace stoker::os

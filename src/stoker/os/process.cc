@@ -203,6 +203,12 @@ std::optional<std::uint64_t> available_memory(const std::string& root) {
   return kib ? std::optional(*kib * 1024) : std::nullopt;
 }
 
+std::optional<std::string> boot_id(const std::string& root) {
+  auto text = read_small_file(under(root, "proc/sys/kernel/random/boot_id"));
+  while (text && text->ends_with('\n')) text->pop_back();
+  return text && !text->empty() ? text : std::nullopt;
+}
+
 std::optional<Space> space_of(const std::string& path) {
   struct statvfs facts {};
   if (::statvfs(path.c_str(), &facts) != 0) return std::nullopt;

@@ -63,6 +63,9 @@ std::optional<Network> network_counters(const std::string& root = "/");
 
 std::optional<std::uint64_t> available_memory(const std::string& root = "/");  // MemAvailable
 
+// Another one after each start of the machine; the same in all containers on it.
+std::optional<std::string> boot_id(const std::string& root = "/");
+
 struct Space {
   std::uint64_t used_bytes = 0;
   std::uint64_t total_bytes = 0;  // 0: a file system that does not say, such as ramfs

@@ -22,6 +22,13 @@ TEST(Process, TreeFollowsChildrenOfEveryThread) {
   EXPECT_EQ(tree, (std::vector<int>{10, 11, 12, 14, 15}));
 }
 
+TEST(Process, TheBootIdIsALine) {
+  const TempFolder root;
+  EXPECT_EQ(boot_id(root.path()), std::nullopt);
+  root.file("proc/sys/kernel/random/boot_id", "0d3c-11\n");
+  EXPECT_EQ(boot_id(root.path()), "0d3c-11");
+}
+
 TEST(Process, CountersStandAfterANameWithBrackets) {
   const TempFolder root;
   root.file("proc/10/stat", "10 (pt (data) w) D 1 1 1 0 -1 4194304 100 0 0 0 250 50 30 10 20 0 1 0 5 1 1");
