@@ -68,6 +68,9 @@ class AnyStore {
   void put(const std::string& name, std::string bytes) {
     STOKER_TO_STORE(put(name, std::move(bytes)));
   }
+  std::string version(const std::string& name) const {
+    STOKER_TO_STORE(version(name));
+  }
   void set_latency(std::chrono::nanoseconds usual) {
     STOKER_TO_STORE(set_latency(usual));
   }

@@ -21,7 +21,10 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view scheme() const noexcept = 0;  // without "://"
-  virtual ReadAdvice advice() const noexcept = 0;        // for objects that are read whole
+  // Tells two stores of one scheme apart in caches: the scheme and, where it may differ, the address of the service as
+  // the environment names it now. Throws Error.
+  virtual std::string identity() const { return std::string(scheme()); }
+  virtual ReadAdvice advice() const noexcept = 0;  // for objects that are read whole
   // What a user should know of how the store is reached, such as a credentials file that others can read. Throws Error.
   virtual std::vector<std::string> notes() const { return {}; }
 
@@ -76,6 +79,7 @@ class AddedBackend {
 
 // One fetcher for data that lies in `backends` (null: local files; none: the same). With one backend it is that
 // backend's own; with several it passes each read to the right one, and waits for all of them in one place.
+// Stores are read through `options.cache`, if there is one.
 std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::span<const Backend* const> backends,
                                       std::string* fallback_reason = nullptr);
 

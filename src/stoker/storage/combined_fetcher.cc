@@ -11,6 +11,7 @@
 #include "stoker/base/error.h"
 #include "stoker/os/event.h"
 #include "stoker/storage/backend.h"
+#include "stoker/storage/cached_fetcher.h"
 
 namespace stoker::storage {
 namespace {
@@ -104,6 +105,11 @@ class CombinedFetcher final : public Fetcher {
   void wake() noexcept override {
     if (!woken_.exchange(true, std::memory_order_acq_rel)) event_.raise();
   }
+  StoreFigures figures() const noexcept override {
+    StoreFigures sum;
+    for (const Member& member : members_) sum += member.fetcher->figures();
+    return sum;
+  }
 
  private:
   Fetcher& member_of(const Backend* backend) {
@@ -134,7 +140,11 @@ std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::span<c
         std::any_of(members.begin(), members.end(), [&](const auto& member) { return member.backend == known; });
     if (is_there) continue;
     std::string reason;
-    members.push_back({known, (known != nullptr ? *known : local_files()).make_fetcher(options, &reason)});
+    if (known != nullptr && options.cache != nullptr) {
+      members.push_back({known, make_cached_fetcher(*known, options, &reason)});
+    } else {
+      members.push_back({known, (known != nullptr ? *known : local_files()).make_fetcher(options, &reason)});
+    }
     if (fallback_reason != nullptr && !reason.empty()) *fallback_reason = reason;
   }
   if (members.size() == 1) return std::move(members.front().fetcher);

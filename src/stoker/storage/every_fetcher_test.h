@@ -29,6 +29,7 @@
 #include "stoker/os/temp_folder_test.h"
 #include "stoker/storage/any_store_test.h"
 #include "stoker/storage/backend.h"
+#include "stoker/storage/object_cache.h"
 
 namespace stoker::storage {
 
@@ -49,6 +50,9 @@ enum class Place {
   store,
   files_of_two,  // a fetcher for files and a store; here the files
   store_of_two,
+  cached,         // a store behind a disk cache
+  cached_of_two,  // the same, of a fetcher for files too
+  warm,           // a disk cache that has all objects already
 };
 
 struct Kind {
@@ -79,6 +83,15 @@ inline constexpr Kind kKinds[] = {
     {"FilesBesideS3", Storage::buffered, true, Place::files_of_two, StoreKind::s3},
     {"S3OfTwo", Storage::buffered, true, Place::store_of_two, StoreKind::s3},
 #endif
+#ifdef STOKER_HAS_S3
+    {"CachedS3", Storage::buffered, true, Place::cached, StoreKind::s3},
+    {"WarmS3", Storage::buffered, true, Place::warm, StoreKind::s3},
+#endif
+    {"Cached", Storage::buffered, true, Place::cached},
+    {"CachedOfTwo", Storage::buffered, true, Place::cached_of_two},
+    {"Warm", Storage::buffered, true, Place::warm},
+    {"PlainWarm", Storage::buffered, false, Place::warm},
+    {"DirectWarm", Storage::direct, true, Place::warm},
 };
 
 // What came back, with the bytes copied out.
@@ -100,27 +113,38 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
     directory_ = os::open_file(folder_.path(), O_RDONLY | O_DIRECTORY);
   }
   std::unique_ptr<Fetcher> make(std::size_t depth, std::size_t io_batch, std::string* reason = nullptr) {
-    const FetcherOptions options{GetParam().storage, depth, io_batch, GetParam().allow_io_uring};
+    FetcherOptions options{GetParam().storage, depth, io_batch, GetParam().allow_io_uring};
+    if (is_cached()) options.cache = cache_;
     const Backend* const both[] = {&local_files(), &store_.backend()};
     switch (GetParam().place) {
       case Place::files:
         return make_fetcher(options, reason);
       case Place::store:
+      case Place::cached:
+      case Place::warm:
         return make_fetcher(options, std::span(both).last(1), reason);
       case Place::files_of_two:
       case Place::store_of_two:
+      case Place::cached_of_two:
         return make_fetcher(options, both, reason);
     }
     return nullptr;
   }
-  bool has_objects() const { return GetParam().place == Place::store || GetParam().place == Place::store_of_two; }
+  bool has_objects() const { return GetParam().place != Place::files && GetParam().place != Place::files_of_two; }
+  bool is_store_alone() const {
+    return GetParam().place == Place::store || GetParam().place == Place::cached || is_warm();
+  }
+  bool is_cached() const {
+    return GetParam().place == Place::cached || GetParam().place == Place::cached_of_two || is_warm();
+  }
+  bool is_warm() const { return GetParam().place == Place::warm; }
   bool is_s3() const { return has_objects() && store_.is_s3(); }
-  bool is_store_alone() const { return GetParam().place == Place::store; }
 
   // A file or an object.
   void put(const std::string& name, const std::string& text) {
     if (has_objects()) {
       store_.put("bucket/" + name, text);
+      if (is_warm()) warm(location(name, text.size()), text);
     } else {
       folder_.file(name, text);
     }
@@ -131,7 +155,18 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
   }
   Location location(const std::string& name, std::uint64_t bytes) {
     if (!has_objects()) return Location::in_folder(directory_.get(), names_.emplace_back(name).c_str(), bytes);
-    return Location::in_store(store_, names_.emplace_back("bucket/" + name).c_str(), nullptr, 0, bytes);
+    const std::string& object = names_.emplace_back("bucket/" + name);
+    const std::string version = is_cached() ? store_.version(object) : std::string();
+    const char* const listed = version.empty() ? nullptr : names_.emplace_back(version).c_str();
+    return Location::in_store(store_, object.c_str(), listed, 0, bytes);
+  }
+  void warm(const Location& where, const std::string& text) {
+    const auto key = cache_key(where, store_.backend().identity());
+    if (!key) return;
+    ObjectCache::Lookup lookup{.key = *key, .bytes = text.size(), .use = {}};
+    cache_->look({&lookup, 1});
+    ASSERT_EQ(lookup.found, ObjectCache::Found::claimed);
+    ASSERT_TRUE(cache_->store(*key, std::as_bytes(std::span(text))));
   }
   bool is_ring() const { return GetParam().allow_io_uring && GetParam().storage != Storage::mmap; }
 
@@ -185,6 +220,9 @@ class EveryFetcher : public ::testing::TestWithParam<Kind> {
 
   AnyStore store_{GetParam().store};
   os::TempFolder folder_;
+  os::TempFolder cache_folder_;
+  std::shared_ptr<ObjectCache> cache_ =
+      is_cached() ? std::make_shared<ObjectCache>(cache_folder_.path(), std::uint64_t{1} << 30) : nullptr;
   os::Fd directory_;
   std::deque<std::string> names_;
   std::vector<os::Arena> arenas_;

@@ -13,7 +13,9 @@
 
 #include "stoker/storage/failure.h"
 #include "stoker/storage/location.h"
+#include "stoker/storage/next_use.h"
 #include "stoker/storage/source.h"
+#include "stoker/storage/store_figures.h"
 
 namespace stoker::storage {
 
@@ -25,6 +27,7 @@ struct Fetch {
   // answer then lies in the view; otherwise the bytes are copied, at once, by the caller's thread.
   std::span<std::byte> into;
   std::uint64_t tag = 0;  // comes back in Fetched
+  NextUse use{};          // for a cache that has to choose what to keep
 };
 
 enum class FetchCode : std::uint8_t {
@@ -86,17 +89,21 @@ class Fetcher {
   // After a wait() without a result: adds what the next result is announced by. A wake() is announced too, or ends the
   // next wait().
   virtual void when_ready(Readiness& ready) const noexcept = 0;
-  // Ends a wait() early. The only call allowed from another thread.
+  // Ends a wait() early. This and figures() are the only calls allowed from another thread.
   virtual void wake() noexcept = 0;
+  virtual StoreFigures figures() const noexcept { return {}; }  // so far
 };
+
+class ObjectCache;
 
 inline constexpr std::size_t kMaxDepth = 8192;
 
 struct FetcherOptions {
   Storage storage = Storage::buffered;
-  std::size_t depth = 128;     // requests in flight; at most kMaxDepth
-  std::size_t io_batch = 32;   // requests handed to the kernel at once
-  bool allow_io_uring = true;  // false: plain system calls, one after another
+  std::size_t depth = 128;               // requests in flight; at most kMaxDepth
+  std::size_t io_batch = 32;             // requests handed to the kernel at once
+  bool allow_io_uring = true;            // false: plain system calls, one after another
+  std::shared_ptr<ObjectCache> cache{};  // where objects of stores are kept; null: nowhere
 };
 
 // For local files; see backend.h for all others. Falls back to plain system calls where io_uring is refused;

@@ -41,6 +41,12 @@ class MemoryStore final : public Backend {
     objects_[name] = {std::move(bytes), fmt::format("v{}", ++puts_)};
   }
 
+  std::string version(const std::string& name) const {  // empty: no such object
+    const std::scoped_lock lock(mutex_);
+    const auto found = objects_.find(name);
+    return found != objects_.end() ? found->second.version : std::string();
+  }
+
   // How requests go from now on. Each takes between a half and one and a half times `usual`.
   void set_latency(std::chrono::nanoseconds usual) { usual_ns_ = usual.count(); }
   void fail(const std::string& name, Failure failure) {
@@ -168,7 +174,7 @@ class MemoryStore final : public Backend {
     const Backend* backend() const noexcept override { return &store_; }
     ReadAdvice advice() const noexcept override { return store_.advice(); }
     const std::string& object() const noexcept { return object_; }
-    const std::string& version() const noexcept { return version_; }
+    std::string_view version() const noexcept override { return version_; }
     void read(std::span<const Read> reads) const override {
       for (const Read& read : reads) check_range(address_, size_, read);
       for (const Read& read : reads) {
@@ -230,6 +236,7 @@ class MemoryStore final : public Backend {
         std::uint64_t most = store_.most_in_flight_;
         while (most < in_flight && !store_.most_in_flight_.compare_exchange_weak(most, in_flight)) {
         }
+        StoreCounters::add(counters_.requests);
         request.due = Clock::now() + store_.latency(++store_.requests_);
         requests_.push_back(std::move(request));
       }
@@ -263,6 +270,7 @@ class MemoryStore final : public Backend {
       woken_ = true;
       event_.raise();
     }
+    StoreFigures figures() const noexcept override { return counters_.read(); }
 
    private:
     struct Request {
@@ -289,6 +297,7 @@ class MemoryStore final : public Backend {
         fetched.actual_bytes = answer.actual_bytes;
         if (answer.code == FetchCode::ok) {
           fetched.data = request.wanted.into;
+          StoreCounters::add(counters_.store_bytes, request.bytes);
           fetched.actual_bytes = request.bytes;
         } else if (answer.code == FetchCode::failed) {
           fetched.failure = std::make_shared<const Failure>(std::move(answer.failure));
@@ -304,6 +313,7 @@ class MemoryStore final : public Backend {
     const MemoryStore& store_;
     std::size_t depth_;
     std::vector<Request> requests_;
+    StoreCounters counters_;
     os::Event event_;
     std::atomic<bool> woken_{false};
   };

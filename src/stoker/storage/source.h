@@ -58,6 +58,8 @@ class Source {
   virtual ReadAdvice advice() const noexcept { return {}; }
   // Whose fetcher reads it; null: any fetcher of local files, through the descriptor, the view or read().
   virtual const Backend* backend() const noexcept { return nullptr; }
+  // Of an object of a store: changes with the content (an ETag). Empty: nobody can tell old bytes from new ones.
+  virtual std::string_view version() const noexcept { return {}; }
 };
 
 // `address` is a path, or has the scheme of a backend (backend.h). Throws Error. Storage::direct gives a buffered

@@ -66,6 +66,11 @@ std::shared_ptr<Session> session_now() {
 class S3Backend final : public Backend {
  public:
   std::string_view scheme() const noexcept override { return "s3"; }
+  // Amazon's bucket names are unique; those of another service are unique below its address.
+  std::string identity() const override {
+    const std::string& endpoint = session_now()->settings().endpoint_url;
+    return endpoint.empty() ? "s3" : fmt::format("s3 {}", endpoint);
+  }
   ReadAdvice advice() const noexcept override { return {.join = false, .one_thread = true}; }
   std::vector<std::string> notes() const override { return session_now()->settings().notes; }
 

@@ -141,6 +141,7 @@ class S3Fetcher final : public Fetcher {
   }
 
   void wake() noexcept override { lane_->wake(); }
+  StoreFigures figures() const noexcept override { return counters_.read(); }
 
  private:
   void accept(const Fetch& fetch) {
@@ -285,6 +286,7 @@ class S3Fetcher final : public Fetcher {
       return take(*self, reply, piece);
     });
     lane_->start(*one->transfer, one.get());
+    StoreCounters::add(counters_.requests);
     trying_.push_back(one.get());
     return one.release();
   }
@@ -389,6 +391,7 @@ class S3Fetcher final : public Fetcher {
     }
     std::memcpy(slot.into.data() + slot.received, piece.data(), piece.size());
     slot.received += piece.size();
+    StoreCounters::add(counters_.store_bytes, piece.size());
     one.moved = FetchClock::now();
     return true;
   }
@@ -457,6 +460,7 @@ class S3Fetcher final : public Fetcher {
         if (!policy_.may_try_again(slot.tries)) return end_failed(one, std::move(verdict.failure), slot.tries);
         slot.due = now + policy_.pause(slot.tries, random_.uniform(), asked_for);
         slot.was_hedged = false;
+        StoreCounters::add(counters_.retries);
         forget(one);
         waiting_.push_back(&slot);
         return;
@@ -486,6 +490,7 @@ class S3Fetcher final : public Fetcher {
   HedgeControl hedges_;
   RetryPolicy policy_;
   Random random_;
+  StoreCounters counters_;
   FetchClock::time_point looked_{};
   std::size_t slots_ = 0;  // without those in finished_
   std::vector<std::unique_ptr<Slot>> owned_;

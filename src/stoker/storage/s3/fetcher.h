@@ -21,9 +21,9 @@ class ObjectSource final : public Source {
   void read(std::span<const Read> reads) const override;
   ReadAdvice advice() const noexcept override { return {.join = true, .one_thread = true}; }
   const Backend* backend() const noexcept override { return &backend_; }
+  std::string_view version() const noexcept override { return found_.version; }
 
   const Place& place() const noexcept { return place_; }
-  const std::string& version() const noexcept { return found_.version; }
 
  private:
   const Backend& backend_;

@@ -127,6 +127,11 @@ class S3Store {
     objects_[name] = {std::move(bytes), fmt::format("v{}", ++puts_)};
     buckets_.insert(name.substr(0, name.find('/')));
   }
+  std::string version(const std::string& name) const {  // empty: no such object
+    const std::scoped_lock lock(mutex_);
+    const auto found = objects_.find(name);
+    return found != objects_.end() ? found->second.version : std::string();
+  }
   void remove(const std::string& name) {
     const std::scoped_lock lock(mutex_);
     objects_.erase(name);
