@@ -93,7 +93,8 @@ ListPage parse_page(std::string_view xml, std::string_view subject) {
   return page;
 }
 
-std::string page_query(std::string_view prefix, std::string_view delimiter, std::string_view token, int most_keys) {
+std::string page_query(std::string_view prefix, std::string_view delimiter, std::string_view token, int most_keys,
+                       std::string_view start_after) {
   std::string query;
   const auto add = [&](std::string_view name, std::string_view value) {
     query += fmt::format("{}{}={}", query.empty() ? "" : "&", name, encode_query(value));
@@ -104,6 +105,7 @@ std::string page_query(std::string_view prefix, std::string_view delimiter, std:
   add("list-type", "2");
   add("max-keys", fmt::to_string(most_keys));
   add("prefix", prefix);
+  if (!start_after.empty()) add("start-after", start_after);
   return query;
 }
 

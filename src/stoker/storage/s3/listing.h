@@ -25,7 +25,8 @@ struct ListPage {
 ListPage parse_page(std::string_view xml, std::string_view subject);
 
 // The query of a page, encoded and sorted, as the signature needs it.
-std::string page_query(std::string_view prefix, std::string_view delimiter, std::string_view token, int most_keys);
+std::string page_query(std::string_view prefix, std::string_view delimiter, std::string_view token, int most_keys,
+                       std::string_view start_after = {});
 
 struct ErrorAnswer {
   std::string code, message, region, server_time;

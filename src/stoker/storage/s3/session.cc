@@ -170,17 +170,15 @@ HttpReply Session::ask(const Question& question) {
   }
 }
 
-void Session::list_pages(const Place& place, std::string_view delimiter, const std::function<bool(ListPage&)>& use) {
+ListPage Session::ask_page(const Place& place, const PageQuestion& question) {
+  const std::string query =
+      page_query(question.prefix, question.delimiter, question.token, kKeysPerPage, question.start_after);
   const std::string address = address_of(place.bucket, place.key);
-  for (std::string token;;) {
-    const HttpReply reply = ask({place, page_query(place.key, delimiter, token, kKeysPerPage), "", "list", true});
-    ListPage page = parse_page(reply.body, address);
-    if (!use(page) || page.next.empty()) return;
-    if (page.next == token) {
-      throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the store gives the same page twice", address));
-    }
-    token = std::move(page.next);
+  ListPage page = parse_page(ask({place, query, "", "list", true}).body, address);
+  if (!page.next.empty() && page.next == question.token) {
+    throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the store gives the same page twice", address));
   }
+  return page;
 }
 
 void Session::list(const Place& place, const Backend::Take& take) {
@@ -193,7 +191,8 @@ void Session::list(const Place& place, const Backend::Take& take) {
     name.append("/").append(key);
     return take({name, bytes, version});
   };
-  list_pages(place, {}, [&](ListPage& page) {
+  const AskPage ask_one = [&](const PageQuestion& question) { return ask_page(place, question); };
+  list_in_parallel(ask_one, place.key, is_sorted, [&](ListPage& page) {
     for (const ListedObject& object : page.objects) {
       if (!object.key.starts_with(place.key)) {
         throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the answer has an object that is not below it",
@@ -229,11 +228,10 @@ Error Session::nothing_below(const Place& place) {
   std::vector<std::string> names;
   bool is_object = false;
   try {
-    list_pages({place.bucket, std::string(wanted.substr(0, parent))}, "/", [&](ListPage& page) {
-      for (const ListedObject& object : page.objects) is_object = is_object || object.key == wanted;
-      for (std::string& prefix : page.prefixes) names.push_back(prefix.substr(parent, prefix.size() - parent - 1));
-      return false;  // the first page is enough for a hint
-    });
+    const Place above{place.bucket, std::string(wanted.substr(0, parent))};
+    const ListPage page = ask_page(above, {above.key, "/", "", ""});  // the first page is enough for a hint
+    for (const ListedObject& object : page.objects) is_object = is_object || object.key == wanted;
+    for (const std::string& prefix : page.prefixes) names.push_back(prefix.substr(parent, prefix.size() - parent - 1));
   } catch (const Error&) {
     names.clear();
   }

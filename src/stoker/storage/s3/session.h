@@ -15,6 +15,7 @@
 #include "stoker/storage/s3/credentials.h"
 #include "stoker/storage/s3/lane.h"
 #include "stoker/storage/s3/listing.h"
+#include "stoker/storage/s3/parallel_list.h"
 #include "stoker/storage/s3/settings.h"
 #include "stoker/storage/s3/verdict.h"
 
@@ -58,7 +59,7 @@ class Session {
   };
   HttpReply ask(const Question& question);
   HttpReply send(const HttpRequest& request);
-  void list_pages(const Place& place, std::string_view delimiter, const std::function<bool(ListPage&)>& use);
+  ListPage ask_page(const Place& place, const PageQuestion& question);  // `place` is for messages
   Error nothing_below(const Place& place);
 
   std::uint64_t generation_ = os::fork_generation();
