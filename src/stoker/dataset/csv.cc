@@ -25,6 +25,7 @@
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/lookup.h"
+#include "stoker/dataset/object_listing.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/mapping.h"
@@ -80,7 +81,7 @@ class CsvDataset final : public Dataset {
   CsvDataset(const std::string& address, const OpenOptions& options) : options_(options) {
     facts_.address = address;
     facts_.kind = "index.csv";
-    facts_.seek_path = seek_path(options, real_path_of(address));
+    facts_.seek_path = seek_path(options, storage::store_of(address) != nullptr ? address : real_path_of(address));
     const std::size_t slash = address.rfind('/');
     file_name_ = slash == std::string::npos ? address : address.substr(slash + 1);
     backend_ = storage::store_of(address);
@@ -202,11 +203,12 @@ class CsvDataset final : public Dataset {
     if (has_parent_) folder.remove_suffix(kIndexFolder.size() + 1);
     root_ = folder;
     bool is_interrupted = false;
-    backend_->list(root_, [&](const storage::Backend::Object& object) {
+    const auto take = [&](const storage::Backend::Object& object) {
       objects_.emplace(object.name.substr(root_.size()), Object{object.bytes, std::string(object.version)});
       is_interrupted = objects_.size() % 1000 == 0 && options_.progress && !due_progress(objects_.size());
       return !is_interrupted;
-    });
+    };
+    dataset::list_objects(*backend_, root_, options_, take, facts_.notes);
     if (is_interrupted) throw Error(ErrorKind::unavailable, "interrupted");
   }
 

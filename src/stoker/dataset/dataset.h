@@ -3,6 +3,7 @@
 // Data sets are immutable once opened, and safe from any thread. What a call returns is borrowed from the data set.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -111,12 +112,20 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 // "interrupted").
 using Progress = std::function<bool(std::uint64_t seen)>;
 
+// Where the list of objects below an address of a store comes from: see object_listing.h.
+enum class UseListing : std::uint8_t {
+  fresh,  // the store is asked at each start
+  kept,   // it is asked once, and the answer is kept in the cache folder
+};
+inline constexpr std::array<std::string_view, 2> kListingWords = {"fresh", "kept"};
+
 struct OpenOptions {
   std::string label;                       // index.csv: the label column; empty: `label` where there is one
   std::vector<std::string> label_columns;  // index.csv: several of them instead, each of numbers
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
+  UseListing listing = UseListing::fresh;
   // What cannot be listed is left out and named in Facts::losses; false: it is an error.
   bool skip_losses = false;  // true: a missing file that an index.csv or list names stays, with 0 bytes and a note
   int threads = 0;           // of the scan; 0: effective cores

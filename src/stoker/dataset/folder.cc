@@ -4,7 +4,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -200,15 +199,6 @@ class FolderDataset final : public Dataset {
     folders_.shrink_to_fit();
   }
 
-  // By path; of the samples that fill() took.
-  void take_versions(const std::unordered_map<std::string, std::string>& versions) {
-    for (std::uint64_t i = 0; i < samples_.size() && !versions.empty(); ++i) {
-      const auto found = versions.find(name(i));
-      version_at_.push_back(found == versions.end() ? kNoVersion : versions_.size());
-      if (found != versions.end()) versions_.append(found->second.c_str(), found->second.size() + 1);
-    }
-  }
-
   Facts& own_facts() noexcept { return facts_; }  // while it is being made
 
   const Facts& facts() const noexcept override { return facts_; }
@@ -301,6 +291,7 @@ class FolderDataset final : public Dataset {
       }
       samples_.push_back({file.bytes, names_.size(), number, file.name_bytes, file.media});
       names_ += name;
+      if (backend_ != nullptr) take_version(folder.version_of(file));
       facts_.total_bytes += file.bytes;
       facts_.largest_bytes = std::max(facts_.largest_bytes, file.bytes);
       path.resize(folder.path.size());
@@ -311,6 +302,11 @@ class FolderDataset final : public Dataset {
     folder.names = {};
     while (next < folder.folders.size()) enter(*folder.folders[next++], children_are_classes, label, fingerprint);
     folder.folders.clear();
+  }
+
+  void take_version(std::string_view version) {
+    version_at_.push_back(version.empty() ? kNoVersion : versions_.size());
+    if (!version.empty()) versions_.append(version).push_back('\0');
   }
 
   static bool comes_before(const ScannedFolder& folder, std::string_view file_name) {
@@ -331,7 +327,7 @@ class FolderDataset final : public Dataset {
   const storage::Backend* backend_ = nullptr;  // not null: its samples are objects, below address_
   std::string address_;
   std::string versions_;                   // of the objects, each with a NUL
-  std::vector<std::uint64_t> version_at_;  // in versions_; empty: none has one
+  std::vector<std::uint64_t> version_at_;  // in versions_; kNoVersion: it has none. Empty: of files
   Facts facts_;
   std::string paths_;  // of the folders, each with a slash at the end
   std::vector<Folder> folders_;
@@ -345,15 +341,18 @@ DatasetPtr open_objects(const std::string& address, const OpenOptions& options) 
   const auto [scheme, name] = storage::split_address(address);
   const std::string folder = name.ends_with('/') ? std::string(name) : fmt::format("{}/", name);
   const storage::Backend& backend = *storage::find_backend(scheme);
-  const ScannedObjects scanned = scan_objects(backend, folder, options);
+  std::vector<std::string> notes;
+  const std::unique_ptr<ScannedFolder> tree = scan_objects(backend, folder, options, notes);
   Remarks remarks;
-  remarks.collect(*scanned.tree);
-  require_samples(address, *scanned.tree, remarks);
+  remarks.collect(*tree);
+  require_samples(address, *tree, remarks);
   auto dataset = std::make_shared<FolderDataset>(address, backend, folder);
-  dataset->own_facts().notes = remarks.notes();
-  for (std::string& note : backend.notes()) dataset->own_facts().notes.push_back(std::move(note));
-  dataset->fill(*scanned.tree);
-  dataset->take_versions(scanned.versions);
+  Facts& facts = dataset->own_facts();
+  facts.notes = remarks.notes();
+  facts.notes.insert(facts.notes.end(), notes.begin(), notes.end());
+  for (std::string& note : backend.notes()) facts.notes.push_back(std::move(note));
+  facts.seek_path = seek_path(options, fmt::format("{} {}", backend.identity(), folder));
+  dataset->fill(*tree);
   return dataset;
 }
 

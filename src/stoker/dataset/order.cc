@@ -157,18 +157,43 @@ std::uint64_t Order::window(std::uint64_t position) const noexcept {
   return block < longer * (each + 1) ? block / (each + 1) : longer + (block - longer * (each + 1)) / each;
 }
 
-// Blocks in random order, cut into windows; and within each window its samples in random order.
-std::uint64_t Order::sample_of_blocks(std::uint64_t position) const noexcept {
-  const std::uint64_t block = options_.shuffle.block, number = window(position);
+std::uint64_t Order::position_of(std::uint64_t sample) const noexcept {
+  switch (options_.shuffle.how) {
+    case Shuffle::How::off:
+      break;
+    case Shuffle::How::full:
+      return permutation_.inverse(sample);
+    case Shuffle::How::blocks:
+      return position_in_blocks(sample);
+  }
+  return sample;
+}
+
+Order::Mixed Order::mixed_with(std::uint64_t position) const noexcept {
+  const std::uint64_t number = window(position);
   const std::uint64_t each = blocks_ / windows_, longer = blocks_ % windows_;
   const auto start = [&](std::uint64_t w) {
-    return w == windows_ ? options_.size : (w * each + std::min(w, longer)) * block;
+    return w == windows_ ? options_.size : (w * each + std::min(w, longer)) * options_.shuffle.block;
   };
   const std::uint64_t first = start(number);
   const std::uint64_t key = mix(mix(mix(options_.seed, kWindowKey), epoch_), number);
-  const std::uint64_t place = first + Permutation(start(number + 1) - first, key)(position - first);
+  return {first, Permutation(start(number + 1) - first, key)};
+}
+
+// Blocks in random order, cut into windows; and within each window its samples in random order.
+std::uint64_t Order::sample_of_blocks(std::uint64_t position) const noexcept {
+  const std::uint64_t block = options_.shuffle.block;
+  const Mixed mixed = mixed_with(position);
+  const std::uint64_t place = mixed.first + mixed.permutation(position - mixed.first);
   const std::uint64_t of_block = place / block;
   return of_block < blocks_ ? permutation_(of_block) * block + place % block : place;
+}
+
+std::uint64_t Order::position_in_blocks(std::uint64_t sample) const noexcept {
+  const std::uint64_t block = options_.shuffle.block, of_block = sample / block;
+  const std::uint64_t place = of_block < blocks_ ? permutation_.inverse(of_block) * block + sample % block : sample;
+  const Mixed mixed = mixed_with(place);  // places and positions have the same windows
+  return mixed.first + mixed.permutation.inverse(place - mixed.first);
 }
 
 std::uint64_t Order::replacement(std::uint64_t position, std::uint32_t attempt) const noexcept {

@@ -61,13 +61,21 @@ class Order {
   BatchRange batch(std::uint64_t step) const noexcept;              // this rank's part of step `step` < steps()
   std::uint64_t position_after(std::uint64_t step) const noexcept;  // global position once `step` is handed out
   std::uint64_t sample(std::uint64_t position) const noexcept;      // sample index; padding wraps round
+  std::uint64_t position_of(std::uint64_t sample) const noexcept;   // the inverse; sample < size
   // Samples of one window are mixed with each other only; windows follow one another. 0 unless blocks are shuffled.
   std::uint64_t window(std::uint64_t position) const noexcept;
   // A stand-in for the sample at `position`, for try 0, 1, ...: the same on every run and every rank count.
   std::uint64_t replacement(std::uint64_t position, std::uint32_t attempt) const noexcept;
 
  private:
+  // The positions that are mixed with each other, and how.
+  struct Mixed {
+    std::uint64_t first = 0;
+    Permutation permutation;
+  };
+  Mixed mixed_with(std::uint64_t position) const noexcept;
   std::uint64_t sample_of_blocks(std::uint64_t position) const noexcept;
+  std::uint64_t position_in_blocks(std::uint64_t sample) const noexcept;
 
   OrderOptions options_;
   std::uint64_t epoch_;

@@ -92,6 +92,16 @@ TEST(Order, GivesEverySampleOncePerEpochOverAllRanks) {
   }
 }
 
+TEST(Order, KnowsThePositionOfEverySample) {
+  for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
+    const Draw d = draw(trial);
+    const Order order(options_of(d, 0), d.epoch, d.start);
+    for (std::uint64_t position = 0; position < d.size; ++position) {
+      ASSERT_EQ(order.position_of(order.sample(position)), position) << "trial " << trial;
+    }
+  }
+}
+
 TEST(Order, EnteredInTheMiddleGivesExactlyTheRest) {
   for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
     Draw d = draw(trial);

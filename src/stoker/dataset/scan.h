@@ -25,6 +25,7 @@ struct ScannedFile {
   std::uint32_t name_at = 0;  // in ScannedFolder::names
   std::uint16_t name_bytes = 0;
   codec::Media media;
+  std::uint8_t version_bytes = 0;  // of an object: its version follows its name
 };
 
 // What a folder holds besides samples and folders.
@@ -60,6 +61,9 @@ struct ScannedFolder {
   bool is_unreadable() const noexcept { return error_number != 0 && unknown_files == 0; }
   std::string_view name_of(const ScannedFile& file) const noexcept {
     return std::string_view(names).substr(file.name_at, file.name_bytes);
+  }
+  std::string_view version_of(const ScannedFile& file) const noexcept {
+    return std::string_view(names).substr(file.name_at + file.name_bytes, file.version_bytes);
   }
 };
 

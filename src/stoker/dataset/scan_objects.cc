@@ -2,7 +2,10 @@
 
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "stoker/base/error.h"
+#include "stoker/dataset/object_listing.h"
 
 namespace stoker::dataset {
 namespace {
@@ -23,18 +26,18 @@ ScannedFolder& enter(ScannedFolder& parent, std::string_view name) {
 
 }  // namespace
 
-ScannedObjects scan_objects(const storage::Backend& backend, std::string_view folder, const OpenOptions& options) {
-  ScannedObjects scanned;
-  scanned.tree = std::make_unique<ScannedFolder>();
+std::unique_ptr<ScannedFolder> scan_objects(const storage::Backend& backend, std::string_view folder,
+                                            const OpenOptions& options, std::vector<std::string>& notes) {
+  auto tree = std::make_unique<ScannedFolder>();
   std::uint64_t seen = 0;
   bool interrupted = false;
-  backend.list(folder, [&](const storage::Backend::Object& object) {
+  const auto take = [&](const storage::Backend::Object& object) {
     if (options.progress && ++seen % kAskEvery == 0 && !options.progress(seen)) {
       interrupted = true;
       return false;
     }
     const std::string_view path = object.name.substr(folder.size());
-    ScannedFolder* at = scanned.tree.get();
+    ScannedFolder* at = tree.get();
     std::string_view name = path;
     for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
       const std::string_view part = name.substr(0, slash);
@@ -54,15 +57,22 @@ ScannedObjects scan_objects(const storage::Backend& backend, std::string_view fo
     } else if (folder.size() + path.size() > kMaxPath) {
       ++at->left_out.too_long;
     } else {
-      at->files.push_back(
-          {object.bytes, static_cast<std::uint32_t>(at->names.size()), static_cast<std::uint16_t>(name.size()), media});
+      const std::string_view version = object.version.size() <= UINT8_MAX ? object.version : std::string_view();
+      if (at->names.size() + name.size() + version.size() > std::numeric_limits<std::uint32_t>::max()) {
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("cannot list `{}`: the names of objects in one folder take more than 4 GiB", folder),
+                    "spread them over sub-folders, or give an index.csv");
+      }
+      at->files.push_back({object.bytes, static_cast<std::uint32_t>(at->names.size()),
+                           static_cast<std::uint16_t>(name.size()), media, static_cast<std::uint8_t>(version.size())});
       at->names += name;
-      if (!object.version.empty()) scanned.versions.emplace(path, object.version);
+      at->names += version;
     }
     return true;
-  });
+  };
+  list_objects(backend, folder, options, take, notes);
   if (interrupted) throw Error(ErrorKind::unavailable, "interrupted");
-  return scanned;
+  return tree;
 }
 
 }  // namespace stoker::dataset

@@ -4,19 +4,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "stoker/dataset/scan.h"
 #include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 
-struct ScannedObjects {
-  std::unique_ptr<ScannedFolder> tree;
-  std::unordered_map<std::string, std::string> versions;  // by path below the address; those without one are left out
-};
-
-// `folder`: the address without its scheme, with a slash at the end. Throws Error.
-ScannedObjects scan_objects(const storage::Backend& backend, std::string_view folder, const OpenOptions& options);
+// `folder`: the address without its scheme, with a slash at the end. Adds to `notes` what a user should know of the
+// listing. Throws Error.
+std::unique_ptr<ScannedFolder> scan_objects(const storage::Backend& backend, std::string_view folder,
+                                            const OpenOptions& options, std::vector<std::string>& notes);
 
 }  // namespace stoker::dataset

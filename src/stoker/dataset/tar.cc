@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,52 +23,18 @@
 #include "stoker/dataset/tar_format.h"
 #include "stoker/dataset/tar_label.h"
 #include "stoker/dataset/tar_links.h"
+#include "stoker/dataset/tar_shard.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 namespace {
 
-struct Sample {
-  std::uint64_t offset = 0, bytes = 0;
-  std::uint64_t name_at = 0;
-  std::uint32_t name_bytes = 0;
-  std::uint32_t shard = 0;
-};
+using Sample = TarSample;
+using Unused = UnusedMembers;
 
 constexpr std::size_t kExtensionsCounted = 16;
 
-// Members of a shard that cannot be used: how many, and the first of them.
-struct Unused {
-  std::uint64_t count = 0;
-  std::string first;  // its name, and what is wrong with it
-
-  template <typename Describe>
-  void add(const Describe& describe) {
-    if (count++ == 0) first = describe();
-  }
-  void add(const Unused& other) {
-    if (count == 0) first = other.first;
-    count += other.count;
-  }
-};
-
-struct ScannedShard {
-  std::string names;
-  std::vector<Sample> samples;
-  std::vector<FoundLabel> labels;  // one per sample
-  std::vector<TarGap> gaps;
-  std::vector<std::uint64_t> beside_gaps;  // samples that may have lost their label
-  bool lacks_end = false;                  // it ends behind a whole member, without the marker
-  std::uint64_t without_data = 0;
-  Unused links;                                   // that lead to no member
-  Unused bad_labels;                              // members that should have one
-  Unused labels_apart;                            // of samples that have data elsewhere in the shard
-  Unused labels_alone;                            // of samples that have no data
-  std::map<std::string, std::uint64_t> left_out;  // further members of known kinds, counted by extension
-
-  std::string_view name(std::uint64_t sample) const noexcept {
-    return std::string_view(names).substr(samples[sample].name_at, samples[sample].name_bytes);
-  }
-};
+constexpr int kOpenedAtOnce = 16;  // shards of a store: each waits for the network
 
 // Labels that do not lie beside their data, as `tar cf x.tar *.jpg *.cls` writes them: joined by their key once the
 // shard is read. A key that has several labels or several samples without one stays as it is.
@@ -117,11 +84,20 @@ class TarDataset final : public Dataset {
     facts_.kind = "tar";
     open_shards(paths, options);
     std::vector<ScannedShard> scanned(sources_.size());
-    facts_.seek_path = seek_path(options, paths.size() == 1 ? real_path_of(address) : absolute_pattern(address));
-    Crew crew(sources_.size() == 1 ? 1 : options.threads, options.progress);
+    facts_.seek_path = seek_path(options, !backends_.empty()  ? address
+                                          : paths.size() == 1 ? real_path_of(address)
+                                                              : absolute_pattern(address));
+    Crew crew(sources_.size() == 1 ? 1 : backends_.empty() ? options.threads : kOpenedAtOnce, options.progress);
     crew.run_in_parts(sources_.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
-      for (std::uint64_t i = begin; i < end; ++i)
-        scan(static_cast<std::uint32_t>(i), scanned[i], crew, options.skip_losses);
+      for (std::uint64_t i = begin; i < end; ++i) {
+        const auto number = static_cast<std::uint32_t>(i);
+        if (load_shard(*sources_[i], number, options, scanned[i])) {
+          crew.count(scanned[i].samples.size());
+        } else {
+          scan(number, scanned[i], crew, options.skip_losses);
+          save_shard(*sources_[i], options, scanned[i]);
+        }
+      }
     });
     judge_ends(scanned, options.skip_losses);
     collect(scanned, options.skip_losses);
@@ -165,13 +141,32 @@ class TarDataset final : public Dataset {
     const auto open_all = [&](storage::Storage how) {
       sources_.clear();
       facts_.losses.clear();
-      for (const std::string& path : paths) {
+      std::vector<std::unique_ptr<storage::Source>> opened(paths.size());
+      std::vector<std::optional<Error>> failed(paths.size());
+      const auto open_one = [&](std::uint64_t i) {
         try {
-          sources_.push_back(storage::open_source(path, how));
+          opened[i] = storage::open_source(paths[i], how);
         } catch (const Error& error) {
+          failed[i] = error;
+        }
+        return opened[i] != nullptr;
+      };
+      if (storage::store_of(paths.front()) != nullptr) {
+        Crew crew(kOpenedAtOnce, options.progress);
+        crew.run_in_parts(paths.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
+          for (std::uint64_t i = begin; i < end; ++i) open_one(i);
+        });
+      } else {
+        for (std::uint64_t i = 0; i < paths.size() && (open_one(i) || options.skip_losses); ++i) {
+        }
+      }
+      for (std::size_t i = 0; i < paths.size(); ++i) {
+        if (opened[i]) {
+          sources_.push_back(std::move(opened[i]));
+        } else if (failed[i]) {
           // A shard that does not exist is a mistake in the pattern, not a loss.
-          if (!options.skip_losses || error.kind() == ErrorKind::not_found) throw;
-          facts_.losses.push_back({path, error.cause()});
+          if (!options.skip_losses || failed[i]->kind() == ErrorKind::not_found) throw *failed[i];
+          facts_.losses.push_back({paths[i], failed[i]->cause()});
         }
       }
     };
