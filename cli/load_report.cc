@@ -93,7 +93,29 @@ Json to_json(const feed::Span& span) {
             {"ms_per_step", static_cast<double>(span.wait.total_ns()) * 1e-6 / n},
             {"fetch", stage(span.wait.fetch_ns)},
             {"prep", stage(span.wait.prep_ns)},
-            {"handoff", stage(span.wait.handoff_ns)}}}};
+            {"handoff", stage(span.wait.handoff_ns)}}},
+          {"store",
+           {{"requests", span.store.requests},
+            {"retries", span.store.retries},
+            {"store_bytes", span.store.store_bytes},
+            {"cache_hits", span.store.cache_hits},
+            {"cache_misses", span.store.cache_misses},
+            {"cache_bytes", span.store.cache_bytes}}}};
+}
+
+// The share of reads that the disk cache answered; "-" where there is no cache.
+std::string hit_rate(const storage::StoreFigures& store) {
+  const std::uint64_t reads = store.cache_hits + store.cache_misses;
+  return reads == 0 ? "-" : percent(static_cast<double>(store.cache_hits) / static_cast<double>(reads));
+}
+
+std::string store_line(const storage::StoreFigures& store) {
+  std::string line = fmt::format("{} requests, {} received, {} retries", format_count(store.requests),
+                                 format_bytes(store.store_bytes), format_count(store.retries));
+  if (store.cache_hits + store.cache_misses > 0) {
+    line += fmt::format("; the cache answered {} of the reads, {}", hit_rate(store), format_bytes(store.cache_bytes));
+  }
+  return line;
 }
 
 std::map<std::string, std::uint64_t> by_stage(const std::vector<loader::SampleError>& errors) {
@@ -106,7 +128,14 @@ std::string epoch_table(const LoadReport& report) {
   const bool emulated = report.step_ms > 0;
   std::vector<std::vector<std::string>> rows = {{"epoch", "steps", "samples/s", "read MB/s"}};
   if (emulated) rows[0].emplace_back("AU");
-  for (const char* title : {"fetch", "prep", "hand-off", "cache"}) rows[0].emplace_back(title);
+  const bool has_store = report.fed.total.store.is_any();
+  for (const char* title : {"fetch", "prep", "hand-off"}) rows[0].emplace_back(title);
+  // Of a store, what it was asked for; of files, whether the page cache had them.
+  if (has_store) {
+    for (const char* title : {"cache hits", "requests", "received", "retries"}) rows[0].emplace_back(title);
+  } else {
+    rows[0].emplace_back("cache");
+  }
   for (const feed::Span& span : report.fed.epochs) {
     std::vector<std::string> cells = {std::to_string(span.epoch), format_count(span.steps),
                                       format_rate(span.samples_per_s()), megabytes(span.encoded_bytes_per_s())};
@@ -114,7 +143,14 @@ std::string epoch_table(const LoadReport& report) {
     for (const std::int64_t ns : {span.wait.fetch_ns, span.wait.prep_ns, span.wait.handoff_ns}) {
       cells.push_back(percent(span.share(ns)));
     }
-    cells.push_back(cache_of(report, span.epoch));
+    if (has_store) {
+      cells.push_back(hit_rate(span.store));
+      cells.push_back(format_count(span.store.requests));
+      cells.push_back(format_bytes(span.store.store_bytes));
+      cells.push_back(format_count(span.store.retries));
+    } else {
+      cells.push_back(cache_of(report, span.epoch));
+    }
     rows.push_back(std::move(cells));
   }
   return table(rows, "  ");
@@ -248,6 +284,7 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
         fmt::format("mean {:.2f} batches, least {}, empty {} of the time", stats.ready.mean, stats.ready.least,
                     percent(stats.ready.empty_share)));
   }
+  if (stats.store.is_any()) long_row(out, terminal, "store", store_line(stats.store));
   row(out, terminal, "cpu",
       fmt::format("{} of CPU time, {:.2f} of {:.3g} cores", seconds(report.fed.cpu_s),
                   report.fed.wall_s > 0 ? report.fed.cpu_s / report.fed.wall_s : 0, report.cores));

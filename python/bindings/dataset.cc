@@ -65,20 +65,18 @@ void bind_dataset(nb::module_& module) {
 
   module.def(
       "open_dataset",
-      [](const std::string& address, const std::vector<std::string>& label, const std::string& cache_dir,
-         bool use_cache, const nb::dict& options) {
+      [](const std::string& address, const std::vector<std::string>& label, bool use_cache, const nb::dict& options) {
         dataset::OpenOptions opening = request_from(options).opening;
         if (label.size() == 1) opening.label = label.front();
         if (label.size() > 1) opening.label_columns = label;
-        opening.cache_dir = cache_dir;
         opening.use_cache = use_cache;
         return wait_for([&](const std::function<bool()>& interrupted) {
           opening.progress = [&](std::uint64_t) { return !interrupted(); };
           return DatasetHandle{dataset::open(address, opening)};
         });
       },
-      nb::arg("address"), nb::kw_only(), nb::arg("label"), nb::arg("cache_dir"), nb::arg("use_cache"),
-      nb::arg("options"), "`options`: names and values, as in loader_options().");
+      nb::arg("address"), nb::kw_only(), nb::arg("label"), nb::arg("use_cache"), nb::arg("options"),
+      "`options`: names and values, as in loader_options().");
 
   module.def(
       "dataset_from_list",

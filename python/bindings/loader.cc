@@ -125,6 +125,17 @@ nb::dict depth_dict(const meter::DepthMeter::Depth& depth) {
   return out;
 }
 
+nb::dict store_dict(const storage::StoreFigures& store) {
+  nb::dict out;
+  out["requests"] = store.requests;
+  out["retries"] = store.retries;
+  out["store_bytes"] = store.store_bytes;
+  out["cache_hits"] = store.cache_hits;
+  out["cache_misses"] = store.cache_misses;
+  out["cache_bytes"] = store.cache_bytes;
+  return out;
+}
+
 nb::dict stats_dict(const loader::Stats& stats) {
   nb::dict wait;
   wait["fetch_s"] = seconds(stats.wait.fetch_ns);
@@ -157,6 +168,7 @@ nb::dict stats_dict(const loader::Stats& stats) {
   out["ram_bytes"] = stats.ram_bytes;
   out["seek_files"] = stats.seek_files;
   out["seek_bytes"] = stats.seek_bytes;
+  out["store"] = store_dict(stats.store);
   return out;
 }
 

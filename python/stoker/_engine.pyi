@@ -46,7 +46,7 @@ class Dataset:
 
     def names(self, indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[str]: ...
 
-def open_dataset(address: str, *, label: Sequence[str], cache_dir: str, use_cache: bool, options: dict) -> Dataset:
+def open_dataset(address: str, *, label: Sequence[str], use_cache: bool, options: dict) -> Dataset:
     """`options`: names and values, as in loader_options()."""
 
 def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, options: dict) -> Dataset: ...

@@ -24,7 +24,7 @@ from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
-from .source import open_source
+from .source import cache_folder, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
 from .transforms import compile_transform
 
@@ -48,7 +48,7 @@ class Loader(ReadByTrainers):
       source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
       label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
       class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
-      cache_dir: where folder listings and seek indexes are kept (False: nowhere).
+      cache_dir: where listings, seek indexes and objects of a store are kept (False: nowhere). listing: "kept" lists a store once and keeps the answer there.
     Which order:
       shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that like to read in order; "blocks:32:4096" keeps 32 together and mixes 4096).
       batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
@@ -72,6 +72,7 @@ class Loader(ReadByTrainers):
       num_workers: threads that decode; "auto" follows the cores, 0 decodes in the calling thread.
       prefetch_factor: ready batches beyond the one in use, in total. memory_limit: hard, bytes or "4GB".
       storage="buffered|direct|mmap|ram|auto", io_depth, io_batch, io_threads, read_ahead: "auto" or a number.
+      cache_limit: keep objects of a store (``s3://``) in cache_dir, up to this number of bytes or "200GB"; all processes of a machine share them.
       timeout: seconds without any progress before an error; 0 waits for ever.
     What happens to bad samples:
       on_error="raise|skip|replace|zero", max_errors: a count, or a share below 1; ``loader.errors`` lists them.
@@ -124,6 +125,8 @@ class Loader(ReadByTrainers):
         class_subset_seed: int = 42,
         inflate: int = 1,
         cache_dir: str | os.PathLike[str] | bool | None = None,
+        cache_limit: int | str | None = None,
+        listing: str = "fresh",
         **other: Any,
     ) -> None:
         self._engine: _engine.Loader | None = None
@@ -159,7 +162,8 @@ class Loader(ReadByTrainers):
             exif_orientation=switch("exif_orientation", exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
             memory_limit=memory_limit, storage=storage, io_depth=io_depth, io_batch=io_batch, read_ahead=read_ahead, io_threads=io_threads,
             on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=switch("pin_memory", False if pin_memory is None else pin_memory), class_subset=class_subset,
-            class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate)
+            class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate,
+            cache_dir=cache_folder(cache_dir, cache_limit), cache_limit=cache_limit, listing=listing)
         self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
         self._engine = self._make_engine(self._rank or find_rank())
 

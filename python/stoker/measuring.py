@@ -186,6 +186,10 @@ class _TimedSource:
         """How much of the wait was fetching, and how much preparing."""
         raise NotImplementedError
 
+    def _more(self) -> dict[str, Any]:
+        """Further fields of a step, after `_split`."""
+        return {}
+
     def _write(self, **line: Any) -> None:
         self._recorder.write(json.dumps(line))
 
@@ -207,7 +211,8 @@ class _TimedSource:
                 return
             got = clocks.wall()
             fetch, prep = self._split(before, got - asked)
-            self._write(k="next", n=number, b=index, t0=asked, t1=got, g=_is_training(), fetch=fetch, prep=prep, samples=samples_of(batch))
+            self._write(k="next", n=number, b=index, t0=asked, t1=got, g=_is_training(), fetch=fetch, prep=prep, samples=samples_of(batch),
+                        **self._more())
             yield batch
 
     def stop(self) -> None:
@@ -229,6 +234,11 @@ class _AnySource(_TimedSource):
 
 
 class _OwnSource(_TimedSource):
+    def __init__(self, loader: Any, folder: str) -> None:
+        self._store: dict[str, int] = {}
+        self._store_before: dict[str, int] = {}
+        super().__init__(loader, folder)
+
     def _settings(self) -> dict[str, Any]:
         options = self._loader.options
         return {"kind": "stoker", "place": self._loader._made_at, "samples": self._loader.num_samples,
@@ -239,8 +249,14 @@ class _OwnSource(_TimedSource):
         return self._loader.stats()["wait"]
 
     def _split(self, before: dict[str, float], wait: int) -> tuple[int, int]:
-        after = self._loader.stats()["wait"]
+        stats = self._loader.stats()
+        after, self._store = stats["wait"], stats["store"]
         return tuple(int(1e9 * (after[word] - before[word])) for word in ("fetch_s", "prep_s"))  # type: ignore[return-value]
+
+    def _more(self) -> dict[str, Any]:
+        since = {word: max(0, value - self._store_before.get(word, 0)) for word, value in self._store.items()}
+        self._store_before = self._store
+        return {"store": since} if any(since.values()) else {}
 
 
 def _hook_clocks() -> Any:

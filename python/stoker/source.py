@@ -24,9 +24,16 @@ def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None,
         raise UsageError(f"source is a path, not a {type(source).__name__}",
                          "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
     dataset = _engine.open_dataset(
-        _path(source, "source"), label=_label_columns(label), use_cache=cache_dir is not False,
-        cache_dir="" if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir"), options=options)
+        _path(source, "source"), label=_label_columns(label), use_cache=cache_dir is not False, options=options)
     return dataset, []
+
+
+def cache_folder(cache_dir: Any, cache_limit: Any) -> str | None:
+    """The folder that cache_dir= names; None: the engine's own."""
+    if cache_dir is False and cache_limit is not None:
+        raise UsageError("cache_limit= keeps objects in cache_dir, and cache_dir=False keeps nothing", "give a folder, or leave cache_dir out",
+                         option="cache_limit")
+    return None if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir")
 
 
 def _label_columns(label: Any) -> list[str]:

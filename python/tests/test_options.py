@@ -9,7 +9,7 @@ import stoker
 from stoker import _engine
 
 # Keywords of Loader that only Python has. Everything else is a row of the table.
-PYTHON_ONLY = {"samples", "batch_transform", "output", "copy", "device", "persistent_workers", "cache_dir"}
+PYTHON_ONLY = {"samples", "batch_transform", "output", "copy", "device", "persistent_workers"}
 TABLE = {row["name"]: row for row in _engine.loader_options()}
 
 
@@ -53,7 +53,7 @@ def test_numbers_of_numpy_are_taken():
 
 
 def test_an_unknown_option_offers_the_nearest(photos):
-    dataset = _engine.open_dataset(str(photos), label=[], cache_dir="", use_cache=False, options={})
+    dataset = _engine.open_dataset(str(photos), label=[], use_cache=False, options={})
     with pytest.raises(ValueError, match="no option `bach_size`") as caught:
         _engine.Loader(dataset, {"bach_size": 4})
     assert caught.value.hint == "did you mean batch_size?"

@@ -25,7 +25,7 @@ class Files(Dataset):
             raise UsageError("the target has no data", "name a folder or an index.csv behind it, or give it: --with source=data/train")
         source = os.fspath(source)
         subset = knobs.get("subset")
-        found = _engine.open_dataset(source, label=[], cache_dir="", use_cache=True,
+        found = _engine.open_dataset(source, label=[], use_cache=True,
                                      options=dict(subset=int(subset) if subset else None, subset_seed=int(knobs.get("subset_seed", 42))))
         if not found.kind.startswith(("folder", "index.csv")):
             raise UsageError(f"`{source}` is a {found.kind}, not files of their own", "give a folder or an index.csv")

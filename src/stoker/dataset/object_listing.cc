@@ -1,6 +1,6 @@
 // Layout, in the machine's byte order (a listing from another kind of machine fails its checksum):
 //   magic, when it was listed (u64 seconds since 1970), identity of the store and folder (u32 length, bytes)
-//   blocks: u32 bytes, u64 checksum, then so many bytes of objects
+//   blocks: u32 bytes, u64 checksum, then this number of bytes of objects
 //   the last block has 0 bytes, and the number of objects in place of a checksum
 // An object: u16 bytes that its path shares with the one before, u16 further bytes, u8 bytes of its version, u64 size,
 // then the further bytes and the version.

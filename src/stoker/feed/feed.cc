@@ -88,6 +88,7 @@ class Run {
       fed_.total.running_s += span.running_s;
       fed_.total.compute_s += span.compute_s;
       fed_.total.wait += span.wait;
+      fed_.total.store += span.store;
     }
   }
 
@@ -164,19 +165,24 @@ class Run {
   }
 
   void close_span() {
-    const meter::WaitSplit wait = loader_.stats().wait;
-    span_.wait = minus(wait, wait_before_);
-    wait_before_ = wait;
+    const loader::Stats stats = loader_.stats();
+    span_.wait = minus(stats.wait, wait_before_);
+    wait_before_ = stats.wait;
+    const storage::StoreFigures store = stats.store - store_before_;
     const std::int64_t end = span_.steps > 0 ? last_step_ns_ : span_began_ns_;
     span_.running_s = static_cast<double>(end - span_began_ns_) * 1e-9;
     span_.epoch = loader_.epoch();
     fit_wait(span_);
     if (span_.steps > 0) {
+      span_.store = store;
+      store_before_ = stats.store;
       fed_.epochs.push_back(span_);
       fed_.first_step_excluded = true;
       span_began_ns_ = last_step_ns_;
     } else if (fed_.epochs.empty() && first_.steps > 0 && fed_.steps == 1 && done_or_last()) {
       first_.epoch = loader_.epoch();
+      first_.store = store;
+      store_before_ = stats.store;
       fed_.epochs.push_back(first_);
       first_ = Span{};
     }
@@ -211,6 +217,7 @@ class Run {
   std::int64_t last_step_ns_ = 0;
   Span span_, first_;
   meter::WaitSplit wait_before_;
+  storage::StoreFigures store_before_;
   std::int64_t reported_ns_ = 0;
   std::uint64_t reported_samples_ = 0;
   double smooth_ = 0;

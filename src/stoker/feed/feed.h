@@ -9,6 +9,7 @@
 
 #include "stoker/loader/loader.h"
 #include "stoker/meter/ledger.h"
+#include "stoker/storage/store_figures.h"
 
 namespace stoker::feed {
 
@@ -19,6 +20,8 @@ struct Span {
   std::uint64_t encoded_bytes = 0, decoded_bytes = 0;
   double running_s = 0, compute_s = 0;
   meter::WaitSplit wait;
+  // What was asked of stores meanwhile, also for the first step and, ahead of time, for the next epoch.
+  storage::StoreFigures store;
 
   double samples_per_s() const { return running_s > 0 ? static_cast<double>(samples) / running_s : 0; }
   double encoded_bytes_per_s() const { return running_s > 0 ? static_cast<double>(encoded_bytes) / running_s : 0; }

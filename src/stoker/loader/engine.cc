@@ -72,7 +72,8 @@ FetchStage::Fetchers Loader::Engine::make_fetchers(bool reads_files) {
                                                  : reads_files       ? storage::Storage::buffered
                                                                      : options.storage,
                                       .depth = options.io_depth,
-                                      .io_batch = options.io_batch};
+                                      .io_batch = options.io_batch,
+                                      .cache = job_.cache};
   FetchStage::Fetchers fetchers;
   std::string reason;
   fetchers.push_back(storage::make_fetcher(asked, job_.dataset->backends(), &reason));
@@ -150,12 +151,16 @@ std::vector<Text> Loader::Engine::notes() const {
   std::vector<Text> notes = job_.notes;
   const std::vector<std::string> more = job_.recipe.notes();
   notes.insert(notes.end(), more.begin(), more.end());
+  if (job_.cache) {
+    for (Text& note : job_.cache->notes()) notes.push_back(std::move(note));
+  }
   return notes;
 }
 
 void Loader::Engine::add_stages_locked(Stats& stats) const {
   if (!parts_) return;
   parts_->fetch.add_to(stats.fetch);
+  stats.store = parts_->fetch.store_figures_locked();
   parts_->prep.add_to(stats.prep);
 }
 
@@ -195,7 +200,7 @@ void Loader::Engine::reset_stats() {
   const std::scoped_lock lock(signals_.mutex);
   Stats now;
   add_stages_locked(now);
-  figures_.reset(now.fetch, now.prep);
+  figures_.reset(now);
   if (!parts_) return;
   const std::int64_t at = meter::now_ns();
   parts_->batches.restart_depth_locked(at);

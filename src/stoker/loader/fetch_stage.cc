@@ -39,6 +39,7 @@ FetchStage::FetchStage(const Job& job, Fetchers fetchers, const RowBytes& row_by
     auto reader = std::make_unique<Reader>();
     reader->bell.fetcher = fetcher.get();
     reader->fetcher = std::move(fetcher);
+    if (job_.cache) reader->forecast.emplace(job_);
     bell_.add(reader->bell);
     readers_.push_back(std::move(reader));
   }
@@ -59,7 +60,20 @@ void FetchStage::join() {
 }
 
 void FetchStage::cancel_reads() {
-  for (auto& reader : readers_) reader->fetcher.reset();
+  for (auto& reader : readers_) {
+    std::unique_ptr<storage::Fetcher> fetcher;
+    {
+      const std::scoped_lock lock(signals_.mutex);
+      if (reader->fetcher) reader->ended = reader->fetcher->figures();
+      fetcher = std::move(reader->fetcher);
+    }
+  }
+}
+
+storage::StoreFigures FetchStage::store_figures_locked() const noexcept {
+  storage::StoreFigures sum;
+  for (const auto& reader : readers_) sum += reader->fetcher ? reader->fetcher->figures() : reader->ended;
+  return sum;
 }
 
 void FetchStage::add_to(meter::StageTotals& totals) const noexcept {
@@ -98,6 +112,7 @@ void FetchStage::submit(Reader& self, Unit& unit) {
       continue;
     }
     fetch.tag = number + i;  // units are aligned to more than kMaxRows
+    if (self.forecast) fetch.use = self.forecast->of(unit.pending->epoch, row.position, row.index);
     if (unit.in_place) {
       fetch.into = {batches_.slot_of(*unit.pending, unit.first_row + i).outputs[0], where.bytes};
     } else if (at != nullptr && !RowBytes::has_view(where)) {
@@ -132,9 +147,7 @@ void FetchStage::complete(Reader& self, const storage::Fetched& fetched) {
       unit.bytes[i] = fetched.data;
       if (ram_ != nullptr) {
         const std::uint64_t index = unit.pending->rows[unit.first_row + i].index;
-        if (job_.dataset->location(index).source == nullptr) {
-          ram_->keep_file(job_.dataset->stored(index), fetched.data);
-        }
+        if (job_.keeps_samples()) ram_->keep_file(job_.dataset->stored(index), fetched.data);
       }
       self.counters.bytes.add(static_cast<std::int64_t>(fetched.data.size()));
       break;

@@ -20,6 +20,7 @@
 #include "stoker/loader/reader_bell.h"
 #include "stoker/loader/row_bytes.h"
 #include "stoker/loader/unit_store.h"
+#include "stoker/loader/use_forecast.h"
 #include "stoker/meter/counters.h"
 #include "stoker/storage/fetcher.h"
 #include "stoker/storage/ram_store.h"
@@ -43,12 +44,15 @@ class FetchStage {
   void cancel_reads();  // ends what is in flight, before its memory goes
 
   void add_to(meter::StageTotals& totals) const noexcept;
+  storage::StoreFigures store_figures_locked() const noexcept;  // Signals::mutex is held
 
  private:
   struct alignas(64) Reader {
     std::thread thread;
     meter::StageCounters counters;
-    std::unique_ptr<storage::Fetcher> fetcher;
+    std::unique_ptr<storage::Fetcher> fetcher;  // changed with Signals::mutex held
+    storage::StoreFigures ended;                // of a fetcher that is gone. Signals::mutex
+    std::optional<UseForecast> forecast;        // none: nothing is cached
     ReaderBell::Reader bell;
     Sweep* sweep = nullptr;  // not all of its reads are submitted yet
     Unit* parted = nullptr;  // not all parts of its row are submitted yet; next_part is next

@@ -45,12 +45,14 @@ void Figures::fill(Stats& stats) const noexcept {
   stats.first_batch_s = static_cast<double>(first_batch_ns_) * 1e-9;
   subtract(stats.fetch, fetch_base_);
   subtract(stats.prep, prep_base_);
+  stats.store = stats.store - store_base_;
   stats.encoded_bytes = stats.fetch.bytes;
 }
 
-void Figures::reset(const meter::StageTotals& fetch, const meter::StageTotals& prep) noexcept {
-  fetch_base_ = fetch;
-  prep_base_ = prep;
+void Figures::reset(const Stats& now) noexcept {
+  fetch_base_ = now.fetch;
+  prep_base_ = now.prep;
+  store_base_ = now.store;
   samples_ = batches_ = decoded_bytes_ = 0;
   compute_ns_ = 0;
   run_started_ns_ = run_ended_ns_ = 0;

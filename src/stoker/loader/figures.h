@@ -27,10 +27,11 @@ class Figures {
   // A batch is handed out. `times` are those of its rows; the return value says what the wait was for.
   meter::WaitSplit handed_out(const HandedOut& batch, std::span<const meter::RowTimes> times) noexcept;
 
-  // Fills in its own fields, and takes what was counted before the last reset off `stats.fetch` and `stats.prep`.
+  // Fills in its own fields, and takes what was counted before the last reset off `fetch`, `prep` and `store`.
   void fill(Stats& stats) const noexcept;
-  // Starts from zero; `fetch` and `prep` are what the threads have counted so far. The time to the first batch stays.
-  void reset(const meter::StageTotals& fetch, const meter::StageTotals& prep) noexcept;
+  // Starts from zero; `fetch`, `prep` and `store` of `now` are what the threads have counted so far. The time to the
+  // first batch stays.
+  void reset(const Stats& now) noexcept;
 
  private:
   const std::int64_t constructed_ns_;
@@ -40,6 +41,7 @@ class Figures {
   std::int64_t returned_ns_ = 0;  // when the last batch was handed out; 0: not inside an epoch
   meter::WaitSplit wait_;
   meter::StageTotals fetch_base_, prep_base_;  // counters at the last reset
+  storage::StoreFigures store_base_;
 };
 
 }  // namespace stoker::loader

@@ -47,7 +47,10 @@ TEST(Figures, StartFromZeroAfterAReset) {
   meter::StageTotals fetched;
   fetched.items = 7;
   fetched.bytes = 70;
-  figures.reset(fetched, {});
+  Stats counted;
+  counted.fetch = fetched;
+  counted.store.requests = 3;
+  figures.reset(counted);
 
   Stats stats;
   stats.fetch = fetched;

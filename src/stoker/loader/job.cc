@@ -11,6 +11,7 @@
 
 #include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
+#include "stoker/dataset/listing.h"
 #include "stoker/loader/error_list.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/slab_layout.h"
@@ -91,8 +92,11 @@ Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
   const storage::Location first = dataset->size() > 0 ? dataset->location(0) : storage::Location{};
   many_parts = dataset->facts().most_parts > 1;
   in_place = recipe.facts().is_copy && first.source != nullptr && !first.source->is_direct();
-  // A batch whose length is known only when all of it was read might not fit into any sweep.
-  const bool sweeps = first.source != nullptr && storage::advice_on(first).join && !recipe.varies() && !many_parts;
+  open_cache();
+  // A batch whose length is known only when all of it was read might not fit into any sweep. A cache knows samples, and
+  // the reads of a sweep are others in each epoch.
+  const bool sweeps =
+      first.source != nullptr && storage::advice_on(first).join && !recipe.varies() && !many_parts && !cache;
   choose_threads(first, sweeps);
   choose_io_depth();
   if (options.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
@@ -141,6 +145,29 @@ void Job::choose_io_depth() {
     }
   }
   options.io_depth = std::max<std::uint64_t>(options.io_depth, 1);
+}
+
+void Job::open_cache() {
+  if (options.cache_limit == 0) return;
+  const auto backends = dataset->backends();
+  const bool has_store = std::any_of(backends.begin(), backends.end(), [](const storage::Backend* backend) {
+    return backend != nullptr && backend != &storage::local_files();
+  });
+  if (!has_store) {
+    notes.push_back(format_text("{} is not used: the data set lies in local files", option("cache_limit")));
+    return;
+  }
+  const std::string folder = dataset::listing_folder(options.cache_dir);
+  if (folder.empty()) {
+    throw Error(ErrorKind::usage, "cannot cache objects: neither $XDG_CACHE_HOME nor $HOME names a folder",
+                format_text("give {}", option("cache_dir")))
+        .about("cache_dir");
+  }
+  cache = std::make_shared<storage::ObjectCache>(folder, options.cache_limit);
+  if (const std::uint64_t data_bytes = dataset->facts().total_bytes; data_bytes > options.cache_limit) {
+    notes.push_back(format_text("{} {} holds a part of the data, which is {}: the rest comes from the store each epoch",
+                                option("cache_limit"), format_bytes(options.cache_limit), format_bytes(data_bytes)));
+  }
 }
 
 bool Job::reads_direct() const noexcept {
@@ -230,11 +257,12 @@ void Job::choose_ram() {
   }
   MemoryFacts& facts = memory_facts;
   facts.ram = options.storage == Storage::ram ? MemoryFacts::Ram::what_fits : MemoryFacts::Ram::if_all_fits;
-  for (const storage::Source* const source : dataset->sources()) {
-    facts.data_bytes += source->size_bytes();
-    facts.data_beside_bytes += os::Arena::rounded(source->size_bytes()) - source->size_bytes();
-  }
-  if (dataset->sources().empty()) {
+  if (!keeps_samples()) {
+    for (const storage::Source* const source : dataset->sources()) {
+      facts.data_bytes += source->size_bytes();
+      facts.data_beside_bytes += os::Arena::rounded(source->size_bytes()) - source->size_bytes();
+    }
+  } else {
     facts.data_bytes = dataset->facts().total_bytes;
     facts.data_beside_bytes = dataset->stored_count() * storage::RamStore::kBytesPerFile + 2 * kMiB;
   }

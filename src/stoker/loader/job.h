@@ -14,6 +14,7 @@
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/storage/location.h"
+#include "stoker/storage/object_cache.h"
 
 namespace stoker::loader {
 
@@ -25,6 +26,9 @@ struct Job {
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;  // of a batch whose rows have this length
   // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
   bool reads_direct() const noexcept;
+  // storage=ram keeps samples one by one, as they are read; false: the sources that they lie in. With a disk cache the
+  // samples of a shard are kept one by one too, so that both caches hold the same bytes.
+  bool keeps_samples() const noexcept { return dataset->sources().empty() || (cache && !many_parts); }
 
   dataset::DatasetPtr dataset;
   LoaderOptions options;
@@ -40,6 +44,7 @@ struct Job {
   MemoryFacts memory_facts;  // what the shares were made from
   Division memory;
   SeekOptions seek_options;
+  std::shared_ptr<storage::ObjectCache> cache;  // of objects of a store; null: none are kept
 
  private:
   struct Sizes {
@@ -49,6 +54,7 @@ struct Job {
   std::uint64_t encoded_bytes(std::uint64_t index) const noexcept;
   void choose_threads(const storage::Location& first, bool sweeps);
   void choose_io_depth();
+  void open_cache();
   void choose_blocks();
   void choose_seek();
   void choose_ram();

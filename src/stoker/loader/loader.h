@@ -15,6 +15,7 @@
 #include "stoker/loader/options.h"
 #include "stoker/meter/counters.h"
 #include "stoker/meter/ledger.h"
+#include "stoker/storage/store_figures.h"
 
 namespace stoker::loader {
 
@@ -50,6 +51,7 @@ struct Stats {
   meter::WaitSplit wait;
   double first_batch_s = 0;  // time to first batch, from construction
   meter::StageTotals fetch, prep;
+  storage::StoreFigures store;           // what was asked of stores; zeros where all data is local
   meter::DepthMeter::Depth ready;        // ready batches, over time
   meter::DepthMeter::Depth bytes_ready;  // samples read and waiting for a worker
   int num_workers = 0;                   // active now

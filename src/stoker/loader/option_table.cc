@@ -120,6 +120,31 @@ constexpr std::array kTable = {
            .get = [](const Request& of) { return Value(of.opening.inflate); },
            .least = 1,
            .most = kMostSamples},
+    Option{.name = "listing",
+           .heading = Heading::samples,
+           .type = ValueType::word,
+           .placeholder = "HOW",
+           .meaning =
+               "where the list of objects of a store comes from; fresh asks the store at each start, kept asks it "
+               "once and keeps the answer in cache_dir",
+           .set =
+               [](Request& to, const Value& value) {
+                 to.opening.listing = word(value) == "kept" ? dataset::UseListing::kept : dataset::UseListing::fresh;
+               },
+           .get =
+               [](const Request& of) {
+                 return text_value(dataset::kListingWords[static_cast<std::size_t>(of.opening.listing)]);
+               },
+           .words = dataset::kListingWords},
+    Option{.name = "cache_dir",
+           .heading = Heading::samples,
+           .type = ValueType::text,
+           .placeholder = "FOLDER",
+           .unset = "$XDG_CACHE_HOME/stoker or ~/.cache/stoker",
+           .meaning = "where listings, seek indexes and objects of a store are kept",
+           .set = [](Request& to, const Value& value) { to.loader.cache_dir = to.opening.cache_dir = word(value); },
+           .get = [](const Request& of) { return of.loader.cache_dir.empty() ? Value() : Value(of.loader.cache_dir); },
+           .takes_none = true},
 
     Option{.name = "batch_size",
            .heading = Heading::order,
@@ -151,15 +176,16 @@ constexpr std::array kTable = {
            .set = [](Request& to, const Value& value) { to.loader.seed = count(value); },
            .get = [](const Request& of) { return Value(of.loader.seed); },
            .most = kMostSeed},
-    Option{.name = "drop_last",
-           .heading = Heading::order,
-           .type = ValueType::on_off,
-           .meaning = "leave out a short last batch",
-           .set =
-               [](Request& to, const Value& value) {
-                 if (std::get<bool>(value)) to.loader.last_batch = dataset::LastBatch::drop;
-               },
-           .get = [](const Request& of) { return Value(of.loader.last_batch == dataset::LastBatch::drop); }},
+    Option{
+        .name = "drop_last",
+        .heading = Heading::order,
+        .type = ValueType::on_off,
+        .meaning = "leave out a short last batch",
+        .set =
+            [](Request& to, const Value& value) {
+              if (std::get<bool>(value)) to.loader.last_batch = dataset::LastBatch::drop;
+            },
+        .get = [](const Request& of) { return Value(of.loader.last_batch == dataset::LastBatch::drop); }},
     Option{.name = "last_batch",
            .heading = Heading::order,
            .type = ValueType::word,
@@ -361,6 +387,17 @@ constexpr std::array kTable = {
            .takes_auto = true,
            .takes_none = true,
            .is_knob = true},
+    Option{.name = "cache_limit",
+           .heading = Heading::resources,
+           .type = ValueType::bytes,
+           .placeholder = "SIZE",
+           .unset = "objects are not kept",
+           .meaning = "keep objects of a store on disk, up to this size; all processes of a machine share them",
+           .set = [](Request& to, const Value& value) { to.loader.cache_limit = count(value); },
+           .get = [](const Request& of) { return none_if_zero(of.loader.cache_limit); },
+           .least = 1,
+           .most = kMostSamples,
+           .takes_none = true},
     Option{
         .name = "timeout",
         .heading = Heading::resources,

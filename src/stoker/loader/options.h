@@ -61,6 +61,8 @@ struct LoaderOptions {
   std::uint64_t io_batch = 0;    // requests per submission; 0: auto
   std::uint64_t read_ahead = 0;  // bytes fetched beyond the ready batches; 0: auto
   int io_threads = kAuto;
+  std::uint64_t cache_limit = 0;  // bytes of objects of a store that are kept on disk; 0: none are
+  std::string cache_dir;          // where they are kept; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
 
   OnError on_error = OnError::raise;
   double max_errors = 0;  // per epoch; below 1: share of the data set; from 1: count; 0: no limit

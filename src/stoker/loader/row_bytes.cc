@@ -28,8 +28,8 @@ RowBytes::Need RowBytes::need_of_parts(const Row& row, std::uint64_t epoch) cons
 
 codec::Bytes RowBytes::resident(std::uint64_t index, const storage::Location& where) const noexcept {
   if (ram_ == nullptr) return {};
-  return where.source != nullptr ? ram_->find(*where.source, where.offset, where.bytes)
-                                 : ram_->find_file(job_.dataset->stored(index), where.bytes);
+  return job_.keeps_samples() ? ram_->find_file(job_.dataset->stored(index), where.bytes)
+                              : ram_->find(*where.source, where.offset, where.bytes);
 }
 
 codec::Bytes RowBytes::resident_part(const storage::Location& where) const noexcept {
@@ -41,8 +41,9 @@ std::unique_ptr<storage::RamStore> make_ram_store(const Job& job) {
   if (job.memory.ram == 0) return nullptr;
   auto ram = std::make_unique<storage::RamStore>(job.memory.ram);
   const dataset::Dataset& dataset = *job.dataset;
-  for (const storage::Source* const source : dataset.sources()) ram->add(*source);
-  if (dataset.sources().empty()) {
+  if (!job.keeps_samples()) {
+    for (const storage::Source* const source : dataset.sources()) ram->add(*source);
+  } else {
     // By their stored numbers: a subset keeps only what it has, and copies share.
     std::vector<std::uint64_t> bytes(dataset.stored_count(), 0);
     for (std::uint64_t i = 0; i < dataset.size(); ++i) bytes[dataset.stored(i)] = dataset.location(i).bytes;

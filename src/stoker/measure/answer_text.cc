@@ -44,13 +44,20 @@ Json to_json(const Steps& steps) {
   wait["fetch"] = part(split.fetch_ns);
   wait["prep"] = part(split.prep_ns);
   wait["handoff"] = handoff;
+  const StoreUse& store = steps.store;
   return {{"steps", steps.steps},
           {"samples", steps.samples},
           {"running_s", static_cast<double>(steps.running_ns()) * 1e-9},
           {"step_ms", per_step_ms(steps.running_ns(), steps.steps)},
           {"compute", compute},
           {"h2d", steps.h2d_steps > 0 ? part(steps.h2d_ns) : Json(nullptr)},
-          {"wait", wait}};
+          {"wait", wait},
+          {"store", store.is_any() ? Json{{"requests", store.requests},
+                                          {"retries", store.retries},
+                                          {"store_bytes", store.bytes},
+                                          {"cache_hits", store.cache_hits},
+                                          {"cache_misses", store.cache_misses}}
+                                   : Json(nullptr)}};
 }
 
 Json to_json(const meter::Verdict& verdict, const std::optional<double>& half) {

@@ -49,6 +49,14 @@ LoaderFacts loader_facts(const Json& line) {
   return facts;
 }
 
+StoreUse store_use(const Json& line) {
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, key)));
+  };
+  if (!line.is_object()) return {};
+  return {count("requests"), count("retries"), count("store_bytes"), count("cache_hits"), count("cache_misses")};
+}
+
 BatchTimes batch_times(const Json& line) {
   BatchTimes times;
   times.started_ns = whole(line, "s");
@@ -111,6 +119,15 @@ Waited& Waited::operator+=(const Waited& other) noexcept {
   return *this;
 }
 
+StoreUse& StoreUse::operator+=(const StoreUse& other) noexcept {
+  requests += other.requests;
+  retries += other.retries;
+  bytes += other.bytes;
+  cache_hits += other.cache_hits;
+  cache_misses += other.cache_misses;
+  return *this;
+}
+
 std::int64_t BatchTimes::prep_ns() const noexcept {
   const std::int64_t took = std::max<std::int64_t>(0, collating_ns - started_ns);
   const bool helped = static_cast<double>(helpers_ns) >= kHelperShare * static_cast<double>(took);
@@ -144,6 +161,7 @@ void Steps::add(const Step& step) noexcept {
   if (step.h2d_ns) h2d_ns += *step.h2d_ns, ++h2d_steps;
   if (step.compute_cpu_ns) compute_cpu_ns += *step.compute_cpu_ns, ++compute_cpu_steps;
   wait += step.wait;
+  store += step.store;
 }
 
 void Steps::add(const Steps& other) noexcept {
@@ -155,6 +173,7 @@ void Steps::add(const Steps& other) noexcept {
   compute_cpu_ns += other.compute_cpu_ns;
   compute_cpu_steps += other.compute_cpu_steps;
   wait += other.wait;
+  store += other.store;
 }
 
 bool LoaderRun::is_evaluation() const noexcept {
@@ -275,6 +294,7 @@ void Job::add(int pid, std::string_view line_text) {
       step.wait.prep_ns = std::clamp<std::int64_t>(whole(line, "prep"), 0, wait - step.wait.fetch_ns);
       step.wait.deliver_ns = wait - step.wait.fetch_ns - step.wait.prep_ns;
       step.samples = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "samples")));
+      if (line.contains("store")) step.store = store_use(line["store"]);
       if (step.first) step.wait.start_ns += iteration->made_ns - iteration->begun_ns;
       step.settled = true;
     }

@@ -44,6 +44,14 @@ struct BatchTimes {
 
 Waited split_wait(std::int64_t from_ns, std::int64_t to_ns, const BatchTimes& batch) noexcept;
 
+// What a stoker.Loader asked of stores, and what its disk cache answered.
+struct StoreUse {
+  std::uint64_t requests = 0, retries = 0, bytes = 0, cache_hits = 0, cache_misses = 0;
+
+  StoreUse& operator+=(const StoreUse& other) noexcept;
+  bool is_any() const noexcept { return requests + cache_hits > 0; }
+};
+
 struct Step {
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
@@ -55,6 +63,7 @@ struct Step {
   bool first = false;       // of its epoch
   bool settled = false;     // the wait is split
   Waited wait;
+  StoreUse store;  // since the step before
   // By the device's clock; h2d is part of the work. `h2d_ns`: where it was taken out of compute_ns.
   std::optional<std::int64_t> device_wait_ns, device_work_ns, device_h2d_ns, h2d_ns;
   BatchTimes made;  // zeros: not known
@@ -115,6 +124,7 @@ struct Steps {
   std::int64_t compute_cpu_ns = 0;
   std::uint64_t compute_cpu_steps = 0;  // of how many steps it is known
   Waited wait;
+  StoreUse store;
 
   void add(const Step& step) noexcept;
   void add(const Steps& other) noexcept;

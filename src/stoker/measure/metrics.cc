@@ -91,6 +91,23 @@ std::string metrics_text(const Live& live, const HostFacts& host, MetricsFormat 
       if (sums.steps.h2d_steps > 0) out.value(seconds(sums.steps.h2d_ns), labels);
     });
   }
+  bool has_store = false;
+  each([&](const std::string&, const LiveSums& sums) { has_store = has_store || sums.steps.store.is_any(); });
+  if (has_store) {
+    const auto counter = [&](std::string_view name, std::string_view unit, std::string_view help,
+                             std::uint64_t StoreUse::*count) {
+      out.family(name, "counter", unit, help);
+      each([&](const std::string& labels, const LiveSums& sums) {
+        out.value(static_cast<double>(sums.steps.store.*count), labels);
+      });
+    };
+    counter("stoker_store_requests", "", "Requests that stoker.Loader sent to stores.", &StoreUse::requests);
+    counter("stoker_store_retries", "", "Requests to stores that were sent again.", &StoreUse::retries);
+    counter("stoker_store_read_bytes", "bytes", "What stores sent.", &StoreUse::bytes);
+    counter("stoker_cache_hits", "", "Reads that the disk cache answered.", &StoreUse::cache_hits);
+    counter("stoker_cache_misses", "", "Reads that the disk cache could have answered, and a store did.",
+            &StoreUse::cache_misses);
+  }
   out.family("stoker_queue_batches", "gauge", "batches", "Finished batches that lay waiting, over half a minute.");
   out.value(live.ready());
   if (host.disk_read_bytes && host.cache_read_bytes) {
