@@ -18,8 +18,8 @@ constexpr std::uint64_t kMagic = 0x656c626174534b53;  // "SKStable"
 constexpr std::uint32_t kTableVersion = 1;
 constexpr std::uint64_t kDiskBlock = 4096;
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 40;
-// Victims of a large table are the best of so many slots, a third to three quarters of them in use: on average they are
-// among the 2 to 4 % that should go first.
+// Victims of a large table are the best of this number of slots, a third to three quarters of them in use: on average
+// they are among the 2 to 4 % that should go first.
 constexpr int kDrawn = 64;
 constexpr std::uint64_t kScannedWhole = CacheTable::kLeast;  // slots
 

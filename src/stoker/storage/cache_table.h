@@ -71,12 +71,12 @@ class CacheTable {
   static std::optional<std::uint64_t> boot_of(const std::string& path);  // of any table of this version
   bool is_in_place(const std::string& path) const noexcept { return mapping_.is_in_place(path); }
   static std::uint64_t capacity_for(std::uint64_t entries) noexcept;
-  static std::uint64_t charge(std::uint64_t bytes) noexcept;  // what a file of so many bytes takes on the disk
+  static std::uint64_t charge(std::uint64_t bytes) noexcept;  // what a file of this length takes on the disk
 
   explicit operator bool() const noexcept { return static_cast<bool>(mapping_); }
   bool is_usable() const noexcept;  // neither changing nor replaced
   void set_changing(bool changing) noexcept;
-  void set_replaced() noexcept;  // whoever maps it shall open the file of its name again
+  void set_replaced() noexcept;  // processes that map it open the file of its name again
 
   CacheEntry* find(const CacheKey& key) noexcept;
   bool has_room() const noexcept;                    // for one more entry, and lookups stay short

@@ -7,8 +7,9 @@
 //   commit   (lock)  the entry is `present`
 //
 // A process that is killed while it holds the lock leaves the table marked as changing: the next one makes a new table
-// from the names of files. One that is killed without the lock leaves entries with its seat: whoever finds that nobody
-// holds the seat any more removes them, with their files. So every file has an entry, and the limit holds.
+// from the names of files. One that is killed without the lock leaves entries with its seat: the next process that
+// finds that nobody holds the seat any more removes them, with their files. So every file has an entry, and the limit
+// holds.
 #include "stoker/storage/object_cache.h"
 
 #include <algorithm>
