@@ -132,7 +132,8 @@ struct OpenOptions {
   Progress progress;
   std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)
   // Narrowing and widening, in this order.
-  std::uint64_t class_subset = 0;  // 0: all classes
+  std::vector<std::string> class_list;  // classes by name; empty: all
+  std::uint64_t class_subset = 0;       // 0: all classes
   std::uint64_t class_subset_seed = 42;
   std::uint64_t subset = 0;  // 0: all samples
   std::uint64_t subset_seed = 42;
@@ -152,10 +153,13 @@ DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKi
                      const OpenOptions& options = {});
 
 // The wrappers that OpenOptions names, for use on any data set.
-DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);   // sorted by index
-DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices);       // in the order given
-DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);  // classes are renumbered
-DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                           // copies have ids of their own
+DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);  // sorted by index
+DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices);      // in the order given
+// Classes are renumbered, in the order of their names. The classes that a seed draws depend on the names alone, so that
+// a folder, a store and a pack of the same classes give the same ones: docs/stage.md has the rule.
+DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);
+DatasetPtr take_class_list(DatasetPtr dataset, const std::vector<std::string>& names);  // all of them must be there
+DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                            // copies have ids of their own
 
 // {"seed":…, "count":…, "ids":[…], "paths":[…]}: what a subset holds, written whole or not at all.
 void write_subset_json(const Dataset& dataset, std::uint64_t seed, const std::string& path);

@@ -130,6 +130,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
 }  // namespace
 
 DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options) {
+  if (!options.class_list.empty()) dataset = take_class_list(std::move(dataset), options.class_list);
   if (options.class_subset != 0)
     dataset = take_classes(std::move(dataset), options.class_subset, options.class_subset_seed);
   if (options.subset != 0) dataset = take_subset(std::move(dataset), options.subset, options.subset_seed);

@@ -239,7 +239,7 @@ class Scan {
   void add_entry(ScannedFolder& folder, int fd, const char* c_name, os::FileKind kind) {
     const std::string_view name(c_name);
     if (is_hidden(name)) {
-      ++folder.left_out.hidden;
+      folder.left_out.hidden += name != kStageManifest;
       return;
     }
     if (kind == os::FileKind::link || kind == os::FileKind::unknown) {

@@ -67,6 +67,9 @@ struct ScannedFolder {
   }
 };
 
+// What `stoker stage` notes in the folder that it writes. No note counts it as a hidden file.
+inline constexpr std::string_view kStageManifest = ".stage.jsonl";
+
 // Names that begin with a dot, and lost+found.
 bool is_hidden(std::string_view name) noexcept;
 void count_unknown(LeftOut& left_out, std::string_view name);  // a file whose extension is none of ours

@@ -1,6 +1,9 @@
 // Subsets, class subsets and repetitions: thin views over another data set.
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@ namespace {
 // Separate the choices, so that one seed gives unrelated samples and classes.
 constexpr std::uint64_t kSubsetKey = 0x737562736574;
 constexpr std::uint64_t kClassesKey = 0x636C6173736573;
+constexpr std::uint64_t kClassListKey = 0x6C697374;
 constexpr std::uint64_t kInflateKey = 0x696E666C617465;
 
 // `count` of [0, size), chosen by seed, ascending.
@@ -143,6 +147,36 @@ class Noted final : public View {
   std::uint64_t inner(std::uint64_t index) const noexcept override { return index; }
 };
 
+void require_classes(const Facts& facts, std::string_view wanted, std::string_view option_name) {
+  if (facts.label_kind == LabelKind::integer && !facts.classes.empty()) return;
+  throw Error(ErrorKind::usage, fmt::format("cannot take {} of `{}`: it has no classes", wanted, facts.address),
+              format_text("classes are the sub-folders of a folder, or a text column of an index.csv named with {}",
+                          option("label")))
+      .about(option_name);
+}
+
+// The samples of some classes, which are numbers in ascending order; null: there are none.
+DatasetPtr only_classes(DatasetPtr dataset, const std::vector<std::uint64_t>& taken, std::uint64_t fingerprint) {
+  const Facts& facts = dataset->facts();
+  std::vector<std::int64_t> renumbered(facts.classes.size(), -1);
+  std::vector<std::string> classes;
+  for (const std::uint64_t c : taken) {
+    renumbered[c] = static_cast<std::int64_t>(classes.size());
+    classes.push_back(facts.classes[c]);
+  }
+  std::vector<std::uint64_t> chosen;
+  for (std::uint64_t i = 0; i < dataset->size(); ++i) {
+    const std::int64_t label = dataset->label(i).integer;  // -1: none
+    if (label >= 0 && renumbered[static_cast<std::size_t>(label)] >= 0) chosen.push_back(i);
+  }
+  if (chosen.empty()) return nullptr;
+  auto subset = std::make_shared<ClassSubset>(std::move(dataset), std::move(chosen), std::move(renumbered));
+  subset->own_facts().fingerprint = fingerprint;
+  subset->own_facts().classes = std::move(classes);
+  subset->own_facts().kind += fmt::format(", {} classes", taken.size());
+  return subset;
+}
+
 }  // namespace
 
 DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed) {
@@ -176,46 +210,60 @@ DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices) 
 
 DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed) {
   if (count == 0) throw Error(ErrorKind::usage, "cannot take 0 classes: the least is 1");
-  const Facts& facts = dataset->facts();
-  const std::uint64_t class_count = facts.classes.size();
-  if (facts.label_kind != LabelKind::integer || class_count == 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("cannot take {} classes of `{}`: it has no classes", count, facts.address),
-                format_text("classes are the sub-folders of a folder, or a text column of an index.csv named with {}",
-                            option("label")))
-        .about("class_subset");
-  }
+  require_classes(dataset->facts(), fmt::format("{} classes", count), "class_subset");
+  const std::uint64_t class_count = dataset->facts().classes.size();
   if (count >= class_count) {
     if (count == class_count) return dataset;
     return std::make_shared<Noted>(
         std::move(dataset), fmt::format("{} classes were asked for, there are {}: all are taken", format_count(count),
                                         format_count(class_count)));
   }
-  const std::vector<std::uint64_t> taken = choose(class_count, count, mix(seed, kClassesKey));
-  std::vector<std::int64_t> renumbered(class_count, -1);
-  std::vector<std::string> classes;
-  for (const std::uint64_t c : taken) {
-    renumbered[c] = static_cast<std::int64_t>(classes.size());
-    classes.push_back(facts.classes[c]);
-  }
-  std::vector<std::uint64_t> chosen;
-  for (std::uint64_t i = 0; i < dataset->size(); ++i) {
-    const std::int64_t label = dataset->label(i).integer;  // -1: none
-    if (label >= 0 && renumbered[static_cast<std::size_t>(label)] >= 0) chosen.push_back(i);
-  }
-  if (chosen.empty()) {
+  const std::string address = dataset->facts().address;
+  const std::uint64_t fingerprint = mix(mix(mix(dataset->facts().fingerprint, kClassesKey), count), seed);
+  DatasetPtr subset = only_classes(std::move(dataset), choose(class_count, count, mix(seed, kClassesKey)), fingerprint);
+  if (subset == nullptr) {
     throw Error(ErrorKind::not_found,
                 fmt::format("cannot take {} classes of `{}` with seed {}: the classes chosen hold "
                             "no samples",
-                            count, facts.address, seed),
+                            count, address, seed),
                 format_text("take more classes, or another {}", option("class_subset_seed")))
         .about("class_subset");
   }
-  const std::uint64_t fingerprint = mix(mix(mix(facts.fingerprint, kClassesKey), count), seed);
-  auto subset = std::make_shared<ClassSubset>(dataset, std::move(chosen), std::move(renumbered));
-  subset->own_facts().fingerprint = fingerprint;
-  subset->own_facts().classes = std::move(classes);
-  subset->own_facts().kind += fmt::format(", {} classes", count);
+  return subset;
+}
+
+DatasetPtr take_class_list(DatasetPtr dataset, const std::vector<std::string>& names) {
+  const Facts& facts = dataset->facts();
+  require_classes(facts, fmt::format("the {} classes of a list", names.size()), "class_list");
+  std::vector<std::uint64_t> taken;
+  std::uint64_t fingerprint = mix(facts.fingerprint, kClassListKey);
+  std::unordered_map<std::string_view, std::uint64_t> numbers;
+  for (std::uint64_t c = 0; c < facts.classes.size(); ++c) numbers.emplace(facts.classes[c], c);
+  for (const std::string& name : names) {
+    const auto found = numbers.find(name);
+    if (found == numbers.end()) {
+      const std::vector<std::string_view> known(facts.classes.begin(), facts.classes.end());
+      const std::string near = nearest(name, known.data(), known.size());
+      throw Error(
+          ErrorKind::not_found, fmt::format("cannot take the class `{}`: `{}` has no such class", name, facts.address),
+          near.empty() ? fmt::format("it has {} classes, such as `{}`", facts.classes.size(), facts.classes.front())
+                       : fmt::format("did you mean `{}`?", near))
+          .about("class_list");
+    }
+    taken.push_back(found->second);
+  }
+  std::sort(taken.begin(), taken.end());
+  taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+  if (taken.size() == facts.classes.size()) return dataset;
+  for (const std::uint64_t c : taken) fingerprint = mix(fingerprint, hash_text(facts.classes[c]));
+  const std::string address = facts.address;
+  DatasetPtr subset = only_classes(std::move(dataset), taken, fingerprint);
+  if (subset == nullptr) {
+    throw Error(ErrorKind::not_found,
+                fmt::format("cannot take the {} classes of a list from `{}`: they hold no samples there", taken.size(),
+                            address))
+        .about("class_list");
+  }
   return subset;
 }
 
