@@ -12,6 +12,7 @@
 #include "stoker/loader/option_table.h"
 
 #include "json_head.h"
+#include "narrowing_flags.h"
 #include "pack_bar.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -36,6 +37,7 @@ PackOptions pack_options(const Arguments& arguments) {
   options.source = arguments.operand(0);
   options.destination = arguments.operand(1);
   options.label = arguments.text("--label");
+  options.narrowing = narrowing_of(arguments);
   if (arguments.has("--kind")) options.kind = dataset::parse_pack_kind(arguments.text("--kind"));
   if (arguments.has("--dtype")) {
     options.dtype = parse_dtype(arguments.text("--dtype"));
@@ -193,6 +195,7 @@ const Verb& pack_verb() {
          {"--transform", "TEXT", "", "raw: before the two above, such as mono,resample:16000; nothing random"},
          {"--image-color", "NAME", "rgb", "channels of raw images: rgb, gray or keep"},
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
+       {"which samples", narrowing_flags()},
        {"how",
         {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
          {"--seek-index", "HOW", "auto",

@@ -12,6 +12,7 @@
 #include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/dataset.h"
+#include "stoker/dataset/narrowing.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/os/memory.h"
@@ -27,6 +28,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
+#include "narrowing_flags.h"
 #include "other_programs.h"
 #include "own_verb.h"
 #include "scan.h"
@@ -67,6 +69,10 @@ Json config_of(const Arguments& arguments, const tune::Target& target, const tun
   tune::write_target(target, config);
   config["subset_size"] = number_or_null(arguments, "--subset", 1);
   config["subset_seed"] = arguments.has("--subset") ? Json(arguments.count("--subset-seed")) : Json(nullptr);
+  const Json narrowing = narrowing_of(arguments).to_json();
+  for (const auto& [key, value] : narrowing.items()) {
+    if (key.starts_with("class")) config[key] = value;
+  }
   config["inflation_factor"] = number_or_null(arguments, "--inflate", 1);
   config["img_size"] = setting_or_null("img_size");
   config["window"] = setting_or_null("window");
@@ -220,17 +226,27 @@ Json environment_of(const tune::Target& target) {
   return tune::tuning_environment(nullptr);
 }
 
-// The samples of --subset, opened as every trial will; none: all are used, or only the job knows.
+// Which samples the trials use, as config.json has it.
+dataset::Narrowing narrowing_in(const Json& config) {
+  dataset::Narrowing narrowing = dataset::Narrowing::from_json(config);
+  if (config.at("subset_size").is_number()) narrowing.subset = config.at("subset_size").get<std::uint64_t>();
+  return narrowing;
+}
+
+// The samples that --subset and --class-subset choose, opened as every trial will; none: all are used, or only the job
+// knows.
 dataset::DatasetPtr open_subset(const Face& face, const tune::Target& target, const Json& config,
                                 std::vector<std::string>& notes) {
-  if (!config.at("subset_size").is_number()) return nullptr;
+  const dataset::Narrowing narrowing = narrowing_in(config);
+  if (narrowing.to_json().empty()) return nullptr;
   if (target.address.empty()) {
     notes.push_back("no subset.json: only the function knows its data; give its address behind it");
     return nullptr;
   }
   dataset::OpenOptions options;
-  options.subset = config.at("subset_size").get<std::uint64_t>();
-  options.subset_seed = config.at("subset_seed").get<std::uint64_t>();
+  narrowing.put_into(options);
+  const auto label = std::find(target.passed.begin(), target.passed.end(), "--label");
+  if (label != target.passed.end()) options.label = *(label + 1);
   try {
     return scan(face, target.address, options);
   } catch (const Error& error) {
@@ -387,12 +403,11 @@ int run(const Arguments& arguments) {
   Json config;
   if (arguments.has("--resume") && !described) {
     refuse(arguments, "a run that is resumed",
-           {"--grid",         "--grid-file",      "--set",        "--out",        "--subset",
-            "--subset-seed",  "--inflate",        "--search",     "--seed",       "--step-ms",
-            "--with",         "--python",         "--transform",  "--dtype",      "--image-color",
-            "--storage",      "--shuffle",        "--label",      "--workload",   "--config",
-            "--template",     "--steps-from",     "--rate-regex", "--bench-time", "--bench-steps",
-            "--warmup-steps", "--effective-batch"});
+           {"--grid",       "--grid-file",  "--set",         "--out",         "--class-subset", "--class-subset-seed",
+            "--class-list", "--subset",     "--subset-seed", "--inflate",     "--search",       "--seed",
+            "--step-ms",    "--with",       "--python",      "--transform",   "--dtype",        "--image-color",
+            "--storage",    "--shuffle",    "--label",       "--workload",    "--config",       "--template",
+            "--steps-from", "--rate-regex", "--bench-time",  "--bench-steps", "--warmup-steps", "--effective-batch"});
     config = config_of_before(arguments.text("--resume"));
   } else {
     tune::Target wanted = make_target(arguments);
@@ -432,7 +447,9 @@ int run(const Arguments& arguments) {
           : tune::RunFolder::make(arguments.has("--out") ? arguments.text("--out") : new_folder(), config);
   const std::string subset_file = folder.path() + "/subset.json";
   if (subset && !exists(subset_file)) {
-    dataset::write_subset_json(*subset, config.at("subset_seed").get<std::uint64_t>(), subset_file);
+    const dataset::Narrowing narrowing = narrowing_in(config);
+    dataset::write_subset_json(*subset, narrowing.subset != 0 ? narrowing.subset_seed : narrowing.class_subset_seed,
+                               subset_file);
   }
   watch_for_termination();  // so that no trial is left behind
   const bool quiet = face.json || arguments.has("--quiet");
@@ -543,6 +560,9 @@ const Verb& tune_verb() {
          {"--dry-run", "", "", "print the points and how long they may take, and run nothing"}}},
        {"our loader, and a function",
         {option_flag("seed"),
+         option_flag("class_subset"),
+         option_flag("class_subset_seed"),
+         class_list_flag(),
          option_flag("subset"),
          option_flag("subset_seed"),
          option_flag("inflate"),

@@ -7,6 +7,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/dataset/dataset.h"
+#include "stoker/dataset/narrowing.h"
 #include "stoker/loader/option_table.h"
 #include "stoker/os/cpu.h"
 #include "stoker/tune/config_file.h"
@@ -24,10 +25,20 @@ struct Passed {
   std::string_view flag;
   bool is_for_functions = false;
 };
-constexpr Passed kPassedOn[] = {{"--transform"},         {"--image-color"},   {"--dtype"},
-                                {"--seed", true},        {"--label"},         {"--subset", true},
-                                {"--subset-seed", true}, {"--inflate", true}, {"--step-ms", true},
-                                {"--workload"},          {"--storage"}};
+constexpr Passed kPassedOn[] = {{"--transform"},
+                                {"--image-color"},
+                                {"--dtype"},
+                                {"--seed", true},
+                                {"--label"},
+                                {"--class-subset", true},
+                                {"--class-subset-seed", true},
+                                {"--class-list", true},
+                                {"--subset", true},
+                                {"--subset-seed", true},
+                                {"--inflate", true},
+                                {"--step-ms", true},
+                                {"--workload"},
+                                {"--storage"}};
 
 std::string knob_of(std::string_view flag) {
   std::string knob(flag.substr(2));
@@ -87,7 +98,9 @@ tune::Target make_target(const Arguments& arguments) {
   for (const auto& [flag, is_for_functions] : kPassedOn) {
     if (!arguments.has(flag)) continue;
     if (target.is_ours()) {
-      if (flag != "--step-ms" && flag != "--workload")
+      if (flag == "--class-list") {
+        (void)dataset::read_class_list(arguments.text(flag));
+      } else if (flag != "--step-ms" && flag != "--workload")
         check_option(flag == "--image-color" ? "color" : knob_of(flag), arguments.text(flag));
       target.passed.insert(target.passed.end(), {std::string(flag), arguments.text(flag)});
     } else if (!target.function.empty() && is_for_functions) {

@@ -13,6 +13,7 @@ const Verb& measure_verb();
 const Verb& pack_verb();
 const Verb& plan_verb();
 const Verb& report_verb();
+const Verb& stage_verb();
 const Verb& tune_verb();
 
 }  // namespace stoker::cli

@@ -32,14 +32,22 @@ def test_a_flag_of_the_loader_is_the_same_as_in_load(stoker, verb):
 
 
 LOADER_FLAGS = ["--batch-size", "--[no-]shuffle", "--seed", "--transform", "--dtype", "--layout", "--image-color", "--seek-index", "--decode",
-                "--storage", "--prefetch-factor", "--num-workers", "--memory-limit", "--label", "--subset", "--subset-seed", "--inflate"]
+                "--storage", "--prefetch-factor", "--num-workers", "--memory-limit", "--label",
+                "--class-subset", "--class-subset-seed", "--class-list", "--subset", "--subset-seed", "--inflate"]
+
+
+@pytest.mark.parametrize("verb", ["tune", "pack", "stage"])
+def test_the_flags_that_choose_samples_are_the_same_as_in_load(stoker, verb):
+    of_load, of_verb = flags(stoker, "load"), flags(stoker, verb)
+    for flag in ("--class-subset", "--class-subset-seed", "--class-list", "--subset", "--subset-seed"):
+        assert of_verb[flag] == of_load[flag]
 
 
 def test_load_has_every_flag_of_the_loader(stoker):
     assert set(LOADER_FLAGS) <= set(flags(stoker, "load"))
 
 
-@pytest.mark.parametrize("verb", ["demo", "inspect", "load", "measure", "tune", "pack", "check", "plan", "report"])
+@pytest.mark.parametrize("verb", ["demo", "inspect", "load", "measure", "tune", "pack", "check", "stage", "plan", "report"])
 def test_color_is_the_terminals(stoker, verb):
     assert flags(stoker, verb)["--color"] == "--color WHEN colour on the terminal: auto, always or never [auto]"
 

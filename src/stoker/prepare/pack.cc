@@ -116,6 +116,7 @@ class Packing {
       if (sample == PackPlan::kNone) continue;
       const dataset::PackRow row = base_->row(sample);
       if (row.source_bytes != state_.bytes[i] || row.source_mtime_ns != state_.mtime_ns[i]) continue;
+      if (!state_.has_version.empty() && state_.has_version[i]) continue;  // the same version is the same content
       const std::int64_t known = times.empty() ? kUnknownTime : times[sample];
       if (known == kUnknownTime || known != state_.changed_ns[i]) doubtful.emplace_back(i, sample);
     }
@@ -151,6 +152,7 @@ class Packing {
     dataset::OpenOptions opening;
     opening.cache_dir = options_.cache_dir;
     opening.label = options_.label;
+    options_.narrowing.put_into(opening);
     opening.skip_losses = options_.on_error == loader::OnError::skip;
     opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
     source_ = dataset::open(options_.source, opening);
@@ -211,6 +213,7 @@ class Packing {
     report_.source = options_.source;
     report_.destination = folder_.destination();
     report_.source_kind = source_->facts().kind;
+    report_.classes = source_->facts().classes;
     report_.kind = content_.kind;
     report_.added = plan_.added, report_.changed = plan_.changed, report_.removed = plan_.removed;
     report_.kept = plan_.unchanged, report_.relabelled = plan_.relabelled;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stoker/base/dtype.h"
+#include "stoker/dataset/narrowing.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/loader/options.h"
 #include "stoker/prepare/progress.h"
@@ -18,7 +19,8 @@ namespace stoker::prepare {
 
 struct PackOptions {
   std::string source, destination;
-  std::string label;  // index.csv: the label column
+  std::string label;             // index.csv: the label column
+  dataset::Narrowing narrowing;  // which classes and samples
   std::optional<dataset::PackKind>
       kind;                    // none: raw for arrays, or where dtype, samples or size are given; else encoded
   std::optional<DType> dtype;  // raw; none: uint8 or uint16 for images, int16 for audio, as stored for arrays
@@ -46,7 +48,8 @@ struct PackReport {
   std::string source, destination;
   std::string source_kind;
   dataset::PackKind kind = dataset::PackKind::raw;
-  std::string content;      // "int16 [8000]", "jpeg, png"
+  std::string content;  // "int16 [8000]", "jpeg, png"
+  std::vector<std::string> classes;
   std::uint64_t count = 0;  // samples in the pack
   std::uint64_t shards = 0;
   std::uint64_t bytes = 0;  // of all its files

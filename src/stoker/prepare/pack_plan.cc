@@ -19,6 +19,11 @@ namespace {
 constexpr std::uint64_t kGrain = 256;
 constexpr std::uint64_t kAlwaysMerged = 64 * 1024;
 
+// What stands in the index for an object, in place of a time: never 0.
+std::int64_t time_of_version(const char* version) {
+  return static_cast<std::int64_t>(hash_text(version) >> 1 | 1);
+}
+
 // The tar beside a payload holds label and columns too: where they differ the sample is written again.
 bool same_beside(const dataset::Dataset& source, std::uint64_t position, const dataset::Packed& base,
                  std::uint64_t sample) {
@@ -72,9 +77,10 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
     char text[storage::kLocationText];
     for (std::uint64_t i = begin; i < end; ++i) {
       const storage::Location file = source.locate(i, text);
-      if (!file.is_file()) {  // an object of a store: what it holds is compared
+      if (!file.is_file()) {  // an object of a store: without a version, what it holds is compared
         state.bytes[i] = file.bytes;
         state.changed_ns[i] = kUnknownTime;
+        if (file.version != nullptr) state.mtime_ns[i] = time_of_version(file.version);
         continue;
       }
       if (file.name == nullptr) continue;
@@ -86,6 +92,10 @@ SourceState look_at_source(const dataset::Dataset& source, const dataset::Progre
     }
     crew.count(end - begin);
   });
+  if (!source.backends().empty()) {
+    state.has_version.resize(count);
+    for (std::uint64_t i = 0; i < count; ++i) state.has_version[i] = source.location(i).version != nullptr;
+  }
   return state;
 }
 

@@ -18,8 +18,10 @@ namespace stoker::prepare {
 // member of a tar) has the times of that file.
 struct SourceState {
   std::vector<std::uint64_t> bytes;
-  std::vector<std::int64_t> mtime_ns;    // 0 where the file is gone: reading it will say so
+  // 0 where the file is gone: reading it will say so. Of an object: a hash of the version that its store tells, or 0.
+  std::vector<std::int64_t> mtime_ns;
   std::vector<std::int64_t> changed_ns;  // ctime: see source_times.h
+  std::vector<bool> has_version;         // an object whose version says whether it changed; empty: none is
   std::vector<bool> differs;             // compared with the pack, and found to be another; empty: none was compared
 };
 SourceState look_at_source(const dataset::Dataset& source, const dataset::Progress& progress);

@@ -125,6 +125,7 @@ std::uint64_t Content::row_bytes() const noexcept {
 std::string Content::settings(const PackOptions& options) const {
   Json json = {{"kind", dataset::name(kind)}};
   if (!options.label.empty()) json["label"] = options.label;
+  if (const Json narrowing = options.narrowing.to_json(); !narrowing.empty()) json["narrowing"] = narrowing;
   if (kind == PackKind::raw) {
     json["dtype"] = stoker::name(dtype);
     if (options.samples != 0) json["samples"] = options.samples;

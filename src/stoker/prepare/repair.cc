@@ -37,6 +37,7 @@ PackOptions options_of(const dataset::PackManifest& pack) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
   };
   options.label = text("label");
+  options.narrowing = dataset::Narrowing::from_json(json["narrowing"]);
   if (pack.kind == PackKind::raw) {
     options.dtype = pack.dtype;
     if (json.contains("samples") && json["samples"].is_natural())

@@ -1,0 +1,588 @@
+// The order of things:
+//   1. choose the samples (stage_choice.h), lock the folder, read its manifest;
+//   2. compare: what is there and unchanged stays, what no run wrote is not touched;
+//   3. fetch the rest (object_reader.h) and write it (stage_writer.h);
+//   4. write index.csv where the source is one, remove what is not chosen any more if asked, write the manifest anew.
+// A kill at any time leaves whole files only, and a manifest that names each of them.
+#include "stoker/prepare/stage.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stoker/base/ascii.h"
+#include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
+#include "stoker/base/hash.h"
+#include "stoker/base/round.h"
+#include "stoker/base/units.h"
+#include "stoker/os/disk.h"
+#include "stoker/os/entry.h"
+#include "stoker/os/file.h"
+#include "stoker/os/read_file.h"
+#include "stoker/prepare/object_reader.h"
+#include "stoker/prepare/pack.h"
+#include "stoker/prepare/stage_choice.h"
+#include "stoker/prepare/stage_manifest.h"
+#include "stoker/prepare/stage_writer.h"
+
+namespace stoker::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kDiskBlock = 4096;  // a file takes whole blocks
+constexpr std::string_view kIndexName = "index.csv";
+constexpr std::string_view kMadeHere = "made by stage";  // the version of a file that the source does not have
+constexpr double kTrialSeconds = 0.5, kLongestTrial = 2;
+
+// Below the folder, and the same on every disk: no empty, `.` or `..` component.
+bool is_plain_path(std::string_view path) {
+  if (path.empty() || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (part.empty() || part == "." || part == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+// As the manifest has it: a relative path would mean another folder tomorrow.
+std::string lasting_address(const std::string& address) {
+  if (storage::store_of(address) != nullptr) return without_slashes(address);
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(address, error);
+  return error ? address : without_slashes(whole.string());
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ')) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+class Staging {
+ public:
+  explicit Staging(const StageOptions& options)
+      : options_(options), folder_(without_slashes(options.destination)), manifest_(folder_) {}
+
+  StageReport run() {
+    choice_ = choose_samples(options_, [&](std::uint64_t seen) { return say("scanning", seen, 0, 0, 0); });
+    report_.source = options_.source;
+    report_.destination = folder_;
+    report_.dry_run = options_.dry_run;
+    report_.source_kind = choice_.parts.front().data->facts().kind;
+    report_.classes_of_source = choice_.classes_of_source;
+    report_.classes = choice_.parts.front().data->facts().classes;
+    report_.notes = choice_.notes;
+    require_files();
+    require_folder();
+    if (!options_.dry_run) lock();
+    compare();
+    look_for_leftovers();
+    refuse_conflicts();
+    require_room();
+    if (options_.dry_run) {
+      try_some();
+      return std::move(report_);
+    }
+    const Clock::time_point began = Clock::now();
+    copy();
+    report_.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    return std::move(report_);
+  }
+
+ private:
+  struct Item {
+    std::size_t part = 0;
+    std::uint64_t index = 0, bytes = 0;
+    std::int64_t modified_ns = 0;  // of a local file, before it was read: a later change shows in the next run
+  };
+
+  bool say(std::string_view phase, std::uint64_t files, std::uint64_t of_files, std::uint64_t bytes,
+           std::uint64_t of_bytes) {
+    if (!options_.progress) return true;
+    const Clock::time_point now = Clock::now();
+    if (phase == phase_ && now - told_ < std::chrono::milliseconds(100)) return true;
+    told_ = now;
+    phase_ = phase;
+    return options_.progress({phase, files, of_files, bytes, of_bytes});
+  }
+
+  static std::string version_of(const Item& item, const storage::Location& where) {
+    if (where.is_file()) return fmt::format("changed {}", item.modified_ns);
+    return where.version == nullptr ? "" : where.version;
+  }
+  const dataset::Dataset& data_of(const Item& item) const { return *choice_.parts[item.part].data; }
+  std::string path_of(std::size_t part, std::uint64_t index) const {
+    const StagePart& from = choice_.parts[part];
+    return from.folder.empty() ? from.data->name(index) : fmt::format("{}/{}", from.folder, from.data->name(index));
+  }
+
+  // A copy in a folder is made of files: samples inside larger ones have no name of their own.
+  void require_files() const {
+    for (const StagePart& part : choice_.parts) {
+      if (part.data->sources().empty()) continue;
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot copy `{}` into a folder: its samples lie inside larger files ({})",
+                              part.data->facts().address, part.data->facts().kind),
+                  fmt::format("copy it into a pack: `stoker stage {} {}.pack`", options_.source, folder_));
+    }
+  }
+
+  void require_folder() {
+    const std::string source = lasting_address(options_.source);
+    if ((lasting_address(folder_) + "/").starts_with(source + "/"))
+      throw Error(ErrorKind::usage, fmt::format("cannot copy `{}` into itself", options_.source));
+    const os::Entry here = os::look_up(folder_);
+    if (here.kind == os::Entry::Kind::missing) return;
+    if (here.kind != os::Entry::Kind::folder) {
+      throw Error(ErrorKind::usage, fmt::format("cannot copy to `{}`: it is not a folder", folder_),
+                  "choose another name");
+    }
+    is_there_ = true;
+    if (options_.force) return;
+    if (!manifest_.was_there()) {
+      if (std::error_code error; fs::is_empty(folder_, error) || error) return;
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot copy to `{}`: the folder holds files that stage did not write", folder_),
+                  "choose another folder, or add --force to copy into this one and replace files of the same names");
+    }
+    if (manifest_.source() != source) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("cannot copy to `{}`: it holds a copy of another source, `{}`", folder_, manifest_.source()),
+          "choose another folder, or add --force to copy into this one");
+    }
+  }
+
+  void lock() {
+    os::make_folders(folder_);
+    directory_ = os::lock_folder(folder_);
+    if (!directory_) {
+      throw Error(ErrorKind::unavailable,
+                  fmt::format("cannot copy to `{}`: another program is copying to this folder", folder_),
+                  "wait until it has ended");
+    }
+    manifest_ = StageManifest(folder_);
+  }
+
+  void bad(std::string name, std::string cause) {
+    if (options_.on_error == loader::OnError::raise) {
+      throw Error(ErrorKind::corrupt, fmt::format("cannot copy `{}`: {}", name, cause),
+                  format_text("use {} to leave bad objects out", option("on_error", "skip")))
+          .about("on_error");
+    }
+    report_.bad.push_back({std::move(name), std::move(cause)});
+  }
+
+  void compare() {
+    std::uint64_t total = 0, seen = 0;
+    for (const StagePart& part : choice_.parts) total += part.data->size();
+    for (std::size_t p = 0; p < choice_.parts.size(); ++p) {
+      const StagePart& part = choice_.parts[p];
+      report_.splits.push_back({part.folder, 0, 0});
+      std::unordered_set<std::uint64_t> paths;  // rows of an index.csv may name one file twice
+      for (std::uint64_t i = 0; i < part.data->size(); ++i) {
+        if (!say("comparing", seen++, total, 0, 0)) throw Error(ErrorKind::unavailable, "interrupted");
+        const std::string path = path_of(p, i);
+        if (is_index(part) && !paths.insert(hash_text(path)).second) continue;
+        compare_one({p, i}, path);
+      }
+      if (is_index(part)) compare_made(index_of(part));
+    }
+    if (choice_.parts.size() == 1 && choice_.parts.front().folder.empty()) report_.splits.clear();
+  }
+
+  static bool is_index(const StagePart& part) { return part.data->facts().kind.starts_with(kIndexName); }
+  static std::string index_of(const StagePart& part) {
+    return part.folder.empty() ? std::string(kIndexName) : fmt::format("{}/{}", part.folder, kIndexName);
+  }
+
+  void compare_one(Item item, const std::string& path) {
+    char text[storage::kLocationText];
+    const storage::Location where = data_of(item).locate(item.index, text);
+    item.bytes = where.bytes;
+    if (!is_plain_path(path)) return bad(path, "its name is not a path below the folder of the copy");
+    if (where.is_file() && where.name != nullptr) {
+      const os::Entry file = os::look_up(where.directory, where.name);
+      if (file.kind != os::Entry::Kind::file)
+        return bad(path, file.error_number != 0 ? std::strerror(file.error_number) : "there is no such file");
+      item.bytes = file.bytes;
+      item.modified_ns = file.modified_ns;
+    }
+    const std::string version = version_of(item, where);
+    StageReport::Split& split = report_.splits[item.part];
+    ++split.files, ++report_.files;
+    split.bytes += item.bytes, report_.bytes += item.bytes;
+    const os::Entry here = is_there_ ? os::look_up(fmt::format("{}/{}", folder_, path)) : os::Entry{};
+    StageManifest::Known* const known = manifest_.find(path);
+    if (known != nullptr) known->is_wanted = true;
+    if (here.kind == os::Entry::Kind::folder) {
+      drop(item);
+      return bad(path, "a folder of the copy has this name");
+    }
+    if (here.kind != os::Entry::Kind::missing && (known == nullptr || !known->wrote(here))) {
+      ++(known == nullptr ? foreign_ : changed_here_);
+      if (first_conflict_.empty()) first_conflict_ = path;
+    } else if (known != nullptr && known->now.is(here) && !version.empty() && known->now.version == version &&
+               known->now.bytes == item.bytes) {
+      ++report_.kept;
+      return;
+    }
+    items_.push_back(item);
+    report_.fetched_bytes += item.bytes;
+  }
+
+  // A file that is made from the choice, and not fetched.
+  void compare_made(const std::string& path) {
+    const os::Entry here = is_there_ ? os::look_up(fmt::format("{}/{}", folder_, path)) : os::Entry{};
+    StageManifest::Known* const known = manifest_.find(path);
+    if (known != nullptr) known->is_wanted = true;
+    if (here.kind == os::Entry::Kind::missing || (known != nullptr && known->wrote(here))) return;
+    ++(known == nullptr ? foreign_ : changed_here_);
+    if (first_conflict_.empty()) first_conflict_ = path;
+  }
+
+  void drop(const Item& item) {  // it turned out to be bad
+    StageReport::Split& split = report_.splits[item.part];
+    --split.files, --report_.files;
+    split.bytes -= item.bytes, report_.bytes -= item.bytes;
+  }
+
+  void refuse_conflicts() const {
+    if (options_.force || foreign_ + changed_here_ == 0) return;
+    const std::uint64_t count = foreign_ + changed_here_;
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot copy to `{}`: {} {} there {}, such as `{}`", folder_, format_count(count),
+                            count == 1 ? "file" : "files",
+                            changed_here_ == count ? (count == 1 ? "was changed since it was copied"
+                                                                 : "were changed since they were copied")
+                                                   : "would be replaced that stage did not write",
+                            first_conflict_),
+                "choose another folder, or add --force to replace them");
+  }
+
+  // Files of earlier runs that are not chosen now. Those that somebody changed are not ours any more.
+  void look_for_leftovers() {
+    for (const auto& [path, known] : manifest_.files()) {
+      if (!known.is_wanted && known.wrote(os::look_up(fmt::format("{}/{}", folder_, path)))) leftovers_.push_back(path);
+    }
+    std::sort(leftovers_.begin(), leftovers_.end());
+    if (leftovers_.empty() || options_.prune) return;
+    const std::string count =
+        fmt::format("{} {}", format_count(leftovers_.size()), leftovers_.size() == 1 ? "file" : "files");
+    if (manifest_.settings() == settings_of(options_)) {
+      report_.notes.push_back(
+          fmt::format("{} of the copy, such as `{}`, no longer in the source: kept; --prune removes "
+                      "what is not chosen",
+                      count, leftovers_.front()));
+      return;
+    }
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("cannot copy to `{}`: {} of an earlier choice, such as `{}`, would stay beside the new ones",
+                    folder_, count, leftovers_.front()),
+        "choose another folder, or add --prune to remove them");
+  }
+
+  void require_room() {
+    std::uint64_t needed = 0;
+    for (const Item& item : items_) needed += round_up(item.bytes, kDiskBlock);
+    std::string folder = folder_;
+    while (os::look_up(folder).kind == os::Entry::Kind::missing) {
+      const std::size_t slash = folder.rfind('/');
+      folder = slash == std::string::npos ? "." : slash == 0 ? "/" : folder.substr(0, slash);
+    }
+    const std::optional<std::uint64_t> room = os::free_bytes(folder);
+    if (!room || needed <= *room) return;
+    const std::string text = fmt::format("cannot copy to `{}`: {} are to be fetched, and its disk has {} left", folder_,
+                                         format_bytes(needed), format_bytes(*room));
+    if (!options_.dry_run)
+      throw Error(ErrorKind::unavailable, text, "free some space, choose another disk, or copy fewer classes");
+    report_.notes.push_back(text);
+  }
+
+  std::vector<const storage::Backend*> backends() const {
+    std::vector<const storage::Backend*> all;
+    for (const StagePart& part : choice_.parts) {
+      for (const storage::Backend* const backend : part.data->backends()) {
+        if (std::find(all.begin(), all.end(), backend) == all.end()) all.push_back(backend);
+      }
+    }
+    return all;
+  }
+
+  ReaderOptions reader_options() const {
+    return {.memory_bytes = options_.memory_limit, .max_rate = options_.max_rate};
+  }
+  std::uint64_t requests_of(std::span<const Item> items) const {
+    if (backends().empty()) return 0;
+    std::uint64_t requests = 0;
+    for (const Item& item : items) requests += requests_for(item.bytes);
+    return requests;
+  }
+  std::vector<ReadItem> to_read(std::span<const Item> items) const {
+    std::vector<ReadItem> reads;
+    reads.reserve(items.size());
+    for (const Item& item : items) reads.push_back({&data_of(item), item.index, item.bytes});
+    return reads;
+  }
+
+  void copy() {
+    const Json settings = settings_of(options_);
+    const bool same_choice = manifest_.was_there() && manifest_.settings() == settings;
+    const bool has_index = std::any_of(choice_.parts.begin(), choice_.parts.end(), is_index);
+    report_.idle = items_.empty() && (leftovers_.empty() || !options_.prune);
+    if (report_.idle && same_choice && !has_index) return;
+    manifest_.begin(lasting_address(options_.source), settings);
+    report_.requests = requests_of(items_);
+    const std::uint64_t total_bytes = std::exchange(report_.fetched_bytes, 0);
+    StageWriter writer(folder_, directory_.get(), manifest_,
+                       [&](std::size_t item, const std::string& cause) { refuse(items_[item], cause); });
+    try {
+      const ReadHandlers handlers{
+          .take =
+              [&](std::size_t i, std::uint64_t offset, std::span<const std::byte> bytes, bool is_last) {
+                const Item& item = items_[i];
+                writer.write(i, target_of(item), offset, bytes, is_last);
+                report_.fetched_bytes += bytes.size();
+                report_.fetched += is_last;
+              },
+          .fail =
+              [&](std::size_t i, const storage::Failure& why) {
+                writer.abandon(i);
+                drop(items_[i]);
+                bad(path_of(items_[i].part, items_[i].index), why.text);
+              },
+          .keep_going =
+              [&] { return say("copying", report_.fetched, items_.size(), report_.fetched_bytes, total_bytes); }};
+      const bool is_done = read_objects(to_read(items_), backends(), reader_options(), handlers);
+      writer.settle();
+      if (!is_done) throw Error(ErrorKind::unavailable, "interrupted");
+      write_indexes();
+      prune();
+      manifest_.finish();
+      os::sync_file_system(directory_.get(), folder_);
+    } catch (const Error& error) {
+      try {
+        writer.settle();
+      } catch (const Error&) {
+        // The first error is the one to tell.
+      }
+      throw Error(error.kind(), error.text(),
+                  format_text("{}{}run the same command again: it goes on where it stopped", error.hint_text(),
+                              error.hint().empty() ? "" : "; then "))
+          .about(error.option());
+    }
+    std::sort(report_.bad.begin(), report_.bad.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  }
+
+  // A file that was fetched and cannot have its name.
+  void refuse(const Item& item, const std::string& cause) {
+    --report_.fetched;
+    drop(item);
+    bad(path_of(item.part, item.index), cause);
+  }
+
+  StageWriter::Target target_of(const Item& item) const {
+    char text[storage::kLocationText];
+    return {path_of(item.part, item.index), version_of(item, data_of(item).locate(item.index, text)), item.bytes};
+  }
+
+  // The rows of an index.csv that were chosen, with labels and columns as they were written.
+  void write_indexes() {
+    std::unordered_set<std::string> bad_names;
+    for (const StageReport::Bad& one : report_.bad) bad_names.insert(one.name);
+    for (std::size_t p = 0; p < choice_.parts.size(); ++p) {
+      const dataset::Dataset& data = *choice_.parts[p].data;
+      const dataset::Facts& facts = data.facts();
+      if (!is_index(choice_.parts[p])) continue;
+      std::string text = "path";
+      if (facts.label_kind != dataset::LabelKind::none) text += ",label";
+      for (const std::string& column : facts.columns) text += "," + csv_field(column);
+      text += '\n';
+      for (std::uint64_t i = 0; i < data.size(); ++i) {
+        if (bad_names.contains(path_of(p, i))) continue;
+        text += csv_field(data.name(i));
+        const dataset::Label label = data.label(i);
+        if (facts.label_kind == dataset::LabelKind::real) text += fmt::format(",{}", label.real);
+        if (facts.label_kind == dataset::LabelKind::integer) {
+          const bool is_class = !facts.classes.empty() && label.integer >= 0;
+          text += "," + (is_class ? csv_field(facts.classes[static_cast<std::size_t>(label.integer)])
+                                  : std::to_string(label.integer));
+        }
+        for (std::size_t c = 0; c < facts.columns.size(); ++c) text += "," + csv_field(data.column_text(c, i));
+        text += '\n';
+      }
+      const std::string name = index_of(choice_.parts[p]);
+      const std::string path = fmt::format("{}/{}", folder_, name);
+      if (os::exists(path) && os::read_text(path, std::uint64_t{1} << 40) == text) continue;
+      report_.idle = false;
+      os::make_folders(path.substr(0, path.rfind('/')));
+      os::write_file(path, text);
+      manifest_.add(name, {text.size(), std::string(kMadeHere), os::look_up(path).modified_ns});
+    }
+  }
+
+  void prune() {
+    if (!options_.prune) return;
+    for (const std::string& path : leftovers_) {
+      const std::string whole = fmt::format("{}/{}", folder_, path);
+      if (const int error_number = os::remove_file(whole); error_number != 0 && error_number != ENOENT)
+        throw system_error(error_number, "remove", whole);
+      manifest_.remove(path);
+      ++report_.pruned;
+      // Folders that are empty now go too; any other stays.
+      std::error_code error;
+      for (fs::path folder = fs::path(whole).parent_path(); folder != fs::path(folder_);
+           folder = folder.parent_path()) {
+        if (!fs::is_empty(folder, error) || error || !fs::remove(folder, error)) break;
+      }
+    }
+  }
+
+  // Reads a few objects for real, keeps none, and draws the line from there.
+  void try_some() {
+    report_.fetched = items_.size();
+    report_.requests = requests_of(items_);
+    report_.idle = items_.empty();
+    double seconds = 0;
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t wanted : {64, 1024, 16384}) {
+      const std::uint64_t total = items_.size(), count = std::min<std::uint64_t>(wanted, total);
+      if (count == 0) break;
+      std::vector<Item> some;
+      for (std::uint64_t i = 0; i < count; ++i) some.push_back(items_[i * total / count]);
+      std::uint64_t whole = 0;
+      bytes = 0;
+      const Clock::time_point began = Clock::now();
+      const ReadHandlers handlers{.take =
+                                      [&](std::size_t, std::uint64_t, std::span<const std::byte> piece, bool is_last) {
+                                        bytes += piece.size();
+                                        whole += is_last;
+                                      },
+                                  .fail = [](std::size_t, const storage::Failure&) {},
+                                  .keep_going =
+                                      [&] {
+                                        seconds = std::chrono::duration<double>(Clock::now() - began).count();
+                                        if (!say("measuring", whole, count, 0, 0))
+                                          throw Error(ErrorKind::unavailable, "interrupted");
+                                        return seconds < kLongestTrial ||
+                                               whole == 0;  // a slow store is measured by few objects
+                                      }};
+      (void)read_objects(to_read(some), backends(), reader_options(), handlers);
+      seconds = std::chrono::duration<double>(Clock::now() - began).count();
+      report_.measured_files = whole;
+      if (count == total || seconds > kTrialSeconds) break;
+    }
+    if (report_.measured_files == 0) return;
+    const double share = bytes == 0 ? static_cast<double>(items_.size()) / static_cast<double>(report_.measured_files)
+                                    : static_cast<double>(report_.fetched_bytes) / static_cast<double>(bytes);
+    report_.seconds = seconds * share;
+    if (options_.max_rate > 0) {
+      report_.seconds = std::max(report_.seconds,
+                                 static_cast<double>(report_.fetched_bytes) / static_cast<double>(options_.max_rate));
+    }
+  }
+
+  const StageOptions& options_;
+  std::string folder_;
+  StageManifest manifest_;
+  StageChoice choice_;
+  StageReport report_;
+  os::Fd directory_;
+  bool is_there_ = false;
+  std::vector<Item> items_;  // to be fetched
+  std::uint64_t foreign_ = 0, changed_here_ = 0;
+  std::string first_conflict_;
+  std::vector<std::string> leftovers_;  // sorted
+  std::string_view phase_;              // the last one that was told
+  Clock::time_point told_{};
+};
+
+// The pack has ways of its own to be written, resumed and brought up to date.
+StageReport stage_pack(const StageOptions& options) {
+  if (!options.splits.empty()) {
+    throw Error(ErrorKind::usage, format_text("cannot make one pack of several splits ({})", option("split")),
+                fmt::format("make a pack of each: `stoker stage {}/{} {}.pack`", options.source,
+                            options.splits.front().name, options.splits.front().name));
+  }
+  if (options.max_rate != 0) {
+    throw Error(ErrorKind::usage, format_text("{} does not hold for packs", option("max_rate")),
+                "copy into a folder at that rate, then pack the folder");
+  }
+  PackOptions packing;
+  packing.source = options.source;
+  packing.destination = options.destination;
+  packing.label = options.label;
+  packing.narrowing = options.narrowing;
+  packing.on_error = options.on_error;
+  packing.force = options.force;
+  packing.dry_run = options.dry_run;
+  packing.cache_dir = options.cache_dir;
+  if (options.progress) {
+    packing.progress = [&](const PackProgress& progress) {
+      return options.progress({progress.phase, progress.done, progress.total, 0, 0});
+    };
+  }
+  PackReport packed = make_pack(packing);
+  StageReport report;
+  report.source = options.source;
+  report.source_kind = std::move(packed.source_kind);
+  report.destination = std::move(packed.destination);
+  report.to_pack = true;
+  report.dry_run = options.dry_run;
+  report.idle = packed.idle;
+  report.files = packed.count;
+  report.bytes = packed.bytes;
+  report.fetched = packed.added + packed.changed;
+  report.fetched_bytes = packed.idle ? 0 : packed.dry_run ? packed.source_bytes : packed.written_bytes;
+  report.kept = packed.kept;
+  report.pruned = packed.removed;
+  report.seconds = packed.seconds;
+  report.measured_files = packed.measured_samples;
+  report.classes = std::move(packed.classes);
+  report.notes = std::move(packed.notes);
+  for (dataset::PackSkipped& skipped : packed.skipped)
+    report.bad.push_back({std::move(skipped.name), std::move(skipped.cause)});
+  return report;
+}
+
+}  // namespace
+
+StageReport stage(const StageOptions& options) {
+  if (options.on_error != loader::OnError::raise && options.on_error != loader::OnError::skip) {
+    throw Error(ErrorKind::usage,
+                format_text("cannot copy with {}: a bad object is an error (raise) or left out (skip)",
+                            option("on_error", loader::name(options.on_error))))
+        .about("on_error");
+  }
+  if (options.destination.empty()) throw Error(ErrorKind::usage, "cannot copy: the destination is empty");
+  if (storage::store_of(options.destination) != nullptr) {
+    throw Error(ErrorKind::usage, fmt::format("cannot copy to `{}`: a copy lies on a local disk", options.destination),
+                "`stoker pack SOURCE s3://...` writes packs to a store");
+  }
+  if (ends_with_any_case(without_slashes(options.destination), ".pack")) return stage_pack(options);
+  return Staging(options).run();
+}
+
+}  // namespace stoker::prepare

@@ -1,0 +1,463 @@
+// Copies of stores and folders: what they hold, what a second run fetches, what an interruption or a fault leaves.
+#include "stoker/prepare/stage.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/base/random.h"
+#include "stoker/dataset/tree_test.h"
+#include "stoker/loader/made_data_test.h"
+#include "stoker/os/fault.h"
+#include "stoker/os/read_file.h"
+#include "stoker/prepare/object_reader.h"
+#include "stoker/storage/any_store_test.h"
+
+namespace stoker::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using dataset::error_of;
+using dataset::mentions;
+using dataset::Tree;
+using storage::AnyStore;
+using storage::StoreKind;
+using Contents = std::map<std::string, std::string>;
+
+// Every file below a folder but the manifest.
+Contents contents_of(const std::string& folder) {
+  Contents contents;
+  if (!fs::exists(folder)) return contents;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() || entry.path().filename() == ".stage.jsonl") continue;
+    contents[fs::relative(entry.path(), folder).string()] = os::read_text(entry.path().string());
+  }
+  return contents;
+}
+
+class Stage : public testing::TestWithParam<StoreKind> {
+ protected:
+  Stage() : store_(GetParam()) {
+    for (const char* const cls : {"ant", "bee", "cat", "dog"}) {
+      for (int i = 0; i < 3; ++i) put(fmt::format("{}/{}.wav", cls, i), fmt::format("bytes of {} {}", cls, i));
+    }
+  }
+
+  void put(const std::string& name, const std::string& bytes) {
+    store_.put("bucket/set/" + name, bytes);
+    wanted_[name] = bytes;
+  }
+  StageOptions options() const {
+    StageOptions options;
+    options.source = store_.address("bucket/set");
+    options.destination = tree_.at("copy");
+    return options;
+  }
+  Contents copied() const { return contents_of(tree_.at("copy")); }
+
+  AnyStore store_;
+  Tree tree_;
+  Contents wanted_;
+};
+
+std::string name_of_store(const testing::TestParamInfo<StoreKind>& info) {
+  return storage::name_of(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Of, Stage, testing::ValuesIn(storage::kStores), name_of_store);
+
+TEST_P(Stage, CopiesEveryObjectAndFetchesNothingTwice) {
+  const StageReport first = stage(options());
+  EXPECT_EQ(copied(), wanted_);
+  EXPECT_EQ(first.files, 12u);
+  EXPECT_EQ(first.fetched, 12u);
+  EXPECT_EQ(first.requests, 12u);
+  EXPECT_FALSE(first.idle);
+  const dataset::DatasetPtr copy = dataset::open(tree_.at("copy"), dataset::without_cache());
+  const dataset::DatasetPtr original = dataset::open(options().source, dataset::without_cache());
+  EXPECT_EQ(copy->facts().fingerprint, original->facts().fingerprint);
+  EXPECT_EQ(dataset::ids_of(*copy), dataset::ids_of(*original));
+  EXPECT_EQ(dataset::labels_of(*copy), dataset::labels_of(*original));
+  EXPECT_TRUE(copy->facts().notes.empty());
+
+  const StageReport second = stage(options());
+  EXPECT_TRUE(second.idle);
+  EXPECT_EQ(second.fetched, 0u);
+  EXPECT_EQ(second.kept, 12u);
+  EXPECT_EQ(copied(), wanted_);
+}
+
+TEST_P(Stage, FetchesOnlyWhatIsNewOrChanged) {
+  stage(options());
+  put("bee/new.wav", "new");
+  put("cat/1.wav", "BYTES OF cat 1");  // of the same length
+  fs::remove(tree_.at("copy/dog/2.wav"));
+  const StageReport report = stage(options());
+  EXPECT_EQ(report.fetched, 3u);
+  EXPECT_EQ(report.kept, 10u);
+  EXPECT_EQ(copied(), wanted_);
+}
+
+TEST_P(Stage, CopiesTheSamplesThatTheSameWordsChooseElsewhere) {
+  StageOptions narrowed = options();
+  narrowed.narrowing = {.class_subset = 2, .class_subset_seed = 7, .subset = 5, .subset_seed = 3};
+  const StageReport report = stage(narrowed);
+  dataset::OpenOptions opening = dataset::without_cache();
+  narrowed.narrowing.put_into(opening);
+  const dataset::DatasetPtr original = dataset::open(narrowed.source, opening);
+  const dataset::DatasetPtr copy = dataset::open(tree_.at("copy"), dataset::without_cache());
+  EXPECT_EQ(report.classes, original->facts().classes);
+  EXPECT_EQ(report.classes_of_source, 4u);
+  EXPECT_EQ(dataset::names_of(*copy), dataset::names_of(*original));
+  EXPECT_EQ(dataset::ids_of(*copy), dataset::ids_of(*original));
+  EXPECT_EQ(copy->size(), 5u);
+}
+
+TEST_P(Stage, GoesOnAfterAnInterruptionAndFetchesNothingTwice) {
+  StageOptions interrupted = options();
+  interrupted.memory_limit = 1;  // one request at a time
+  store_.hold("bucket/set/cat/0.wav");
+  interrupted.progress = [&](const StageProgress& progress) {
+    return progress.phase != "copying" || progress.files < 6;
+  };
+  EXPECT_TRUE(mentions(error_of([&] { stage(interrupted); }), "interrupted"));
+  store_.let_go();
+  const Contents half = copied();
+  EXPECT_EQ(half.size(), 6u);
+  for (const auto& [name, bytes] : half) EXPECT_EQ(bytes, wanted_.at(name));
+  const StageReport rest = stage(options());
+  EXPECT_EQ(rest.kept, 6u);
+  EXPECT_EQ(rest.fetched, 6u);
+  EXPECT_EQ(copied(), wanted_);
+}
+
+TEST_P(Stage, CopiesLargeObjectsInPieces) {
+  std::string large(2 * kPieceBytes + 12345, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 7 + i / 65537);
+  put("ant/large.wav", large);
+  const StageReport report = stage(options());
+  EXPECT_TRUE(copied() == wanted_);
+  EXPECT_EQ(report.requests, 15u);
+}
+
+TEST_P(Stage, LeavesABadObjectOutAndNamesItOrEndsThere) {
+  // The listing names it; the object is another one by the time it is read.
+  StageOptions changing = options();
+  changing.progress = [&](const StageProgress& progress) {
+    if (progress.phase == "comparing") store_.put("bucket/set/bee/1.wav", "changed meanwhile");
+    return true;
+  };
+  const auto error = error_of([&] { stage(changing); });
+  EXPECT_TRUE(mentions(error, "cannot copy `bee/1.wav`: it changed since it was listed"));
+  EXPECT_NE(error->hint().find("on_error=\"skip\""), std::string::npos);
+  EXPECT_FALSE(copied().contains("bee/1.wav"));
+
+  changing.on_error = loader::OnError::skip;
+  const StageReport report = stage(changing);
+  ASSERT_EQ(report.bad.size(), 1u);
+  EXPECT_EQ(report.bad[0].name, "bee/1.wav");
+  EXPECT_EQ(report.files, 11u);
+  wanted_.erase("bee/1.wav");
+  EXPECT_EQ(copied(), wanted_);
+}
+
+TEST_P(Stage, DryRunWritesNothingAndCountsBytesAndRequests) {
+  StageOptions dry = options();
+  dry.dry_run = true;
+  dry.narrowing.class_list = {"ant", "dog"};
+  const StageReport report = stage(dry);
+  EXPECT_TRUE(report.dry_run);
+  EXPECT_EQ(report.fetched, 6u);
+  EXPECT_EQ(report.requests, 6u);
+  EXPECT_EQ(report.fetched_bytes, 6 * std::string("bytes of ant 0").size());
+  EXPECT_EQ(report.measured_files, 6u);
+  EXPECT_FALSE(fs::exists(tree_.at("copy")));
+}
+
+TEST_P(Stage, MakesAPackAndBringsItUpToDateByVersions) {
+  for (int i = 0; i < 6; ++i)
+    store_.put(fmt::format("bucket/sounds/{}/{}.wav", "ab"[i % 2], i), loader::wav(100, static_cast<std::int16_t>(i)));
+  StageOptions packing = options();
+  packing.source = store_.address("bucket/sounds");
+  packing.destination = tree_.at("x.pack");
+  packing.narrowing.class_list = {"b"};
+  packing.cache_dir = tree_.at("cache");
+  const StageReport first = stage(packing);
+  EXPECT_TRUE(first.to_pack);
+  EXPECT_EQ(first.files, 3u);
+  EXPECT_EQ(dataset::open(tree_.at("x.pack"), dataset::without_cache())->facts().classes,
+            (std::vector<std::string>{"b"}));
+  const std::uint64_t before = store_.requests();
+  EXPECT_TRUE(stage(packing).idle);
+  const std::uint64_t listing_and_first_look = store_.requests() - before;
+  EXPECT_LE(listing_and_first_look, 4u);
+  store_.put("bucket/sounds/b/3.wav", loader::wav(100, 77));
+  const StageReport third = stage(packing);
+  EXPECT_EQ(third.fetched, 1u);
+  EXPECT_EQ(third.kept, 2u);
+  packing.narrowing = {};
+  EXPECT_TRUE(mentions(error_of([&] { stage(packing); }), "it was made with other settings"));
+}
+
+// ---- from local folders
+
+// Three classes of sounds at src/, and what a copy of them holds.
+struct Local {
+  Local() {
+    for (const char* const name : {"a/1.wav", "a/2.wav", "b/3.wav", "c/4.wav"}) put(name, fmt::format("of {}", name));
+  }
+  void put(const std::string& name, const std::string& bytes) {
+    tree.write("src/" + name, bytes);
+    wanted[name] = bytes;
+  }
+  StageOptions options() const {
+    StageOptions options;
+    options.source = tree.at("src");
+    options.destination = tree.at("copy");
+    options.cache_dir = tree.at("cache");
+    return options;
+  }
+  Contents copied() const { return contents_of(tree.at("copy")); }
+
+  Tree tree;
+  Contents wanted;
+};
+
+TEST(StageLocal, CopiesAFolderAndSeesWhatChanged) {
+  Local local;
+  local.put("a/large.wav", std::string(kPieceBytes + 99, 'x'));
+  stage(local.options());
+  EXPECT_EQ(local.copied(), local.wanted);
+  EXPECT_TRUE(stage(local.options()).idle);
+  local.put("b/3.wav", "longer than before");
+  const StageReport report = stage(local.options());
+  EXPECT_EQ(report.fetched, 1u);
+  EXPECT_EQ(report.requests, 0u);
+  EXPECT_EQ(local.copied(), local.wanted);
+}
+
+TEST(StageLocal, WritesOverNothingThatItDidNotWrite) {
+  Local local;
+  local.tree.write("copy/mine.txt", "a letter");
+  EXPECT_TRUE(mentions(error_of([&] { stage(local.options()); }), "the folder holds files that stage did not write"));
+  EXPECT_EQ(local.copied(), (Contents{{"mine.txt", "a letter"}}));
+  StageOptions forced = local.options();
+  forced.force = true;
+  stage(forced);
+  local.wanted["mine.txt"] = "a letter";
+  EXPECT_EQ(local.copied(), local.wanted);
+
+  local.tree.write("copy/a/1.wav", "edited by hand");
+  local.put("a/1.wav", "newer in the source");
+  const auto error = error_of([&] { stage(local.options()); });
+  EXPECT_TRUE(mentions(error, "1 file there was changed since it was copied, such as `a/1.wav`"));
+  EXPECT_EQ(local.copied()["a/1.wav"], "edited by hand");
+  stage(forced);
+  EXPECT_EQ(local.copied(), local.wanted);
+}
+
+TEST(StageLocal, RefusesAFileInTheWayThatAppearedSince) {
+  Local local;
+  stage(local.options());
+  local.put("c/new.wav", "from the source");
+  local.tree.write("copy/c/new.wav", "from somebody else");
+  EXPECT_TRUE(mentions(error_of([&] { stage(local.options()); }), "would be replaced that stage did not write"));
+}
+
+TEST(StageLocal, RemovesOnlyWhatItWroteAndOnlyWhenAsked) {
+  Local local;
+  stage(local.options());
+  local.tree.write("copy/c/mine.txt", "keep");
+  StageOptions fewer = local.options();
+  fewer.narrowing.class_list = {"a"};
+  EXPECT_TRUE(mentions(error_of([&] { stage(fewer); }), "2 files of an earlier choice, such as `b/3.wav`"));
+  EXPECT_EQ(local.copied().size(), 5u);
+  fewer.prune = true;
+  const StageReport report = stage(fewer);
+  EXPECT_EQ(report.pruned, 2u);
+  EXPECT_EQ(local.copied(), (Contents{{"a/1.wav", "of a/1.wav"}, {"a/2.wav", "of a/2.wav"}, {"c/mine.txt", "keep"}}));
+  EXPECT_FALSE(fs::exists(local.tree.at("copy/b")));
+}
+
+TEST(StageLocal, KeepsWhatTheSourceLostAndSaysSo) {
+  Local local;
+  stage(local.options());
+  local.tree.remove("src/b/3.wav");
+  const StageReport report = stage(local.options());
+  EXPECT_EQ(local.copied(), local.wanted);
+  ASSERT_FALSE(report.notes.empty());
+  EXPECT_NE(report.notes.back().find("no longer in the source: kept"), std::string::npos);
+}
+
+TEST(StageLocal, RefusesAnotherSourceAndItself) {
+  Local local;
+  stage(local.options());
+  local.tree.write("other/x/1.wav", "x");
+  StageOptions other = local.options();
+  other.source = local.tree.at("other");
+  EXPECT_TRUE(mentions(error_of([&] { stage(other); }), "it holds a copy of another source"));
+  StageOptions itself = local.options();
+  itself.destination = local.tree.at("src/below");
+  EXPECT_TRUE(mentions(error_of([&] { stage(itself); }), "into itself"));
+}
+
+TEST(StageLocal, TakesTheSameClassesOfEverySplit) {
+  Tree tree;
+  for (int c = 0; c < 10; ++c) {
+    for (int i = 0; i < 8; ++i) {
+      tree.write(fmt::format("src/train/c{}/{}.wav", c, i), "t");
+      if (c != 4) tree.write(fmt::format("src/val/c{}/{}.wav", c, i), "v");
+    }
+  }
+  StageOptions options;
+  options.source = tree.at("src");
+  options.destination = tree.at("copy");
+  options.narrowing.class_subset = 9;
+  options.splits = parse_splits("train=20,val=5");
+  const StageReport report = stage(options);
+  ASSERT_EQ(report.splits.size(), 2u);
+  EXPECT_EQ(report.splits[0].files, 20u);
+  EXPECT_EQ(report.splits[1].files, 5u);
+  EXPECT_EQ(report.classes.size(), 9u);
+  std::set<std::string> classes;
+  std::map<char, int> counts;
+  for (const auto& [name, bytes] : contents_of(tree.at("copy"))) {
+    classes.insert(name.substr(name.find('/') + 1, 2));
+    ++counts[bytes[0]];
+    EXPECT_EQ(bytes, name.starts_with("train/") ? "t" : "v");
+  }
+  EXPECT_EQ(counts, (std::map<char, int>{{'t', 20}, {'v', 5}}));
+  for (const std::string& name : classes)
+    EXPECT_TRUE(std::find(report.classes.begin(), report.classes.end(), name) != report.classes.end());
+}
+
+TEST(StageLocal, SharesSamplesOutWhereTheSourceHasNoSplits) {
+  Local local;
+  StageOptions options = local.options();
+  options.splits = parse_splits("train=3,val");
+  stage(options);
+  std::set<std::string> names;
+  for (const auto& [name, bytes] : local.copied()) names.insert(name.substr(name.find('/') + 1));
+  EXPECT_EQ(names.size(), 4u);
+  EXPECT_EQ(local.copied().size(), 4u);
+  options.splits = parse_splits("train=3,val=2");
+  EXPECT_TRUE(mentions(error_of([&] { stage(options); }), "the splits take more than that"));
+}
+
+TEST(StageLocal, WritesTheIndexOfTheRowsThatWereChosen) {
+  Tree tree;
+  std::string csv = "path,label,age\n";
+  for (int i = 0; i < 9; ++i) {
+    tree.write(fmt::format("src/im, {}.wav", i), fmt::format("{}", i));
+    csv += fmt::format("\"im, {}.wav\",{},{}\n", i, "abc"[i % 3], i * 10);
+  }
+  tree.write("src/index.csv", csv);
+  StageOptions options;
+  options.source = tree.at("src/index.csv");
+  options.destination = tree.at("copy");
+  options.narrowing.class_list = {"a", "c"};
+  stage(options);
+  const dataset::DatasetPtr copy = dataset::open(tree.at("copy/index.csv"), dataset::without_cache());
+  dataset::OpenOptions opening = dataset::without_cache();
+  options.narrowing.put_into(opening);
+  const dataset::DatasetPtr original = dataset::open(options.source, opening);
+  EXPECT_EQ(dataset::names_of(*copy), dataset::names_of(*original));
+  EXPECT_EQ(dataset::labels_of(*copy), dataset::labels_of(*original));
+  EXPECT_EQ(copy->facts().classes, original->facts().classes);
+  EXPECT_EQ(copy->facts().columns, original->facts().columns);
+  EXPECT_EQ(copy->column_text(0, 3), original->column_text(0, 3));
+  EXPECT_TRUE(stage(options).idle);
+}
+
+TEST(StageLocal, NamesThatLeaveTheFolderAreBad) {
+  Tree tree;
+  tree.write("outside.wav", "x");
+  tree.write("src/in.wav", "x");
+  tree.write("src/index.csv", "path,label\n../outside.wav,a\nin.wav,b\n");
+  StageOptions options;
+  options.source = tree.at("src/index.csv");
+  options.destination = tree.at("copy");
+  EXPECT_TRUE(mentions(error_of([&] { stage(options); }), "not a path below the folder of the copy"));
+  options.on_error = loader::OnError::skip;
+  const StageReport report = stage(options);
+  ASSERT_EQ(report.bad.size(), 1u);
+  EXPECT_EQ(os::read_text(tree.at("copy/index.csv")), "path,label\nin.wav,b\n");
+}
+
+TEST(StageLocal, AFullDiskIsSaidAndWhatIsWholeStays) {
+  Local local;
+  {
+    const os::InjectFault fault(os::Call::write, {.error_number = ENOSPC, .skip = 3, .times = 100});
+    const auto error = error_of([&] { stage(local.options()); });
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(mentions(error, "No space left on device"));
+    EXPECT_NE(error->hint().find("run the same command again"), std::string::npos);
+  }
+  for (const auto& [name, bytes] : local.copied()) EXPECT_EQ(bytes, local.wanted.at(name));
+  stage(local.options());
+  EXPECT_EQ(local.copied(), local.wanted);
+}
+
+// Whatever call fails, and whenever: no half file, and the next run completes the copy.
+TEST(StageLocal, AFaultAnywhereLeavesWholeFilesOnly) {
+  for (const os::Call call : {os::Call::write, os::Call::fsync, os::Call::rename, os::Call::open}) {
+    for (const std::uint32_t skip : {0, 1, 2, 4, 7}) {
+      Local local;
+      {
+        const os::InjectFault fault(call, {.error_number = EIO, .skip = skip});
+        (void)error_of([&] { stage(local.options()); });
+      }
+      for (const auto& [name, bytes] : local.copied()) {
+        ASSERT_TRUE(local.wanted.contains(name)) << name;
+        ASSERT_EQ(bytes, local.wanted.at(name));
+      }
+      stage(local.options());
+      ASSERT_EQ(local.copied(), local.wanted);
+    }
+  }
+}
+
+TEST(StageLocal, RefusesASecondRunIntoTheSameFolder) {
+  Local local;
+  StageOptions outer = local.options();
+  std::optional<Error> inner;
+  outer.progress = [&](const StageProgress& progress) {
+    if (progress.phase == "copying" && !inner) inner = error_of([&] { stage(local.options()); });
+    return true;
+  };
+  stage(outer);
+  EXPECT_TRUE(mentions(inner, "another program is copying to this folder"));
+}
+
+TEST(StageLocal, RefusesSamplesInsideLargerFiles) {
+  Local local;
+  for (const char* const name : {"a/1.wav", "b/2.wav"}) local.tree.write(std::string("s/") + name, loader::wav(50, 1));
+  StageOptions packing = local.options();
+  packing.source = local.tree.at("s");
+  packing.destination = local.tree.at("s.pack");
+  stage(packing);
+  StageOptions unpacking = local.options();
+  unpacking.source = local.tree.at("s.pack");
+  const auto error = error_of([&] { stage(unpacking); });
+  EXPECT_TRUE(mentions(error, "its samples lie inside larger files"));
+  EXPECT_NE(error->hint().find(".pack"), std::string::npos);
+}
+
+TEST(Splits, AreNamesWithNumbers) {
+  const auto splits = parse_splits("train=50000,val=1000,rest");
+  ASSERT_EQ(splits.size(), 3u);
+  EXPECT_EQ(splits[0].name, "train");
+  EXPECT_EQ(splits[0].count, 50000u);
+  EXPECT_EQ(splits[2].count, 0u);
+  for (const char* const wrong : {"", "=3", "a=", "a=x", "a=0", "a=1,a=2", "../x=1", "a/b=1", "a=1,", ".a=1"})
+    EXPECT_TRUE(error_of([&] { parse_splits(wrong); })) << wrong;
+}
+
+}  // namespace
+}  // namespace stoker::prepare
