@@ -331,6 +331,7 @@ def test_case_e_is_fetch_in_epoch_0_and_decoding_afterwards(stoker):
     assert epochs["local_copy_gain_first"] == pytest.approx(3.7, abs=0.1) and epochs["local_copy_gain_later"] == 1
     assert epochs["later_images_per_s_per_worker"] == pytest.approx(51, abs=0.5)
     assert what_ifs_of(run)["stage locally"]["gain"] == pytest.approx(1, abs=0.02)  # not 5 to 10 times
+    assert options_of(run)["stage locally"]["command"].startswith("stoker stage s3://BUCKET/PREFIX staged ")
     assert not options_of(run)["stage locally"]["worth"] and not options_of(run)["batch_size=512"]["worth"]
     assert chosen(run)["parts"]["epoch0_days"] == pytest.approx(50000 / 110 / 86400)
     assert "not fetching" in " ".join(stoker("plan", "--case", DATA / "case_e.json").stdout.split())

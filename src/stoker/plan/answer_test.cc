@@ -11,6 +11,7 @@
 #include "stoker/base/json.h"
 #include "stoker/plan/answer_json.h"
 #include "stoker/plan/case.h"
+#include "stoker/plan/command.h"
 #include "stoker/plan/ledger.h"
 
 namespace stoker::plan {
@@ -171,6 +172,22 @@ TEST(Ledger, IsARunOfOneRow) {
   EXPECT_EQ(run.stages->workers, 2);
   ASSERT_EQ(run.rows.size(), 1u);
   EXPECT_EQ(run.rows[0].images_per_s, 200);
+}
+
+TEST(Ledger, OfAStoreOffersTheCommandThatCopiesIt) {
+  const Json json = Json::parse(R"({"schema": "stoker.steps/1", "address": "s3://bucket/my set/train/",
+    "samples_per_s": 200, "ledger": {
+    "batch_size": 8, "num_workers": 2, "io_threads": 1, "cores": 4, "fetch_s": 0.001, "prep_s": 0.001, "handoff_s": 0,
+    "compute_s": 0, "cpu_s": 0.001, "sample_bytes": 1000, "decoded_bytes": 4000, "dataset_bytes": 1e6, "cache": "unknown",
+    "storage": "buffered", "decodes": true, "file_per_sample": true, "fetch_share": 0.8}})",
+                                "ledger.json");
+  const PlanRun run = run_of_ledger(json, "ledger.json");
+  EXPECT_EQ(run.setting.access, Access::remote);
+  EXPECT_EQ(run.setting.disk_bytes_per_s, 0);
+  EXPECT_GT(with_local_copy(*run.stages, run.setting).gain, 2);
+  Option option;
+  option.kind = Change::local_copy;
+  EXPECT_EQ(command_for(run, option, {}).text, "stoker stage 's3://bucket/my set/train/' staged/train");
 }
 
 }  // namespace

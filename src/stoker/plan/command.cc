@@ -19,6 +19,14 @@ std::string pack_command(const std::string& data, Change change) {
   return fmt::format("stoker pack {} train.pack --kind {}", data, change == Change::pack_raw ? "raw" : "encoded");
 }
 
+// The copy keeps the name that the data has: `s3://bucket/imagenet/train` becomes `staged/train`.
+std::string stage_command(const std::string& data) {
+  std::string name = data;
+  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+  name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  return fmt::format("stoker stage {} {}", shell_word(data), shell_word("staged/" + name));
+}
+
 // All other settings stay as they are, or the figures cannot be compared.
 std::string load_command(const PlanRun& run, const Option& option, const std::vector<std::string>& flags) {
   std::string command = fmt::format("stoker load {}", run.address);
@@ -50,6 +58,9 @@ std::string joined(const std::vector<std::string>& words) {
 Command measure_command(const PlanRun& run, const Option& option) {
   constexpr std::string_view kMeasure = "stoker measure --steps 100 --stop -- ";
   const std::string job = run.command.empty() ? "python train.py" : joined(run.command);
+  if (option.kind == Change::local_copy) {
+    return {"stoker stage s3://BUCKET/PREFIX staged   # write where the data is; then train from staged", true};
+  }
   if (option.knob.empty())
     return {fmt::format("{}{}   # first make this change: {}", kMeasure, job, option.name), true};
   if (job.find("{" + option.knob + "}") != std::string::npos)
@@ -68,6 +79,7 @@ Command measure_command(const PlanRun& run, const Option& option) {
 Command command_for(const PlanRun& run, const Option& option, const std::vector<std::string>& flags) {
   const std::string data = run.address.empty() ? run.data : run.address;
   if (is_pack(option.kind) && !data.empty()) return {pack_command(data, option.kind)};
+  if (option.kind == Change::local_copy && !data.empty()) return {stage_command(data)};
   if (!run.address.empty()) return {load_command(run, option, flags)};
   if (!run.function.empty() && !option.knob.empty()) {
     return {fmt::format("stoker tune {}{}{} --grid {}={}", run.function, run.data.empty() ? "" : " ", run.data,

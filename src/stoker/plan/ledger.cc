@@ -57,7 +57,11 @@ void read_steps(const Json& json, PlanRun& run) {
   for (const Access access : {Access::direct, Access::mmap, Access::ram}) {
     if (storage == name(access)) setting.access = access;
   }
-  if (cache.starts_with("cold") && ledger.at("fetch_share").get<double>() > kFetchShows) {
+  const bool is_remote = json.value("address", "").find("://") != std::string::npos;
+  if (is_remote) setting.access = Access::remote;
+  if (is_remote && ledger.at("fetch_share").get<double>() > kFetchShows) {
+    stages.storage_per_s = json.at("samples_per_s").get<double>();  // of the store: it says nothing about a disk
+  } else if (cache.starts_with("cold") && ledger.at("fetch_share").get<double>() > kFetchShows) {
     stages.storage_per_s = json.at("samples_per_s").get<double>();
     setting.disk_bytes_per_s = stages.storage_per_s * setting.sample_bytes;
   }
