@@ -5,6 +5,9 @@
 #include <mutex>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "stoker/base/error.h"
 #include "stoker/storage/s3/backend.h"
 
 namespace stoker::storage {
@@ -31,6 +34,14 @@ Added& added() {
 }
 
 }  // namespace
+
+std::unique_ptr<ObjectWriter> Backend::create(std::string_view name) const {
+  throw Error(ErrorKind::unsupported, fmt::format("cannot write `{}://{}`: Stoker only reads there", scheme(), name));
+}
+
+void Backend::remove(std::string_view name) const {
+  throw Error(ErrorKind::unsupported, fmt::format("cannot remove `{}://{}`: Stoker only reads there", scheme(), name));
+}
 
 Address split_address(std::string_view address) noexcept {
   const std::size_t end = address.find("://");

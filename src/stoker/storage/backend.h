@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stoker/storage/fetcher.h"
+#include "stoker/storage/object_writer.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::storage {
@@ -40,6 +41,11 @@ class Backend {
   // the listing.
   using Take = std::function<bool(const Object&)>;
   virtual void list(std::string_view name, const Take& take) const = 0;
+
+  // Writes an object, replacing one of that name; removes one, also if there is none. Stores that cannot throw
+  // Error(unsupported), as this does.
+  virtual std::unique_ptr<ObjectWriter> create(std::string_view name) const;
+  virtual void remove(std::string_view name) const;
 
   // `fallback_reason` (if given): why it is slower than it could be, else empty.
   virtual std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason) const = 0;

@@ -93,6 +93,13 @@ class MemoryStore final : public Backend {
       if (!take({at->first, at->second.bytes.size(), at->second.version})) return;
     }
   }
+  std::unique_ptr<ObjectWriter> create(std::string_view name) const override {
+    return std::make_unique<Created>(*this, std::string(name));
+  }
+  void remove(std::string_view name) const override {
+    const std::scoped_lock lock(mutex_);
+    objects_.erase(std::string(name));
+  }
   std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason) const override {
     if (fallback_reason != nullptr) fallback_reason->clear();
     return std::make_unique<StoreFetcher>(*this, options.depth);
@@ -159,6 +166,27 @@ class MemoryStore final : public Backend {
     return std::chrono::nanoseconds(usual / 2 +
                                     static_cast<std::int64_t>(mix(request, 1) % static_cast<std::uint64_t>(usual)));
   }
+
+  // Fails where fail() was told so, when it is finished.
+  class Created final : public ObjectWriter {
+   public:
+    Created(const MemoryStore& store, std::string name) : store_(store), name_(std::move(name)) {}
+    void write(std::span<const std::byte> bytes) override {
+      bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    void finish() override {
+      const std::scoped_lock lock(store_.mutex_);
+      if (const auto found = store_.failures_.find(name_); found != store_.failures_.end()) {
+        throw Error(found->second.kind,
+                    fmt::format("cannot write `{}`: {}", store_.address(name_), found->second.text));
+      }
+      store_.objects_[name_] = {std::move(bytes_), fmt::format("v{}", ++store_.puts_)};
+    }
+
+   private:
+    const MemoryStore& store_;
+    std::string name_, bytes_;
+  };
 
   class Opened final : public Source {
    public:
@@ -320,11 +348,11 @@ class MemoryStore final : public Backend {
 
   std::string scheme_;
   mutable std::mutex mutex_;
-  std::map<std::string, Held> objects_;
+  mutable std::map<std::string, Held> objects_;
   std::map<std::string, Failure> failures_;
   std::map<std::string, std::uint64_t> cut_;
   std::set<std::string> held_;
-  std::uint64_t puts_ = 0;
+  mutable std::uint64_t puts_ = 0;
   mutable std::set<os::Event*> waiting_;
   std::atomic<std::int64_t> usual_ns_{0};
   mutable std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0};

@@ -11,6 +11,7 @@
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/fetcher.h"
 #include "stoker/storage/s3/session.h"
+#include "stoker/storage/s3/upload.h"
 
 namespace stoker::storage::s3 {
 namespace {
@@ -63,6 +64,14 @@ std::shared_ptr<Session> session_now() {
   return session;
 }
 
+Place object_place(std::string_view name) {
+  Place place = parse_place(name);
+  if (place.key.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("cannot open `s3://{}`: it names a bucket, and no object", name));
+  }
+  return place;
+}
+
 class S3Backend final : public Backend {
  public:
   std::string_view scheme() const noexcept override { return "s3"; }
@@ -76,10 +85,7 @@ class S3Backend final : public Backend {
 
   std::unique_ptr<Source> open(std::string_view name, Storage) const override {
     const std::shared_ptr<Session> session = session_now();
-    Place place = parse_place(name);
-    if (place.key.empty()) {
-      throw Error(ErrorKind::usage, fmt::format("cannot open `s3://{}`: it names a bucket, and no object", name));
-    }
+    Place place = object_place(name);
     Session::Found found = session->find(place);
     return std::make_unique<ObjectSource>(*this, session, std::move(place), std::move(found));
   }
@@ -87,6 +93,12 @@ class S3Backend final : public Backend {
     Place place = parse_place(name);
     if (!place.key.empty() && !place.key.ends_with('/')) place.key += '/';
     session_now()->list(place, take);
+  }
+  std::unique_ptr<ObjectWriter> create(std::string_view name) const override {
+    return std::make_unique<Upload>(session_now(), object_place(name));
+  }
+  void remove(std::string_view name) const override {
+    (void)session_now()->write({.method = HttpRequest::Method::remove, .place = object_place(name)});
   }
   std::unique_ptr<Fetcher> make_fetcher(const FetcherOptions& options, std::string* fallback_reason) const override {
     if (fallback_reason != nullptr) fallback_reason->clear();

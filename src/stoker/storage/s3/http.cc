@@ -10,6 +10,7 @@
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
+#include "stoker/base/sha256.h"
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/credentials.h"
 #include "stoker/storage/s3/transfer.h"
@@ -181,12 +182,16 @@ void Transfer::prepare(const HttpRequest& request, Sink sink) {
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_NOBODY, 0L);
   curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
-  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method == Method::put ? "PUT" : nullptr);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST,
+                   request.method == Method::put      ? "PUT"
+                   : request.method == Method::remove ? "DELETE"
+                                                      : nullptr);
   if (request.method == Method::head) {
     curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
   } else if (request.method == Method::post || request.method == Method::put) {
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, static_cast<long>(request_body_.size()));
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request_body_.c_str());
+    curl_easy_setopt(curl, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);  // do not wait for stores that never say "continue"
   }
   curl_easy_setopt(curl, CURLOPT_RANGE, request.range.empty() ? nullptr : request.range.c_str());
   if (!request.ca_bundle.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca_bundle.c_str());
@@ -204,7 +209,12 @@ void Transfer::prepare(const HttpRequest& request, Sink sink) {
   for (const std::string& line : request.headers) add(line);
   if (request.credentials) {
     const Credentials& keys = *request.credentials;
-    add(kEmptyBody);
+    if (request.body.empty()) {
+      add(kEmptyBody);
+    } else {
+      add("x-amz-content-sha256: " + sha256_hex(std::as_bytes(std::span(request.body.data(), request.body.size()))));
+      add("Content-Type: application/octet-stream");
+    }
     if (!keys.session_token.empty()) add("x-amz-security-token: " + keys.session_token);
     curl_easy_setopt(curl, CURLOPT_USERNAME, keys.access_key.c_str());
     curl_easy_setopt(curl, CURLOPT_PASSWORD, keys.secret_key.c_str());

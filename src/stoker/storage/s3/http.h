@@ -17,7 +17,7 @@ namespace stoker::storage::s3 {
 struct Credentials;
 
 struct HttpRequest {
-  enum class Method : std::uint8_t { get, head, put, post };
+  enum class Method : std::uint8_t { get, head, put, post, remove };
 
   Method method = Method::get;
   std::string url;                                 // path and query are encoded, the query is sorted

@@ -18,6 +18,7 @@ constexpr std::size_t kIdleLanes = 8;
 constexpr std::size_t kIdleClients = 16;
 constexpr int kKeysPerPage = 1000;
 constexpr int kTriesOfQuestions = 5;  // somebody waits for the answer: give up sooner than an epoch does
+constexpr int kTriesOfWrites = 10;
 constexpr int kRegionsTried = 3;
 
 double uniform_now() {
@@ -124,7 +125,8 @@ HttpReply Session::send(const HttpRequest& request) {
 }
 
 HttpReply Session::ask(const Question& question) {
-  const RetryPolicy policy{.most_tries = std::min(settings_.most_tries, kTriesOfQuestions)};
+  const RetryPolicy policy{
+      .most_tries = std::min(settings_.most_tries, question.writing != nullptr ? kTriesOfWrites : kTriesOfQuestions)};
   std::shared_ptr<const Credentials> keys = this->keys();
   bool has_refreshed = false;
   int regions = 0;
@@ -134,11 +136,15 @@ HttpReply Session::ask(const Question& question) {
     request.url = endpoint.url(question.lists ? std::string_view() : question.place.key);
     if (!question.query.empty()) request.url += "?" + question.query;
     request.range = question.range;
+    if (question.writing != nullptr) {
+      request.method = question.writing->method;
+      request.body = question.writing->body;
+    }
     HttpReply reply = send(request);
     if (reply.is_complete() && reply.status == 416) return reply;
-    Asked asked{question.place.bucket, question.place.key,       endpoint.origin,
-                endpoint.region,       keys ? keys->origin : "", "",
-                question.lists};
+    Asked asked{question.place.bucket, question.place.key,         endpoint.origin,
+                endpoint.region,       keys ? keys->origin : "",   "",
+                question.lists,        question.writing != nullptr};
     const Verdict verdict = judge(reply, asked);
     switch (verdict.next) {
       case Next::accept:
@@ -168,6 +174,13 @@ HttpReply Session::ask(const Question& question) {
     }
     throw error_of(verdict.failure, question.operation, question.place, tries);
   }
+}
+
+HttpReply Session::write(const Writing& writing) {
+  const bool removes = writing.method == HttpRequest::Method::remove;
+  Question question{writing.place, writing.query, "", removes ? "remove" : "write", false};
+  question.writing = &writing;
+  return ask(question);
 }
 
 ListPage Session::ask_page(const Place& place, const PageQuestion& question) {

@@ -42,6 +42,15 @@ class Session {
   };
   Found find(const Place& place);
 
+  // Writes or removes an object, or takes a step of a multipart upload. The body goes with every try.
+  struct Writing {
+    HttpRequest::Method method = HttpRequest::Method::put;
+    Place place;
+    std::string query{};
+    std::string body{};
+  };
+  HttpReply write(const Writing& writing);
+
   bool is_forked() const noexcept { return os::fork_generation() != generation_; }
   void refuse_after_fork() const;  // throws Error(usage)
 
@@ -54,8 +63,9 @@ class Session {
     Place place;
     std::string query;
     std::string range;
-    std::string operation;  // "list", "open"
+    std::string operation;  // "list", "open", "write"
     bool lists = false;
+    const Writing* writing = nullptr;
   };
   HttpReply ask(const Question& question);
   HttpReply send(const HttpRequest& request);

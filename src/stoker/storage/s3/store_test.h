@@ -13,6 +13,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -132,6 +133,15 @@ class S3Store {
     const auto found = objects_.find(name);
     return found != objects_.end() ? found->second.version : std::string();
   }
+  std::optional<std::string> bytes_of(const std::string& name) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = objects_.find(name);
+    return found == objects_.end() ? std::nullopt : std::optional(found->second.bytes);
+  }
+  std::size_t open_uploads() const {
+    const std::scoped_lock lock(mutex_);
+    return uploads_.size();
+  }
   void remove(const std::string& name) {
     const std::scoped_lock lock(mutex_);
     objects_.erase(name);
@@ -245,6 +255,16 @@ class S3Store {
     }
     const std::string head = buffered.substr(0, end + 2);
     buffered.erase(0, end + 4);
+    const std::string length = header_of(head, "content-length");
+    const std::size_t body_bytes = length.empty() ? 0 : std::stoull(length);
+    while (buffered.size() < body_bytes) {
+      char some[65536];
+      const ssize_t got = ::recv(socket, some, sizeof some, 0);
+      if (got <= 0) return false;
+      buffered.append(some, static_cast<std::size_t>(got));
+    }
+    const std::string sent = buffered.substr(0, body_bytes);
+    buffered.erase(0, body_bytes);
     Seen seen;
     const std::size_t space = head.find(' '), second = head.find(' ', space + 1);
     seen.method = head.substr(0, space);
@@ -282,7 +302,7 @@ class S3Store {
       }
     }
     std::string answer_head, body;
-    make_answer(seen, name, fault, answer_head, body);
+    make_answer(seen, name, sent, fault, answer_head, body);
     --in_flight_;
     ++answered_;
     if (fault.cut >= 0 || fault.reset || fault.hold) return spoil(socket, fault, let_go_before, answer_head, body);
@@ -314,8 +334,42 @@ class S3Store {
         code, more);
   }
 
-  void make_answer(const Seen& seen, const std::string& name, const Fault& fault, std::string& head,
-                   std::string& body) {
+  // Writing: whole objects, and uploads in parts.
+  template <typename Say>
+  void take_write(const Seen& seen, const std::string& name, const std::string& sent, const Say& say) {
+    const std::string id = parameter(seen.query, "uploadId"), part = parameter(seen.query, "partNumber");
+    if (!id.empty() && !uploads_.contains(id)) return say(404, error_xml("NoSuchUpload"), "");
+    if (seen.method == "PUT" && id.empty()) {
+      objects_[name] = {sent, fmt::format("v{}", ++puts_)};
+      return say(200, "", fmt::format("ETag: \"v{}\"\r\n", puts_));
+    }
+    if (seen.method == "PUT") {
+      uploads_[id][std::stoi(part)] = sent;
+      return say(200, "", fmt::format("ETag: \"part-{}-{}\"\r\n", part, hash_text(sent)));
+    }
+    if (seen.method == "DELETE") {
+      id.empty() ? objects_.erase(name) : uploads_.erase(id);
+      return say(204, "", "");
+    }
+    if (id.empty()) {
+      const std::string made = fmt::format("upload {}", ++uploads_made_);
+      uploads_[made];
+      return say(200, fmt::format("<R xmlns=\"x\"><UploadId>{}</UploadId></R>", made), "");
+    }
+    std::string whole, list = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+    for (const auto& [number, bytes] : uploads_[id]) {
+      whole += bytes;
+      list += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>&quot;part-{}-{}&quot;</ETag></Part>", number, number,
+                          hash_text(bytes));
+    }
+    if (sent != list + "</CompleteMultipartUpload>") return say(400, error_xml("InvalidPart"), "");
+    objects_[name] = {std::move(whole), fmt::format("v{}", ++puts_)};
+    uploads_.erase(id);
+    say(200, "<R><ETag>x</ETag></R>", "");
+  }
+
+  void make_answer(const Seen& seen, const std::string& name, const std::string& sent, const Fault& fault,
+                   std::string& head, std::string& body) {
     const auto say = [&](int status, std::string text, const std::string& headers = {}) {
       body = std::move(text);
       head = fmt::format("HTTP/1.1 {} x\r\nContent-Length: {}\r\nDate: Tue, 17 Nov 2026 18:00:00 GMT\r\n{}", status,
@@ -332,6 +386,7 @@ class S3Store {
     const std::string bucket = name.substr(0, name.find('/'));
     if (!buckets_.contains(bucket)) return say(404, error_xml("NoSuchBucket"));
     if (seen.query.find("list-type=2") != std::string::npos) return say(200, listing(bucket, seen.query));
+    if (seen.method != "GET" && seen.method != "HEAD") return take_write(seen, name, sent, say);
     const auto found = objects_.find(name);
     if (found == objects_.end()) return say(404, error_xml("NoSuchKey"));
     const auto& [bytes, version] = found->second;
@@ -421,6 +476,8 @@ class S3Store {
   std::map<std::string, Held> objects_;
   std::set<std::string> buckets_;
   std::map<std::string, std::deque<Fault>> faults_;
+  std::map<std::string, std::map<int, std::string>> uploads_;  // parts by id and number
+  std::uint64_t uploads_made_ = 0;
   std::set<std::string> held_;
   std::string refused_key_, refused_code_, region_;
   std::vector<Seen> seen_;

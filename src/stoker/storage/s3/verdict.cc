@@ -82,15 +82,16 @@ Failure refused(const HttpReply& reply, const ErrorAnswer& error, const Asked& a
                                server.empty() ? "" : fmt::format(", which says {}", server)),
                    "set the clock (`timedatectl set-ntp true`): signatures are valid for 15 minutes", true);
   }
-  const std::string_view action = asked.lists ? "s3:ListBucket" : "s3:GetObject";
+  const std::string_view action = asked.lists ? "s3:ListBucket" : asked.writes ? "s3:PutObject" : "s3:GetObject";
   if (asked.keys_origin.empty()) {
     return failing(ErrorKind::permission, text,
                    "the bucket is not public: unset AWS_NO_SIGN_REQUEST, and give credentials", asked.lists);
   }
-  return failing(ErrorKind::permission, text,
-                 fmt::format("allow {} on bucket `{}`{}; {}", action, asked.bucket,
-                             asked.lists ? "" : " (without s3:ListBucket, a missing object looks the same)", from),
-                 false);
+  return failing(
+      ErrorKind::permission, text,
+      fmt::format("allow {} on bucket `{}`{}; {}", action, asked.bucket,
+                  asked.lists || asked.writes ? "" : " (without s3:ListBucket, a missing object looks the same)", from),
+      false);
 }
 
 }  // namespace
@@ -108,8 +109,11 @@ Verdict judge(const HttpReply& reply, const Asked& asked) {
     verdict.next = may_pass(reply.curl_code) ? Next::retry : Next::fail;
     return verdict;
   }
-  if (reply.status == 200 || reply.status == 206) return {};
   const ErrorAnswer error = parse_error(reply.body);
+  // A multipart upload may fail after its 200 was sent: the body then has the error.
+  const bool failed_late = asked.writes && reply.status == 200 && !error.code.empty();
+  if ((reply.status == 200 || reply.status == 206) && !failed_late) return {};
+  if (reply.status == 204 && asked.writes) return {};
   const std::string text = said(reply, error);
 
   if (is_one_of(error.code, kStaleKeys)) {
@@ -138,7 +142,7 @@ Verdict judge(const HttpReply& reply, const Asked& asked) {
   }
   const bool is_busy = reply.status == 429 || reply.status == 503 || is_one_of(error.code, kBusy);
   if (is_busy || reply.status == 408 || reply.status == 500 || reply.status == 502 || reply.status == 504 ||
-      is_one_of(error.code, kPassing)) {
+      is_one_of(error.code, kPassing) || failed_late) {
     Verdict verdict = verdict_of(
         Next::retry, failing(ErrorKind::unavailable, text, is_busy ? "the store asks for fewer requests at once" : ""));
     verdict.failure.may_retry = true;

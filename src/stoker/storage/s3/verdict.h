@@ -33,6 +33,7 @@ struct Asked {
   std::string keys_origin;  // where its keys came from; empty: it was not signed
   std::string version;      // that the object had to have; empty: any
   bool lists = false;       // a listing, which needs another permission than an object
+  bool writes = false;      // so does writing
 };
 
 Verdict judge(const HttpReply& reply, const Asked& asked);
