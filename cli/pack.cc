@@ -65,6 +65,7 @@ PackOptions pack_options(const Arguments& arguments) {
   options.seek_index = request.loader.seek_index != loader::UseSeekIndex::off;
   options.trust_times = arguments.has("--trust-times");
   options.force = arguments.has("--force");
+  options.work_folder = arguments.text("--work-folder");
   options.dry_run = arguments.has("--dry-run");
   return options;
 }
@@ -179,11 +180,13 @@ const Verb& pack_verb() {
       "pack",
       "put a data set into a few large files that load faster, or bring such a pack up to date",
       "SOURCE DEST",
-      "a folder, an index.csv, a .npy, a .pack or .tar shards; and the pack to make, such as train.pack",
+      "a folder, an index.csv, a .npy, a .pack or .tar shards; and the pack to make, such as train.pack or "
+      "s3://bucket/train.pack",
       {{"stoker pack data/train train.pack", "the files as they are, in tar shards"},
        {"stoker pack data/speech speech.pack --kind raw --samples 16000",
         "audio decoded to one length, in .npy shards"},
        {"stoker pack data/train small.pack --kind raw --size 256", "images decoded and resized once and for all"},
+       {"stoker pack data/train s3://bucket/train.pack", "made here, then uploaded; pack.json goes last"},
        {"stoker pack data/train train.pack --dry-run", "how large, how long? writes nothing"}},
       {{"what is packed",
         {{"--kind", "KIND", "", "raw (decoded, .npy) or encoded (as it is, .tar); without: raw where a flag needs it",
@@ -204,6 +207,7 @@ const Verb& pack_verb() {
          {"--trust-times", "", "",
           "again: keep a sample whose file has the same size and modification time, without comparing its content"},
          {"--force", "", "", "replace a pack of another source or with other settings", true},
+         {"--work-folder", "DIR", "", "of a DEST in a store: make the pack here first; without: the cache folder"},
          {"--num-workers", "N", "auto", "threads that decode"},
          {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most", "bound on memory while decoding, as 4GB"},
          {"--on-error", "HOW", "raise", "a bad sample: raise, or skip to leave it out"}}},

@@ -23,7 +23,8 @@ class PackBar {
     }
     const double rate =
         progress.bytes > 0 && progress.seconds > 0 ? static_cast<double>(progress.bytes) / progress.seconds : -1;
-    bar_->update(progress.done, progress.total == 0 ? "files" : "samples", -1, rate);
+    const bool in_bytes = progress.phase == "uploading";
+    bar_->update(progress.done, in_bytes ? "MB" : progress.total == 0 ? "files" : "samples", in_bytes ? 0 : -1, rate);
     return !interrupted();
   }
   void clear() { bar_.reset(); }

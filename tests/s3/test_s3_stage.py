@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
+import urllib.parse
 
 import pytest
+from conftest import BUCKET
 from test_s3 import ODD, batches, make_folder, wav
 
 import stoker
@@ -83,3 +86,43 @@ def test_a_copy_that_was_ended_goes_on_and_ends_with_the_same_bytes(store, tmp_p
     assert answer["kept"] == len(half)
     assert files(copy) == bodies
     assert not list(copy.glob(".stage-*.part"))
+
+
+def keys_below(store, prefix):
+    """Names of the objects below a prefix of the test's own."""
+    whole = f"{store.prefix}/{prefix}/"
+    query = f"list-type=2&prefix={urllib.parse.quote(whole, safe='-_.~')}"
+    answer = store.client.request("GET", f"/{BUCKET}", query=query)
+    assert answer.status == 200, answer.text
+    return {urllib.parse.unquote(key)[len(whole):] for key in re.findall(r"<Key>([^<]*)</Key>", answer.text.decode())}
+
+
+def test_a_pack_is_written_to_the_store_and_read_from_there(store, tmp_path, run):
+    folder = make_folder(tmp_path / "data", [f"{'ab'[i % 2]}/{i}.wav" for i in range(20)])
+    (folder / "a/large.wav").write_bytes(wav(5, 10_000_000))  # 20 MB: more than one part
+    packed = run("pack", folder, store.address("x y.pack"), "--work-folder", tmp_path / "work")
+    assert packed.returncode == 0, packed.stderr
+    assert not list((tmp_path / "work").iterdir())
+    transform = [stoker.PadOrTrim(200)]
+    assert batches(store.address("x y.pack"), transform=transform) == batches(folder, transform=transform)
+    assert "pack.json" in keys_below(store, "x y.pack")
+    again = run("pack", folder, store.address("x y.pack"))
+    assert again.returncode == 2 and "it is there already" in again.stderr
+
+
+def test_ctrl_c_during_an_upload_leaves_no_pack(store, tmp_path, binary):
+    (tmp_path / "data").mkdir()
+    for i in range(8):
+        (tmp_path / f"data/{i}.wav").write_bytes(wav(i, 10_000_000))
+    process = subprocess.Popen([binary, "pack", str(tmp_path / "data"), store.address("c.pack"), "--work-folder", str(tmp_path / "work")],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    end = time.monotonic() + 120
+    while not list((tmp_path / "work").glob("upload-*.pack")):  # it is whole, and its upload begins
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert not keys_below(store, "c.pack")
+    answer = store.client.request("GET", f"/{BUCKET}", query="uploads=")
+    assert answer.status == 200 and f"{store.prefix}/c.pack".encode() not in answer.text

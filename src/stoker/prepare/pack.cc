@@ -33,11 +33,13 @@
 #include "stoker/prepare/finish.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/pack_plan.h"
+#include "stoker/prepare/pack_upload.h"
 #include "stoker/prepare/payloads.h"
 #include "stoker/prepare/seek_record.h"
 #include "stoker/prepare/shards_writer.h"
 #include "stoker/prepare/source_times.h"
 #include "stoker/prepare/tar_names.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::prepare {
 namespace {
@@ -487,6 +489,7 @@ PackReport make_pack(const PackOptions& options) {
   if (options.shard_size < kMiB) {
     throw Error(ErrorKind::usage, format_text("{} must be at least 1MiB", option("shard_size"))).about("shard_size");
   }
+  if (storage::store_of(options.destination) != nullptr) return make_pack_in_store(options);
   return Packing(options).run();
 }
 

@@ -37,8 +37,10 @@ struct PackOptions {
   // content changed; false: compare the content then.
   bool trust_times = false;
   std::string cache_dir;  // as in dataset::OpenOptions; has the listing of the source, and source_times.h
-  bool force = false;     // replace a pack of another source or with other settings
-  bool dry_run = false;   // say what would be done, and how long it would take
+  // A destination in a store: the local folder where the pack is made first; empty: the cache folder.
+  std::string work_folder;
+  bool force = false;                                   // replace a pack of another source or with other settings
+  bool dry_run = false;                                 // say what would be done, and how long it would take
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds
   TellProgress progress;                                // a run that it ends is gone on with by a later one
   std::function<std::int64_t()> now_ns;                 // since 1970; empty: the system's clock (tests pass their own)
@@ -68,6 +70,7 @@ struct PackReport {
   std::vector<std::string> notes;
 };
 
-PackReport make_pack(const PackOptions& options);  // throws Error
+// A destination may be an address of a store (pack_upload.h). Throws Error.
+PackReport make_pack(const PackOptions& options);
 
 }  // namespace stoker::prepare
