@@ -211,7 +211,10 @@ void BatchQueue::assign_slabs_locked() {
     if (slabs_filling_ > job_.options.prefetch_factor) break;
     Slab* slab = nullptr;
     try {
-      slab = pool_->acquire(job_.slab_bytes_for(pending->length));
+      const dataset::Facts& facts = job_.dataset->facts();
+      const bool varies = job_.recipe.varies();
+      slab = pool_->acquire(job_.slab_bytes_for(pending->length),
+                            varies ? job_.slab_bytes_for(job_.recipe.length_of(facts.largest_bytes)) : 0);
     } catch (const Error& error) {
       if (!fatal_) fatal_ = error;
       signals_.consumer.notify_all();

@@ -288,6 +288,7 @@ void Job::divide(bool sweeps) {
   facts.is_heavy = recipe.facts().is_heavy;
   facts.direct = reads_direct();
   facts.sweeps = sweeps;
+  facts.is_far = !dataset->backends().empty();
   facts.batch_size = options.batch_size;
   facts.prefetch_factor = options.prefetch_factor;
   facts.read_ahead = options.read_ahead;

@@ -125,6 +125,8 @@ Division divide_memory(const MemoryFacts& facts) noexcept {
         std::max(wanted_by_sweep(facts, division.unit_rows, room_on_ring(facts, facts.mean_bytes)), ring_least / 2);
   }
   std::uint64_t ring_wanted = (facts.prefetch_factor + 2) * batch * usual + 2 * largest + kReadTogether;
+  // Far away, io_depth samples are on their way at once, however small the batches are.
+  if (facts.is_far) ring_wanted = std::max(ring_wanted, facts.io_depth * usual + 2 * largest);
   if (facts.sweeps) ring_wanted = kSweeps * division.wanted_sweep;
   if (facts.read_ahead != 0) ring_wanted = facts.read_ahead + largest;
   ring_wanted = demand.in_place ? ring_least : std::max(os::Arena::rounded(ring_wanted), ring_least);

@@ -22,6 +22,7 @@ struct MemoryFacts {
   bool is_heavy = false;               // decoding costs far more than handing over
   bool direct = false;                 // reads pass the page cache by, in whole pages
   bool sweeps = false;                 // rows are read many at a time (sweep.h)
+  bool is_far = false;                 // the data lies in a store: each request waits for long
   std::uint64_t window_rows = 0;       // shuffled blocks: this rank's part of those that are mixed; else 0
 
   // Options.

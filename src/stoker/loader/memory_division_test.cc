@@ -149,6 +149,19 @@ std::uint64_t sum(const MemoryFacts& facts, const Division& division) {
          division.slabs + division.ring + division.sweep_count * division.sweep + division.seek + division.ram;
 }
 
+TEST(MemoryDivision, HasRoomForAllRequestsInFlightWhereDataIsFar) {
+  MemoryFacts facts = photo_files(kGiB);
+  facts.io_depth = 256;
+  const std::uint64_t in_flight = facts.io_depth * facts.mean_bytes;
+  EXPECT_LT(divide_memory(facts).ring, in_flight);
+  facts.is_far = true;
+  const Division division = divide_memory(facts);
+  EXPECT_GE(division.ring, in_flight);
+  EXPECT_LE(sum(facts, division), kGiB);
+  facts.demand.limit_bytes = 40 * kMiB;
+  EXPECT_TRUE(divide_memory(facts).is_enough) << "it is a wish, not a need";
+}
+
 TEST(MemoryDivision, SharesOutNoMoreThanTheLimit) {
   for (Case one : cases()) {
     for (std::uint64_t limit = 16 * kMiB; limit < 40 * kGiB; limit += limit / 9) {

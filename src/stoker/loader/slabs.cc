@@ -6,6 +6,11 @@
 #include "stoker/os/fork.h"
 
 namespace stoker::loader {
+namespace {
+
+constexpr std::uint64_t kRoomyShare = 4;  // of the budget: the part that roomy slabs may take
+
+}  // namespace
 
 SlabPool::SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release)
     : on_release_(std::move(on_release)),
@@ -47,10 +52,12 @@ Slab* SlabPool::free_fit_locked(std::size_t bytes) noexcept {
   return nullptr;
 }
 
-Slab* SlabPool::acquire(std::size_t bytes) {
+Slab* SlabPool::acquire(std::size_t bytes, std::size_t roomy_bytes) {
   const std::scoped_lock lock(mutex_);
   collect_locked();
   if (Slab* const slab = free_fit_locked(bytes)) return slab;
+  const bool is_plenty = budget_.used_bytes() + os::Arena::rounded(roomy_bytes) <= budget_.limit_bytes() / kRoomyShare;
+  if (is_plenty && !device_) bytes = std::max(bytes, roomy_bytes);  // pinning would touch every page
   const std::size_t need = os::Arena::rounded(bytes);
   while (!budget_.try_take(need)) {
     if (free_.empty()) return nullptr;

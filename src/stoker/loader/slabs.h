@@ -28,8 +28,10 @@ class SlabPool {
   SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release);
   ~SlabPool();
 
-  // A slab of at least `bytes`, or null when the budget does not allow one more and none is free.
-  Slab* acquire(std::size_t bytes);
+  // A slab of at least `bytes`, or null when the budget does not allow one more and none is free. A new one has
+  // `roomy_bytes` where there is plenty: it then fits later batches that are longer, and need not be made again. Pages
+  // that no batch reaches are never touched.
+  Slab* acquire(std::size_t bytes, std::size_t roomy_bytes = 0);
   // From any thread. A pinned slab goes through a device event first.
   void release(Slab* slab) noexcept;
   // True when no slab of `bytes` can be had until somebody releases one: none free, none waiting for the device.
