@@ -1,4 +1,4 @@
-// A list of files, given one by one.
+// A list of files, or of objects of a store, given one by one.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -13,9 +13,11 @@
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"
+#include "stoker/dataset/look_up_objects.h"
 #include "stoker/dataset/lookup.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/os/fd.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 namespace {
@@ -44,21 +46,15 @@ class ListDataset final : public Dataset {
       if (label_kind == LabelKind::real) labels_.push_back({-1, samples[i].second.real});
     }
     samples = {};
-    enter_common_folder();
+    enter_store();
+    if (backend_ == nullptr) enter_common_folder();
 
-    sizes_.resize(ends_.size());
-    const NotFound not_found = look_up(
-        sizes_,
-        [this](std::uint64_t i) {
-          char buffer[kMaxPath + 1];
-          path(i, buffer);
-          return size_of_file(folder_.get(), buffer);
-        },
-        options);
+    const NotFound not_found = backend_ == nullptr ? look_up_files(options) : look_up_in_store(options);
     if (not_found.count > 0) {
       char buffer[kMaxPath + 1];
       path(not_found.first, buffer);
-      const std::string why = why_no_file(folder_.get(), buffer, name(not_found.first));
+      const std::string why = backend_ == nullptr ? why_no_file(folder_.get(), buffer, name(not_found.first))
+                                                  : fmt::format("no such object: `{}`", name(not_found.first));
       if (not_found.is_refused) {
         throw Error(ErrorKind::not_found,
                     fmt::format("cannot find sample {} of the list: {}", not_found.first, not_found.cause(why)),
@@ -86,7 +82,14 @@ class ListDataset final : public Dataset {
     return earlier == 0 ? id : mix(id, earlier) & kIdMask;
   }
   storage::Location locate(std::uint64_t index, std::span<char> text) const noexcept override {
-    return in_folder(folder_.get(), text, path(index, text), sizes_[index]);
+    const std::size_t length = path(index, text);
+    if (backend_ == nullptr) return in_folder(folder_.get(), text, length, sizes_[index]);
+    const char* const version = versions_.c_str() + version_at_[index];
+    return storage::Location::in_store(*backend_, length == 0 ? nullptr : text.data(),
+                                       *version == '\0' ? nullptr : version, 0, sizes_[index]);
+  }
+  std::span<const storage::Backend* const> backends() const noexcept override {
+    return {&backend_, backend_ != nullptr ? 1u : 0u};
   }
   Label label(std::uint64_t index) const noexcept override { return labels_.empty() ? Label{} : labels_[index]; }
   codec::Media media(std::uint64_t index) const noexcept override { return codec::media_of_name(name_of(index)); }
@@ -94,12 +97,55 @@ class ListDataset final : public Dataset {
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(names_) + held_bytes(ends_) + held_bytes(sizes_) + held_bytes(labels_) +
-           held_bytes(repeats_);
+           held_bytes(repeats_) + held_bytes(versions_) + held_bytes(version_at_);
   }
 
  private:
   std::size_t path(std::uint64_t index, std::span<char> out) const noexcept {
     return out.empty() ? 0 : join(out, name_of(index).substr(in_folder_));
+  }
+
+  // Where the first sample is an object of a store, all have to be.
+  void enter_store() {
+    backend_ = storage::store_of(name_of(0));
+    for (std::uint64_t i = 1; i < size(); ++i) {
+      if (storage::store_of(name_of(i)) == backend_) continue;
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("cannot take sample {} of the list: `{}` lies in another store than `{}`", i, name(i), name(0)),
+          "a list has local files, or objects of one kind of store");
+    }
+    if (backend_ == nullptr) return;
+    in_folder_ = backend_->scheme().size() + std::string_view("://").size();
+    facts_.address = fmt::format("list of {} objects", format_count(size()));
+    facts_.notes = backend_->notes();
+  }
+
+  NotFound look_up_files(const OpenOptions& options) {
+    sizes_.resize(size());
+    return look_up(
+        sizes_,
+        [this](std::uint64_t i) {
+          char buffer[kMaxPath + 1];
+          path(i, buffer);
+          return size_of_file(folder_.get(), buffer);
+        },
+        options);
+  }
+
+  NotFound look_up_in_store(const OpenOptions& options) {
+    std::vector<std::string_view> names;
+    names.reserve(size());
+    for (std::uint64_t i = 0; i < size(); ++i) names.push_back(name_of(i).substr(in_folder_));
+    const auto objects = look_up_objects(*backend_, names, options);
+    version_at_.reserve(size());
+    for (const std::string_view name : names) {
+      version_at_.push_back(versions_.size());
+      versions_.append(objects.at(name).version).push_back('\0');
+    }
+    sizes_.resize(size());
+    return look_up(
+        sizes_, [&](std::uint64_t i) { return objects.at(names[i]).bytes; }, options);
   }
 
   // The kernel then looks up one name per file instead of the whole path, as it does for a folder.
@@ -126,7 +172,10 @@ class ListDataset final : public Dataset {
 
   // The folder that all samples lie in, as it was when the list was opened: a later chdir changes nothing.
   os::Fd folder_;
-  std::size_t in_folder_ = 0;  // bytes of every name that folder_ stands for
+  std::size_t in_folder_ = 0;                  // bytes of every name that folder_, or the scheme, stands for
+  const storage::Backend* backend_ = nullptr;  // not null: all samples are objects of it
+  std::string versions_;                       // of objects, each with a NUL
+  std::vector<std::uint64_t> version_at_;      // in versions_
   Facts facts_;
   std::string names_;
   std::vector<std::uint64_t> ends_;  // in names_

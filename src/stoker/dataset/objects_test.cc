@@ -165,6 +165,61 @@ TEST(Objects, AnIndexOfAStoreMayNameWholeAddressesAndNamesWhatIsMissing) {
   EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/set/missing.csv"); }), "line 3: `2.wav` is not below"));
 }
 
+DatasetPtr list_of(const std::vector<std::string>& addresses, const OpenOptions& options = without_cache()) {
+  std::vector<std::pair<std::string, Label>> samples;
+  for (const std::string& address : addresses) samples.emplace_back(address, Label{});
+  return from_list(std::move(samples), LabelKind::none, options);
+}
+
+TEST(Objects, AListMayNameThem) {
+  storage::MemoryStore store;
+  store.put("bucket/set/a/1.wav", "one");
+  store.put("bucket/set/b/2.wav", "two!");
+  store.put("bucket/set/b/9.wav", "not wanted");
+  store.put("other/3.wav", "three");
+  const DatasetPtr near =
+      list_of({"memory://bucket/set/b/2.wav", "memory://bucket/set/a/1.wav", "memory://bucket/set/b/2.wav"});
+  EXPECT_EQ(sizes_of(*near), (std::vector<std::uint64_t>{4, 3, 4}));
+  EXPECT_EQ(text_of(*near, 0), "two!");
+  EXPECT_EQ(text_of(*near, 1), "one");
+  EXPECT_NE(near->id(0), near->id(2));
+  EXPECT_EQ(near->name(1), "memory://bucket/set/a/1.wav");
+  ASSERT_EQ(near->backends().size(), 1u);
+  char text[storage::kLocationText];
+  EXPECT_STREQ(near->locate(1, text).name, "bucket/set/a/1.wav");
+  EXPECT_STREQ(near->locate(1, text).version, "v1");
+
+  const DatasetPtr apart = list_of({"memory://other/3.wav", "memory://bucket/set/a/1.wav"});  // no folder has both
+  EXPECT_EQ(text_of(*apart, 0), "three");
+  EXPECT_EQ(text_of(*apart, 1), "one");
+  EXPECT_STREQ(apart->locate(0, text).version, "v4");
+}
+
+TEST(Objects, AListAsksForThemWhereTheFolderAroundThemIsLarge) {
+  storage::MemoryStore store;
+  for (int i = 0; i < 6'000; ++i) store.put("bucket/" + std::to_string(i) + ".wav", "x");
+  store.put("bucket/wanted.wav", "found");  // after all others
+  EXPECT_EQ(text_of(*list_of({"memory://bucket/wanted.wav"}), 0), "found");
+}
+
+TEST(Objects, AListNamesWhatIsMissingOrElsewhere) {
+  Tree tree;
+  tree.write("1.wav", "one");
+  storage::MemoryStore store;
+  store.put("bucket/1.wav", "one");
+  const auto refused = [&](const std::string& other, const char* why) {
+    return mentions(error_of([&] { list_of({"memory://bucket/1.wav", other}); }), why);
+  };
+  EXPECT_TRUE(refused("memory://bucket/2.wav", "sample 1 of the list: no such object: `memory://bucket/2.wav`"));
+  EXPECT_TRUE(refused("memory://nowhere/2.wav", "no such object: `memory://nowhere/2.wav`"));
+  EXPECT_TRUE(refused(tree.at("1.wav"), "lies in another store than `memory://bucket/1.wav`"));
+  OpenOptions options = without_cache();
+  options.skip_losses = true;
+  const DatasetPtr data = list_of({"memory://bucket/1.wav", "memory://bucket/2.wav"}, options);
+  EXPECT_EQ(text_of(*data, 0), "one");
+  EXPECT_EQ(data->facts().notes.size(), 1u);
+}
+
 TEST(Objects, FileAddressesAreLocalPaths) {
   Tree tree;
   tree.write("a/1.wav", "one");
