@@ -39,16 +39,6 @@ Entry look_up(const std::string& path) noexcept {
   return look_up(AT_FDCWD, path.c_str());
 }
 
-int rename_file(const std::string& from, const std::string& to) noexcept {
-  Fault fault;
-  if (fault_now(Call::rename, fault) && fault.error_number != 0) return fault.error_number;
-  return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
-}
-
-int remove_file(const std::string& path) noexcept {
-  return ::unlink(path.c_str()) == 0 ? 0 : errno;
-}
-
 Fd lock_folder(const std::string& path) {
   Fd folder = open_file(path, O_RDONLY | O_DIRECTORY);
   while (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -1,4 +1,4 @@
-// Entries of folders: what lies under a name, and renaming, removing and locking it. From any thread.
+// Entries of folders: what lies under a name, and locking it. From any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,6 @@ struct Entry {
 // Follows links. `directory` is an open folder that `path` is below, or AT_FDCWD.
 Entry look_up(int directory, const char* path) noexcept;
 Entry look_up(const std::string& path) noexcept;
-
-// 0 or the error number. A file that has the name `to` is replaced in one step.
-int rename_file(const std::string& from, const std::string& to) noexcept;
-int remove_file(const std::string& path) noexcept;
 
 // The open folder `path`, locked for this process until the Fd closes; none: another process holds the lock. Throws
 // Error where the folder cannot be opened. A file system without locks counts as locked.

@@ -29,16 +29,6 @@ TEST(Entry, SaysWhatLiesUnderAName) {
   EXPECT_EQ(look_up(path).kind, Entry::Kind::unknown);
 }
 
-TEST(Entry, RenamesAndRemovesFiles) {
-  const TempFolder folder;
-  const std::string from = folder.file("from", "new"), to = folder.file("to", "old");
-  EXPECT_EQ(rename_file(from, to), 0);
-  EXPECT_EQ(read_text(to), "new");
-  EXPECT_EQ(rename_file(from, to), ENOENT);
-  EXPECT_EQ(remove_file(to), 0);
-  EXPECT_EQ(remove_file(to), ENOENT);
-}
-
 TEST(LockFolder, RefusesASecondHolderUntilTheFirstIsGone) {
   const TempFolder folder;
   Fd first = lock_folder(folder.path());

@@ -39,7 +39,8 @@ void write_file(const std::string& path, std::string_view text);
 // the disk: after a power failure the file may hold anything, so its reader has to check it. Returns 0 or the error
 // number; nothing is left of a file that failed.
 int write_aside(const std::string& aside, const std::string& path, std::span<const std::byte> bytes) noexcept;
-int rename_file(const std::string& from, const std::string& to) noexcept;  // 0 or the error number
+// 0 or the error number. A file that has the name `to` is replaced in one step.
+int rename_file(const std::string& from, const std::string& to) noexcept;
 int remove_file(const std::string& path) noexcept;  // 0, also if there is none, or the error number
 
 bool is_ours(const std::string& path) noexcept;  // it exists, and belongs to the user of this process

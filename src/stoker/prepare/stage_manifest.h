@@ -11,6 +11,7 @@
 #include "stoker/base/json.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/os/entry.h"
+#include "stoker/os/file.h"
 #include "stoker/os/fd.h"
 
 namespace stoker::prepare {
