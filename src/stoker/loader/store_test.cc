@@ -198,7 +198,7 @@ TEST_P(OnAStore, StaysBelowTheMemoryLimit) {
 TEST_P(OnAStore, ASampleThatNeverComesIsNamedByTheWatchdogAndClosingDoesNotWaitForIt) {
   put_sounds(20);
   LoaderOptions options = batches_of(4);
-  options.timeout = milliseconds(120);
+  options.timeout = milliseconds(1000);  // longer than connecting takes on a busy machine
   const dataset::DatasetPtr data = objects();
   Loader loader(data, options);
   store_.hold(object(2));
