@@ -16,6 +16,8 @@
 namespace stoker::cli {
 namespace {
 
+constexpr std::uint64_t kGB = 1'000'000'000;
+
 constexpr double kOtherShown = 0.005;  // of the running time
 
 std::string seconds(double s) {
@@ -211,6 +213,17 @@ std::string next_step(const LoadReport& report) {
       }
       return fmt::format("the workers are busy on {} cores: a cheaper --transform, or more cores", cores);
     case meter::Bound::fetch:
+      if (const storage::StoreFigures& store = report.fed.stats.store; store.is_any()) {
+        if (options.cache_limit == 0) {
+          return fmt::format(
+              "later epochs from the local disk: --cache-limit {} keeps the objects (the data is {})",
+              report.total_bytes < kGB ? "1GB" : fmt::format("{}GB", report.total_bytes / kGB * 5 / 4 + 1),
+              format_bytes(report.total_bytes));
+        }
+        if (store.cache_misses > store.cache_hits)
+          return "more epochs, or a larger --cache-limit: most reads still ask the store";
+        return fmt::format("more requests at once: --io-threads {}", 2 * std::max(1, options.io_threads));
+      }
       if (report.cache == "warm") {
         const int more = 2 * std::max(1, options.io_threads);
         const char* const other = report.file_per_sample                      ? "one large file: `stoker pack`"
