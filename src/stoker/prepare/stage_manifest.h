@@ -11,8 +11,8 @@
 #include "stoker/base/json.h"
 #include "stoker/dataset/scan.h"
 #include "stoker/os/entry.h"
-#include "stoker/os/file.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/file.h"
 
 namespace stoker::prepare {
 
