@@ -75,11 +75,11 @@ TEST_F(Locks, AreNotKeptByAChildThatOutlivesTheirOwner) {
   if (owner == 0) {
     LockFile mine(path_);
     mine.lock(3);
-    const pid_t grandchild = ::fork();
-    if (grandchild == 0) {
+    if (::fork() == 0) {  // says so once it runs: what it does first is to let the lock go
+      const pid_t grandchild = ::getpid();
+      (void)!::write(ready[1], &grandchild, sizeof grandchild);
       for (;;) ::pause();
     }
-    (void)!::write(ready[1], &grandchild, sizeof grandchild);
     ::raise(SIGKILL);
   }
   pid_t grandchild = 0;
