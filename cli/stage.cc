@@ -199,7 +199,7 @@ const Verb& stage_verb() {
         {{"--split", "NAME=N,...", "",
           "N samples of the folder NAME of the source, for each; without such folders: of the whole", true},
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"},
-         {"--max-rate", "SIZE", "", "read at most so many bytes per second, as 50MB; without: no limit"},
+         {"--max-rate", "SIZE", "", "read at most SIZE per second, such as 50MB; without: no limit"},
          {"--dry-run", "", "", "say how many bytes and requests it takes, and how long; write nothing", true},
          {"--prune", "", "", "remove files of earlier runs that are not chosen any more"},
          {"--force", "", "", "replace files in DEST that stage did not write, or that changed since"},

@@ -9,8 +9,8 @@
 namespace stoker::dataset {
 namespace {
 
-// A page of a listing names 1,000 objects in the time of about as many questions that 32 threads ask: a listing is
-// given up once it has named so many times what was wanted.
+// A page of a listing takes about as long as asking for single objects with all threads. The listing stops once it has
+// named this many times the wanted objects; the rest are asked for one by one.
 constexpr std::uint64_t kListedPerWanted = 4, kListedAtLeast = 4'000;
 constexpr std::size_t kAskers = 32;
 constexpr std::uint64_t kAskEvery = 1'000;  // objects

@@ -19,7 +19,7 @@ struct FoundObject {
 };
 
 // By name, an address without its scheme. `names` are borrowed by the result; they may repeat. Throws Error; with
-// OpenOptions::skip_losses an object that cannot be asked for has the size 0, and whoever reads it gets the reason.
+// OpenOptions::skip_losses an object that cannot be asked for has the size 0, and its reader gets the reason.
 std::unordered_map<std::string_view, FoundObject> look_up_objects(const storage::Backend& backend,
                                                                   const std::vector<std::string_view>& names,
                                                                   const OpenOptions& options);

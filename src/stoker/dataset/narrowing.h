@@ -13,9 +13,9 @@ namespace stoker::dataset {
 
 struct Narrowing {
   std::vector<std::string> class_list = {};  // classes by name; empty: all
-  std::uint64_t class_subset = 0;            // then so many classes, drawn by class_subset_seed; 0: all
+  std::uint64_t class_subset = 0;            // then this number of classes, drawn by class_subset_seed; 0: all
   std::uint64_t class_subset_seed = 42;
-  std::uint64_t subset = 0;  // then so many samples, drawn by subset_seed; 0: all
+  std::uint64_t subset = 0;  // then this number of samples, drawn by subset_seed; 0: all
   std::uint64_t subset_seed = 42;
 
   void put_into(OpenOptions& options) const;

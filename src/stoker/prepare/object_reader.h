@@ -36,7 +36,7 @@ struct ReaderOptions {
 
 inline constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
 
-// How many requests an object of so many bytes takes.
+// How many requests an object of this size takes.
 constexpr std::uint64_t requests_for(std::uint64_t bytes) noexcept {
   return bytes <= kPieceBytes ? 1 : (bytes + kPieceBytes - 1) / kPieceBytes;
 }

@@ -17,7 +17,7 @@ class Pace {
   std::chrono::nanoseconds wait(Time now) const noexcept {
     return bytes_per_s_ == 0 ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(free_at_ - now);
   }
-  // A request of so many bytes went. Over any time, at most the rate, one request and kCredit pass.
+  // A request of `bytes` was sent. Over any time, at most the rate, one request and kCredit pass.
   void count(std::uint64_t bytes, Time now) noexcept {
     if (bytes_per_s_ == 0) return;
     const double seconds = static_cast<double>(bytes) / static_cast<double>(bytes_per_s_);

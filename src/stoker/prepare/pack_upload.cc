@@ -91,7 +91,7 @@ class PackUpload {
     if (has_pack_ && !options_.force && !options_.dry_run) {
       throw Error(ErrorKind::usage, fmt::format("cannot write the pack `{}`: it is there already", address_),
                   "a pack in a store is not brought up to date: add --force to "
-                  "make it anew, or choose another name");
+                  "replace it, or choose another name");
     }
   }
 

@@ -2,7 +2,7 @@
 //   1. choose the samples (stage_choice.h), lock the folder, read its manifest;
 //   2. compare: what is there and unchanged stays, what no run wrote is not touched;
 //   3. fetch the rest (object_reader.h) and write it (stage_writer.h);
-//   4. write index.csv where the source is one, remove what is not chosen any more if asked, write the manifest anew.
+//   4. write index.csv where the source is one, remove what is not chosen any more if asked, rewrite the manifest.
 // A kill at any time leaves whole files only, and a manifest that names each of them.
 #include "stoker/prepare/stage.h"
 

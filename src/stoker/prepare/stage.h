@@ -54,7 +54,7 @@ struct StageReport {
   std::uint64_t pruned = 0;
   std::uint64_t requests = 0;        // for objects of a store; listings are not counted
   double seconds = 0;                // taken; dry_run: expected
-  std::uint64_t measured_files = 0;  // dry_run: from so many
+  std::uint64_t measured_files = 0;  // dry_run: how many files the estimate rests on
   std::uint64_t classes_of_source = 0;
   std::vector<std::string> classes;  // that were chosen
   struct Split {

@@ -51,7 +51,7 @@ class StageManifest {
   void add(const std::string& path, StagedFile file);
   void flush();
   void remove(const std::string& path) { files_.erase(path); }
-  void finish();  // writes it anew without the lines that were replaced
+  void finish();  // rewrites it without the lines that were replaced
 
  private:
   std::string text() const;

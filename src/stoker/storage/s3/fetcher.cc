@@ -24,7 +24,7 @@ namespace {
 
 using FetchClock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kProgress = 256 << 10;        // a try that brought so many bytes does not count as failed
+constexpr std::uint64_t kProgress = 256 << 10;  // a try that brought this number of bytes does not count as failed
 constexpr auto kLook = std::chrono::milliseconds(5);  // how often slow requests are looked for
 constexpr int kMostRefreshes = 3;
 constexpr int kMostRegions = 3;
