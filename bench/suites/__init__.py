@@ -11,6 +11,7 @@ from . import (
     png16,
     raw_crop,
     report,
+    s3,
     scan,
     steady_state,
     tune_live,
@@ -20,6 +21,6 @@ from . import (
     window_error,
 )
 
-SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "npy-copy": npy_copy, "pack": pack, "scan": scan, "first-batch": first_batch,
+SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "npy-copy": npy_copy, "pack": pack, "scan": scan, "s3": s3, "first-batch": first_batch,
           "memory": memory, "steady-state": steady_state, "fast-error": fast_error,
           "window-error": window_error, "measure-overhead": measure_overhead, "tune-sim": tune_sim, "tune-live": tune_live, "whatif": whatif, "report": report}

@@ -16,10 +16,8 @@ constexpr bool is_unreserved(char c) noexcept {
          c == '.' || c == '~';
 }
 
-std::string encode(std::string_view text, bool keep_slashes) {
+void append_encoded(std::string& out, std::string_view text, bool keep_slashes) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string out;
-  out.reserve(text.size() + 16);
   for (const char c : text) {
     if (is_unreserved(c) || (keep_slashes && c == '/')) {
       out += c;
@@ -28,6 +26,12 @@ std::string encode(std::string_view text, bool keep_slashes) {
       out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
     }
   }
+}
+
+std::string encode(std::string_view text, bool keep_slashes) {
+  std::string out;
+  out.reserve(text.size() + 16);
+  append_encoded(out, text, keep_slashes);
   return out;
 }
 
@@ -50,6 +54,12 @@ std::string suffix_of(std::string_view region) {
 }  // namespace
 
 Place parse_place(std::string_view name) {
+  Place place;
+  parse_place(name, place);
+  return place;
+}
+
+void parse_place(std::string_view name, Place& place) {
   const std::size_t slash = std::min(name.find('/'), name.size());
   const std::string_view bucket = name.substr(0, slash);
   if (!may_be_bucket(bucket)) {
@@ -58,12 +68,12 @@ Place parse_place(std::string_view name) {
                                : fmt::format("cannot use `s3://{}`: `{}` cannot be the name of a bucket", name, bucket),
                 "an address is s3://bucket/prefix; a bucket has 3 or more letters, digits, dots and hyphens");
   }
-  Place place{std::string(bucket), std::string(name.substr(std::min(slash + 1, name.size())))};
+  place.bucket = bucket;
+  place.key = name.substr(std::min(slash + 1, name.size()));
   if (place.key.size() > kLongestKey) {
     throw Error(ErrorKind::usage, fmt::format("cannot use a key of {} bytes in bucket `{}`: keys have at most {}",
                                               place.key.size(), bucket, kLongestKey));
   }
-  return place;
 }
 
 std::string address_of(std::string_view bucket, std::string_view key) {
@@ -95,7 +105,14 @@ std::string decode_key(std::string_view text) {
 }
 
 std::string Endpoint::url(std::string_view key) const {
-  return fmt::format("{}{}/{}", origin, path, encode_path(key));
+  std::string out;
+  write_url(key, out);
+  return out;
+}
+
+void Endpoint::write_url(std::string_view key, std::string& out) const {
+  out.assign(origin).append(path).append("/");
+  append_encoded(out, key, true);
 }
 
 Endpoint make_endpoint(std::string_view endpoint_url, std::string_view region, std::string_view bucket, Style style) {

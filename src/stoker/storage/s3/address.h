@@ -12,6 +12,7 @@ struct Place {
 
 // `name` is an address without "s3://". Throws Error(usage) where the bucket is missing or cannot be one.
 Place parse_place(std::string_view name);
+void parse_place(std::string_view name, Place& into);                   // the same, in memory that is there already
 std::string address_of(std::string_view bucket, std::string_view key);  // "s3://bucket/key", for messages
 
 // Percent-encodes every byte outside A-Za-z0-9-_.~ and, in a path, the slash. Signatures are made over exactly this.
@@ -28,6 +29,7 @@ struct Endpoint {
   bool lists_in_order = false;  // whether listings come in the bytewise order of keys, as Amazon promises
 
   std::string url(std::string_view key) const;  // of an object; of the bucket if the key is empty
+  void write_url(std::string_view key, std::string& out) const;
 };
 
 enum class Style { automatic, path, virtual_host };

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
+#include <iterator>
 #include <utility>
 
 #include <curl/curl.h>
@@ -26,13 +26,44 @@ using FetchClock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kProgress = 256 << 10;  // a try that brought this number of bytes does not count as failed
 constexpr auto kLook = std::chrono::milliseconds(5);  // how often slow requests are looked for
+// Requests that begin between two looks at the sockets: the first ones are under way while the others still connect.
+constexpr std::size_t kAtOnce = 32;
 constexpr int kMostRefreshes = 3;
 constexpr int kMostRegions = 3;
 constexpr std::uint64_t kPiece = 8 << 20;  // a larger read of a source is several requests
 constexpr std::size_t kReadDepth = 16;
+constexpr std::size_t kNowhere = ~std::size_t{0};
+
+// First in, first out. Keeps its memory.
+template <typename T>
+class Line {
+ public:
+  bool empty() const noexcept { return next_ == items_.size(); }
+  std::size_t size() const noexcept { return items_.size() - next_; }
+  void push(T item) {
+    if (next_ > items_.size() / 2 && next_ >= 64) {
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(next_));
+      next_ = 0;
+    }
+    items_.push_back(std::move(item));
+  }
+  T pop() {
+    T item = std::move(items_[next_++]);
+    if (empty()) {
+      items_.clear();
+      next_ = 0;
+    }
+    return item;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t next_ = 0;
+};
 
 struct Try;
 
+// One fetch. Slots and tries are used again, with the memory of their texts.
 struct Slot {
   std::uint64_t tag = 0;
   Place place;
@@ -46,11 +77,22 @@ struct Slot {
   Try* first = nullptr;
   Try* second = nullptr;  // the hedge
   bool was_hedged = false;
+
+  void reset() {
+    place.bucket.clear();
+    place.key.clear();
+    version.clear();
+    received = received_before = 0;
+    tries = refreshes = regions = 0;
+    first = second = nullptr;
+    was_hedged = false;
+  }
 };
 
 // One request on the wire.
 struct Try {
   std::unique_ptr<Transfer> transfer;
+  std::size_t at = kNowhere;  // in trying_
   Slot* slot = nullptr;
   std::uint64_t from = 0;  // bytes of the slot that were there when it began
   FetchClock::time_point began{};
@@ -77,16 +119,20 @@ class S3Fetcher final : public Fetcher {
                 reinterpret_cast<std::uintptr_t>(this), 0) {
     lane_->keep_connections(depth_ + depth_ / 8 + 4);
     (void)lane_->take_wake();
+    request_ = session_->request({}, nullptr);
+    request_.wants_body = false;
+    request_.stall_timeout = {};  // give_up_stalled() is more exact
   }
 
   ~S3Fetcher() override {
     if (session_->is_forked()) {
       // The sockets are the parent's: ending them here would say good-bye to its servers.
       (void)lane_.release();
-      for (Try* const one : trying_) (void)one->transfer.release();
+      for (const std::unique_ptr<Try>& one : tries_) (void)one->transfer.release();
       return;
     }
     while (!trying_.empty()) drop(*trying_.back());
+    for (const std::unique_ptr<Try>& one : tries_) lane_->recycle(std::move(one->transfer));
     session_->give_back(std::move(lane_));
   }
 
@@ -94,7 +140,7 @@ class S3Fetcher final : public Fetcher {
   std::size_t buffer_bytes(std::uint64_t bytes) const noexcept override { return bytes; }
   bool reads_in_place(const Source&) const noexcept override { return true; }
   std::size_t room() const noexcept override { return depth_ - in_flight(); }
-  std::size_t in_flight() const noexcept override { return slots_ + finished_.size(); }
+  std::size_t in_flight() const noexcept override { return open_slots() + finished_.size(); }
 
   void submit(std::span<const Fetch> fetches) override {
     session_->refuse_after_fork();
@@ -118,10 +164,11 @@ class S3Fetcher final : public Fetcher {
     FetchClock::time_point now = FetchClock::now();
     const FetchClock::time_point deadline = is_bounded ? now + timeout : FetchClock::time_point::max();
     for (;;) {
-      const bool may_sleep = finished_.empty() && slots_ > 0 && !out.empty();
+      const bool may_sleep = finished_.empty() && open_slots() > 0 && !out.empty();
       std::chrono::nanoseconds nap{};
       if (may_sleep) nap = std::min(until_due(now), is_bounded ? deadline - now : std::chrono::nanoseconds::max());
       lane_->step(nap);
+      begun_ = 0;
       now = FetchClock::now();
       for (Lane::Finished one = lane_->next_finished(); one.owner != nullptr; one = lane_->next_finished()) {
         settle(*static_cast<Try*>(one.owner), one.curl_code, now);
@@ -146,35 +193,50 @@ class S3Fetcher final : public Fetcher {
  private:
   void accept(const Fetch& fetch) {
     const Location& where = fetch.where;
-    auto slot = std::make_unique<Slot>();
-    slot->tag = fetch.tag;
-    slot->offset = where.offset;
-    slot->into = fetch.into.first(where.bytes);
-    if (const auto* const object = dynamic_cast<const ObjectSource*>(where.source)) {
-      const std::uint64_t size = object->size_bytes();
-      if (where.offset > size || where.bytes > size - where.offset) return finish_changed(*slot, size);
-      if (where.bytes == 0) return finish_ok(*slot);
-      slot->place = object->place();
-      slot->version = object->version();
-    } else {
-      if (where.source != nullptr || where.name == nullptr) {
-        throw Error(ErrorKind::internal, "cannot submit a read: it is not of an object of S3");
-      }
-      try {
-        slot->place = parse_place(where.name);
-      } catch (const Error& error) {
-        return finish_failed(*slot, failure_of(error), 0);
-      }
-      if (where.version != nullptr) slot->version = where.version;
+    const auto* const object = dynamic_cast<const ObjectSource*>(where.source);
+    if (object == nullptr && (where.source != nullptr || where.name == nullptr)) {
+      throw Error(ErrorKind::internal, "cannot submit a read: it is not of an object of S3");
     }
-    ++slots_;
-    queue_.push_back(slot.release());
-    owned_.emplace_back(queue_.back());
+    Slot& slot = take_slot();
+    slot.tag = fetch.tag;
+    slot.offset = where.offset;
+    slot.into = fetch.into.first(where.bytes);
+    if (object != nullptr) {
+      const std::uint64_t size = object->size_bytes();
+      const bool is_inside = where.offset <= size && where.bytes <= size - where.offset;
+      if (!is_inside || where.bytes == 0) {
+        is_inside ? finish_ok(slot) : finish_changed(slot, size);
+        return release(slot);
+      }
+      slot.place = object->place();
+      slot.version = object->version();
+    } else {
+      try {
+        parse_place(where.name, slot.place);
+      } catch (const Error& error) {
+        finish_failed(slot, failure_of(error), 0);
+        return release(slot);
+      }
+      if (where.version != nullptr) slot.version = where.version;
+    }
+    queue_.push(&slot);
   }
+
+  Slot& take_slot() {
+    if (free_slots_.empty()) {
+      slots_.push_back(std::make_unique<Slot>());
+      free_slots_.push_back(slots_.back().get());
+    }
+    Slot& slot = *free_slots_.back();
+    free_slots_.pop_back();
+    slot.reset();
+    return slot;
+  }
+  std::size_t open_slots() const noexcept { return slots_.size() - free_slots_.size(); }
 
   // ---- finishing
 
-  void finish(Fetched fetched) { finished_.push_back(std::move(fetched)); }
+  void finish(Fetched fetched) { finished_.push(std::move(fetched)); }
   void finish_ok(const Slot& slot) { finish({slot.tag, FetchCode::ok, 0, slot.into.size(), slot.into, {}}); }
   void finish_changed(const Slot& slot, std::uint64_t actual_bytes) {
     finish({slot.tag, FetchCode::size_changed, 0, actual_bytes, {}, {}});
@@ -188,33 +250,28 @@ class S3Fetcher final : public Fetcher {
     for (Try* const one : {slot.first, slot.second}) {
       if (one != nullptr) drop(*one);
     }
-    --slots_;
-    const auto at = std::find_if(owned_.begin(), owned_.end(), [&](const auto& each) { return each.get() == &slot; });
-    std::swap(*at, owned_.back());
-    owned_.pop_back();
+    free_slots_.push_back(&slot);
   }
   std::size_t hand_out(std::span<Fetched> out) {
     const std::size_t count = std::min(out.size(), finished_.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i] = std::move(finished_.front());
-      finished_.pop_front();
-    }
+    for (std::size_t i = 0; i < count; ++i) out[i] = finished_.pop();
     return count;
   }
 
   // ---- on the wire
 
   std::chrono::nanoseconds until_due(FetchClock::time_point now) const noexcept {
+    if (may_begin()) return std::chrono::nanoseconds::zero();
     std::chrono::nanoseconds least = std::chrono::nanoseconds::max();
     for (const Slot* const slot : waiting_) least = std::min<std::chrono::nanoseconds>(least, slot->due - now);
     if (!trying_.empty() && hedges_.patience()) least = std::min<std::chrono::nanoseconds>(least, kLook);
-    const std::chrono::nanoseconds most = session_->settings().stall_timeout;
-    for (const Try* const one : trying_) {
-      const FetchClock::time_point look = std::max(one->moved + most, looked_ + kLook);
-      least = std::min<std::chrono::nanoseconds>(least, look - now);
+    if (!trying_.empty()) {
+      least = std::min<std::chrono::nanoseconds>(least, std::max(may_stall_, looked_ + kLook) - now);
     }
     return std::max(least, std::chrono::nanoseconds::zero());
   }
+
+  bool may_begin() const noexcept { return trying_.size() < control_.limit() && !(urgent_.empty() && queue_.empty()); }
 
   void start_more(FetchClock::time_point now) {
     for (std::size_t i = 0; i < waiting_.size();) {
@@ -222,14 +279,14 @@ class S3Fetcher final : public Fetcher {
         ++i;
         continue;
       }
-      queue_.push_front(waiting_[i]);
+      urgent_.push_back(waiting_[i]);
       waiting_[i] = waiting_.back();
       waiting_.pop_back();
     }
-    while (!queue_.empty() && trying_.size() < control_.limit()) {
-      Slot& slot = *queue_.front();
-      queue_.pop_front();
-      begin(slot, now);
+    for (; begun_ < kAtOnce && may_begin(); ++begun_) {
+      Slot* const slot = urgent_.empty() ? queue_.pop() : urgent_.back();
+      if (!urgent_.empty()) urgent_.pop_back();
+      begin(*slot, now);
     }
     if (now - looked_ < kLook) return;
     looked_ = now;
@@ -239,12 +296,18 @@ class S3Fetcher final : public Fetcher {
 
   // A request that brings no byte for long is over, as if its connection had broken.
   void give_up_stalled(FetchClock::time_point now) {
+    if (now < may_stall_) return;
+    const std::chrono::nanoseconds most = session_->settings().stall_timeout;
+    may_stall_ = now + most;
     for (std::size_t i = 0; i < trying_.size(); ++i) {
       Try& one = *trying_[i];
-      if (one.is_cancelled || now - one.moved < session_->settings().stall_timeout) continue;
+      if (one.is_cancelled || now - one.moved < most) {
+        if (!one.is_cancelled) may_stall_ = std::min(may_stall_, one.moved + most);
+        continue;
+      }
       lane_->cancel(*one.transfer);
       settle(one, CURLE_OPERATION_TIMEDOUT, now);
-      i = static_cast<std::size_t>(-1);  // the list has changed
+      i = kNowhere;  // the list has changed: from the start
     }
   }
 
@@ -262,33 +325,59 @@ class S3Fetcher final : public Fetcher {
   }
 
   Try* send(Slot& slot, FetchClock::time_point now) {
-    auto one = std::make_unique<Try>();
-    one->slot = &slot;
-    one->from = slot.received;
-    one->began = one->moved = now;
-    one->keys = session_->keys();
-    const Endpoint endpoint = session_->endpoint(slot.place.bucket);
-    one->origin = endpoint.origin;
-    one->region = endpoint.region;
-    HttpRequest request = session_->request(endpoint, one->keys);
-    request.url = endpoint.url(slot.place.key);
-    request.wants_body = false;
-    request.stall_timeout = {};  // give_up_stalled() is more exact
+    std::shared_ptr<const Credentials> keys = session_->keys();
+    const Endpoint& endpoint = endpoint_of(slot.place.bucket);
+    Try& one = take_try();
+    one.slot = &slot;
+    one.from = slot.received;
+    one.began = one.moved = now;
+    one.keys = keys;
+    one.origin = endpoint.origin;
+    one.region = endpoint.region;
+    one.has_answered = one.is_cancelled = false;
+    one.problem = FetchCode::ok;
+    one.actual_bytes = 0;
+    request_.credentials = std::move(keys);
+    request_.region = endpoint.region;
+    endpoint.write_url(slot.place.key, request_.url);
+    request_.range.clear();
     if (!slot.into.empty()) {
-      request.range = fmt::format("{}-{}", slot.offset + slot.received, slot.offset + slot.into.size() - 1);
+      fmt::format_to(std::back_inserter(request_.range), "bytes={}-{}", slot.offset + slot.received,
+                     slot.offset + slot.into.size() - 1);
     }
-    // A weak tag never matches.
-    if (!slot.version.empty() && !slot.version.starts_with("W/")) {
-      request.headers.push_back(fmt::format("If-Match: \"{}\"", slot.version));
-    }
-    one->transfer = lane_->take_transfer();
-    one->transfer->prepare(request, [this, self = one.get()](const HttpReply& reply, std::span<const std::byte> piece) {
-      return take(*self, reply, piece);
-    });
-    lane_->start(*one->transfer, one.get());
+    request_.if_match.clear();
+    if (!slot.version.starts_with("W/")) request_.if_match = slot.version;  // a weak tag never matches
+    one.transfer->prepare(request_, lane_->signer(),
+                          [this, self = &one](const HttpReply& reply, std::span<const std::byte> piece) {
+                            return take(*self, reply, piece);
+                          });
+    lane_->start(*one.transfer, &one);
     StoreCounters::add(counters_.requests);
-    trying_.push_back(one.get());
-    return one.release();
+    if (trying_.empty()) may_stall_ = now + session_->settings().stall_timeout;
+    one.at = trying_.size();
+    trying_.push_back(&one);
+    return &one;
+  }
+
+  Try& take_try() {
+    if (free_tries_.empty()) {
+      tries_.push_back(std::make_unique<Try>());
+      tries_.back()->transfer = lane_->take_transfer();
+      free_tries_.push_back(tries_.back().get());
+    }
+    Try& one = *free_tries_.back();
+    free_tries_.pop_back();
+    return one;
+  }
+
+  const Endpoint& endpoint_of(const std::string& bucket) {
+    const std::uint64_t changes = session_->region_changes();
+    if (bucket != endpoint_bucket_ || changes != endpoint_changes_) {
+      endpoint_ = session_->endpoint(bucket);
+      endpoint_bucket_ = bucket;
+      endpoint_changes_ = changes;
+    }
+    return endpoint_;
   }
 
   void hedge(FetchClock::time_point now) {
@@ -317,15 +406,17 @@ class S3Fetcher final : public Fetcher {
     Slot& slot = *one.slot;
     if (slot.first == &one) slot.first = std::exchange(slot.second, nullptr);
     if (slot.second == &one) slot.second = nullptr;
-    lane_->recycle(std::move(one.transfer));
-    std::erase(trying_, &one);
-    delete &one;
+    trying_.back()->at = one.at;
+    trying_[one.at] = trying_.back();
+    trying_.pop_back();
+    one.at = kNowhere;
+    free_tries_.push_back(&one);
   }
   void drop_rivals() {
     while (!rivals_.empty()) {
       Try* const one = rivals_.back();
       rivals_.pop_back();
-      if (std::find(trying_.begin(), trying_.end(), one) != trying_.end()) drop(*one);
+      if (one->at != kNowhere && one->is_cancelled) drop(*one);
     }
   }
 
@@ -333,9 +424,9 @@ class S3Fetcher final : public Fetcher {
   bool check_headers(Try& one, const HttpReply& reply) {
     Slot& slot = *one.slot;
     const std::uint64_t first = slot.offset + one.from, end = slot.offset + slot.into.size();
-    const std::string tag = unquoted_tag(reply.etag);
+    const std::string_view tag = unquoted_tag(reply.etag);
     if (!slot.version.empty() && !tag.empty() && tag != slot.version) {
-      return fails(one, changed_object(slot.version, tag));
+      return fails(one, changed_object(slot.version, std::string(tag)));
     }
     if (slot.into.empty()) {
       if (reply.content_length.value_or(0) == 0) return true;
@@ -440,7 +531,7 @@ class S3Fetcher final : public Fetcher {
           if (++slot.refreshes <= kMostRefreshes && session_->other_keys(one.keys)) {
             forget(one);
             --slot.tries;
-            queue_.push_front(&slot);
+            urgent_.push_back(&slot);
             return;
           }
         } catch (const Error& error) {
@@ -453,7 +544,7 @@ class S3Fetcher final : public Fetcher {
         session_->learn_region(slot.place.bucket, verdict.region);
         forget(one);
         --slot.tries;
-        queue_.push_front(&slot);
+        urgent_.push_back(&slot);
         return;
       case Next::retry:
         if (slot.received - slot.received_before >= kProgress) slot.tries = 0;
@@ -492,13 +583,22 @@ class S3Fetcher final : public Fetcher {
   Random random_;
   StoreCounters counters_;
   FetchClock::time_point looked_{};
-  std::size_t slots_ = 0;  // without those in finished_
-  std::vector<std::unique_ptr<Slot>> owned_;
-  std::deque<Slot*> queue_;
+  FetchClock::time_point may_stall_{};  // no request can have stalled before
+  std::size_t begun_ = 0;               // requests since the last look at the sockets
+  HttpRequest request_;                 // the one being made
+  Endpoint endpoint_;                   // of endpoint_bucket_
+  std::string endpoint_bucket_;
+  std::uint64_t endpoint_changes_ = 0;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> free_slots_;
+  std::vector<std::unique_ptr<Try>> tries_;
+  std::vector<Try*> free_tries_;
+  Line<Slot*> queue_;
+  std::vector<Slot*> urgent_;  // before those in queue_
   std::vector<Slot*> waiting_;
   std::vector<Try*> trying_;
   std::vector<Try*> rivals_;  // to be cancelled once libcurl has returned
-  std::deque<Fetched> finished_;
+  Line<Fetched> finished_;
 };
 
 }  // namespace

@@ -6,11 +6,9 @@
 #include <utility>
 
 #include <curl/curl.h>
-#include <fmt/format.h>
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
-#include "stoker/base/sha256.h"
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/credentials.h"
 #include "stoker/storage/s3/transfer.h"
@@ -18,12 +16,8 @@
 namespace stoker::storage::s3 {
 namespace {
 
-constexpr long kBufferBytes = 128 << 10;  // that libcurl receives into at once
+constexpr long kBufferBytes = 64 << 10;  // that libcurl receives into at once, one for each request in flight
 constexpr std::size_t kMostErrorBody = 64 << 10;
-
-// Amazon wants this header in every signed request. libcurl 7.88 does not add it, and signs it where it is given.
-constexpr const char* kEmptyBody =
-    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 // Looked-up names and TLS sessions, shared by all handles of the process: 256 handles that start at once would
 // otherwise look up one name 256 times.
@@ -69,6 +63,22 @@ std::optional<Number> number_in(std::string_view text) {
 
 bool is_same_name(std::string_view name, std::string_view lower) noexcept {
   return name.size() == lower.size() && ends_with_any_case(name, lower);
+}
+
+std::string_view word_of(HttpRequest::Method method) noexcept {
+  switch (method) {
+    case HttpRequest::Method::get:
+      break;
+    case HttpRequest::Method::head:
+      return "HEAD";
+    case HttpRequest::Method::put:
+      return "PUT";
+    case HttpRequest::Method::post:
+      return "POST";
+    case HttpRequest::Method::remove:
+      return "DELETE";
+  }
+  return "GET";
 }
 
 CURL* curl_of(void* handle) noexcept {
@@ -167,25 +177,48 @@ Transfer::Transfer() : handle_((start_curl(), curl_easy_init())) {
 
 Transfer::~Transfer() {
   curl_easy_cleanup(curl_of(handle_));
-  curl_slist_free_all(static_cast<curl_slist*>(headers_));
 }
 
-void Transfer::prepare(const HttpRequest& request, Sink sink) {
-  using Method = HttpRequest::Method;
+void Transfer::prepare(const HttpRequest& request, Signer& signer, Sink sink) {
   CURL* const curl = curl_of(handle_);
   reply_.clear();
   error_[0] = '\0';
   sink_ = std::move(sink);
   wants_body_ = request.wants_body;
-  request_body_ = request.body;
 
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  set_method(request);
+  if (kept_.ca_bundle != request.ca_bundle) {
+    kept_.ca_bundle = request.ca_bundle;
+    curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca_bundle.c_str());
+  }
+  if (kept_.connect_timeout != request.connect_timeout) {
+    kept_.connect_timeout = request.connect_timeout;
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
+  }
+  if (kept_.stall_timeout != request.stall_timeout) {
+    kept_.stall_timeout = request.stall_timeout;
+    const auto stall = std::chrono::ceil<std::chrono::seconds>(request.stall_timeout);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
+  }
+  if (kept_.without_proxy != request.without_proxy) {
+    kept_.without_proxy = request.without_proxy;
+    curl_easy_setopt(curl, CURLOPT_NOPROXY, request.without_proxy ? "*" : nullptr);
+  }
+  set_headers(request, signer);
+}
+
+void Transfer::set_method(const HttpRequest& request) {
+  using Method = HttpRequest::Method;
+  if (request.method == Method::get && kept_.method == Method::get) return;
+  kept_.method = request.method;
+  request_body_ = request.body;
+  CURL* const curl = curl_of(handle_);
   curl_easy_setopt(curl, CURLOPT_NOBODY, 0L);
   curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
-  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST,
-                   request.method == Method::put      ? "PUT"
-                   : request.method == Method::remove ? "DELETE"
-                                                      : nullptr);
+  const bool is_named = request.method == Method::put || request.method == Method::remove;
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, is_named ? word_of(request.method).data() : nullptr);
   if (request.method == Method::head) {
     curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
   } else if (request.method == Method::post || request.method == Method::put) {
@@ -193,40 +226,40 @@ void Transfer::prepare(const HttpRequest& request, Sink sink) {
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request_body_.c_str());
     curl_easy_setopt(curl, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);  // do not wait for stores that never say "continue"
   }
-  curl_easy_setopt(curl, CURLOPT_RANGE, request.range.empty() ? nullptr : request.range.c_str());
-  if (!request.ca_bundle.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca_bundle.c_str());
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
-  const auto stall = std::chrono::ceil<std::chrono::seconds>(request.stall_timeout);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
-  curl_easy_setopt(curl, CURLOPT_NOPROXY, request.without_proxy ? "*" : nullptr);
+}
 
-  curl_slist* headers = nullptr;
-  const auto add = [&](const std::string& line) {
-    curl_slist* const more = curl_slist_append(headers, line.c_str());
-    if (more != nullptr) headers = more;
-  };
-  for (const std::string& line : request.headers) add(line);
+void Transfer::add_line(std::string_view name, std::string_view value, std::string_view end) {
+  if (line_count_ == lines_.size()) lines_.emplace_back();
+  lines_[line_count_++].assign(name).append(value).append(end);
+}
+
+void Transfer::set_headers(const HttpRequest& request, Signer& signer) {
+  line_count_ = 0;
+  for (const std::string& line : request.headers) add_line(line, {});
+  if (!request.range.empty()) add_line("Range: ", request.range);
+  if (!request.if_match.empty()) add_line("If-Match: \"", request.if_match, "\"");
+  if (!request.body.empty())
+    add_line("Content-Type: application/octet-stream", {});  // else libcurl says that it is a form
   if (request.credentials) {
-    const Credentials& keys = *request.credentials;
-    if (request.body.empty()) {
-      add(kEmptyBody);
-    } else {
-      add("x-amz-content-sha256: " + sha256_hex(std::as_bytes(std::span(request.body.data(), request.body.size()))));
-      add("Content-Type: application/octet-stream");
+    const Signer::Headers& headers =
+        signer.sign({.method = word_of(request.method),
+                     .url = request.url,
+                     .range = request.range,
+                     .requester_pays = request.requester_pays,
+                     .body = request.body},
+                    *request.credentials, request.region, std::chrono::system_clock::now());
+    for (const std::string* const line :
+         {&headers.date, &headers.body_hash, &headers.payer, &headers.token, &headers.authorization}) {
+      if (!line->empty()) add_line(*line, {});
     }
-    if (!keys.session_token.empty()) add("x-amz-security-token: " + keys.session_token);
-    curl_easy_setopt(curl, CURLOPT_USERNAME, keys.access_key.c_str());
-    curl_easy_setopt(curl, CURLOPT_PASSWORD, keys.secret_key.c_str());
-    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", request.region).c_str());
-  } else {
-    curl_easy_setopt(curl, CURLOPT_USERNAME, nullptr);
-    curl_easy_setopt(curl, CURLOPT_PASSWORD, nullptr);
-    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, nullptr);
+  } else if (request.requester_pays) {
+    add_line("x-amz-request-payer: requester", {});
   }
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-  curl_slist_free_all(static_cast<curl_slist*>(headers_));
-  headers_ = headers;
+  nodes_.resize(line_count_);
+  for (std::size_t i = 0; i < line_count_; ++i) {
+    nodes_[i] = {lines_[i].data(), i + 1 < line_count_ ? &nodes_[i + 1] : nullptr};
+  }
+  curl_easy_setopt(curl_of(handle_), CURLOPT_HTTPHEADER, line_count_ == 0 ? nullptr : nodes_.data());
 }
 
 void Transfer::finish(int curl_code) {
@@ -260,6 +293,7 @@ std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, v
 
 struct HttpClient::Parts {
   Transfer transfer;
+  Signer signer;
 };
 
 HttpClient::HttpClient() : parts_(std::make_unique<Parts>()) {}
@@ -268,7 +302,7 @@ HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
 
 HttpReply HttpClient::send(const HttpRequest& request) {
-  parts_->transfer.prepare(request);
+  parts_->transfer.prepare(request, parts_->signer);
   parts_->transfer.finish(curl_easy_perform(curl_of(parts_->transfer.handle())));
   return std::move(parts_->transfer.reply());
 }

@@ -22,7 +22,8 @@ struct HttpRequest {
   Method method = Method::get;
   std::string url;                                 // path and query are encoded, the query is sorted
   std::vector<std::string> headers;                // "Name: value"
-  std::string range;                               // "0-99"; empty: all
+  std::string range;                               // "bytes=0-99"; empty: all
+  std::string if_match;                            // a version that the object must have, without quotes; empty: any
   std::string body;                                // of put and post
   std::shared_ptr<const Credentials> credentials;  // null: the request is not signed
   std::string region;                              // for the signature
@@ -30,6 +31,7 @@ struct HttpRequest {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds stall_timeout{30'000};
   bool without_proxy = false;
+  bool requester_pays = false;
   bool wants_body = true;  // false: the body of a 200 or 206 goes elsewhere
 };
 

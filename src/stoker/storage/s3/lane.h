@@ -25,6 +25,7 @@ class Lane {
 
   void keep_connections(std::size_t most);
 
+  Signer& signer() noexcept { return signer_; }
   std::unique_ptr<Transfer> take_transfer();
   void recycle(std::unique_ptr<Transfer> transfer);
 
@@ -55,6 +56,7 @@ class Lane {
   bool woken_ = false;
   Clock::time_point timer_ = Clock::time_point::max();
   std::vector<std::unique_ptr<Transfer>> free_;
+  Signer signer_;
 };
 
 }  // namespace stoker::storage::s3

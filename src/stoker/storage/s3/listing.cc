@@ -130,9 +130,9 @@ std::string text_of_element(std::string_view xml, std::string_view name) {
   return find_text(document, name);
 }
 
-std::string unquoted_tag(std::string_view tag) {
+std::string_view unquoted_tag(std::string_view tag) noexcept {
   if (tag.size() >= 2 && tag.front() == '"' && tag.back() == '"') tag = tag.substr(1, tag.size() - 2);
-  return std::string(tag);
+  return tag;
 }
 
 }  // namespace stoker::storage::s3

@@ -38,6 +38,6 @@ ErrorAnswer parse_error(std::string_view xml) noexcept;
 std::string text_of_element(std::string_view xml, std::string_view name);
 
 // "abc" of "\"abc\""; a weak tag keeps its W/.
-std::string unquoted_tag(std::string_view tag);
+std::string_view unquoted_tag(std::string_view tag) noexcept;
 
 }  // namespace stoker::storage::s3

@@ -79,6 +79,7 @@ Endpoint Session::endpoint(const std::string& bucket) const {
 void Session::learn_region(const std::string& bucket, const std::string& region) {
   const std::scoped_lock lock(mutex_);
   regions_[bucket] = region;
+  region_changes_.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::shared_ptr<const Credentials> Session::keys() {
@@ -96,7 +97,7 @@ HttpRequest Session::request(const Endpoint& endpoint, std::shared_ptr<const Cre
   request.ca_bundle = settings_.ca_bundle;
   request.connect_timeout = settings_.connect_timeout;
   request.stall_timeout = settings_.stall_timeout;
-  if (settings_.requester_pays) request.headers.emplace_back("x-amz-request-payer: requester");
+  request.requester_pays = settings_.requester_pays;
   return request;
 }
 
@@ -264,8 +265,8 @@ Error Session::nothing_below(const Place& place) {
 
 Session::Found Session::find(const Place& place) {
   // The first byte, not HEAD: an answer to HEAD says nothing about why it is refused.
-  const HttpReply reply = ask({place, "", "0-0", "open", false});
-  Found found{reply.total_bytes.value_or(0), unquoted_tag(reply.etag)};
+  const HttpReply reply = ask({place, "", "bytes=0-0", "open", false});
+  Found found{reply.total_bytes.value_or(0), std::string(unquoted_tag(reply.etag))};
   if (reply.status == 416) return {reply.total_bytes.value_or(0), ""};
   if (reply.status == 200 && !reply.total_bytes) found.bytes = reply.content_length.value_or(reply.body.size());
   return found;

@@ -2,6 +2,7 @@
 // Safe from many threads. A session does not survive a fork: the child makes its own.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,8 @@ class Session {
   const Settings& settings() const noexcept { return settings_; }
   Endpoint endpoint(const std::string& bucket) const;
   void learn_region(const std::string& bucket, const std::string& region);
+  // An endpoint is good until this changes.
+  std::uint64_t region_changes() const noexcept { return region_changes_.load(std::memory_order_relaxed); }
   std::shared_ptr<const Credentials> keys();  // null: anonymous. Throws Error
   // Other keys than those that were refused, or null. Throws Error.
   std::shared_ptr<const Credentials> other_keys(const std::shared_ptr<const Credentials>& refused);
@@ -77,6 +80,7 @@ class Session {
   CredentialKeeper keeper_;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> regions_;  // by bucket, where it differs from the settings'
+  std::atomic<std::uint64_t> region_changes_{0};
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<HttpClient> clients_;
 };

