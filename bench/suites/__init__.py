@@ -4,6 +4,7 @@ from . import (
     fast_error,
     first_batch,
     jpeg_rrc,
+    large_batches,
     measure_overhead,
     memory,
     npy_copy,
@@ -22,5 +23,5 @@ from . import (
 )
 
 SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "npy-copy": npy_copy, "pack": pack, "scan": scan, "s3": s3, "first-batch": first_batch,
-          "memory": memory, "steady-state": steady_state, "fast-error": fast_error,
+          "large-batches": large_batches, "memory": memory, "steady-state": steady_state, "fast-error": fast_error,
           "window-error": window_error, "measure-overhead": measure_overhead, "tune-sim": tune_sim, "tune-live": tune_live, "whatif": whatif, "report": report}
