@@ -313,7 +313,6 @@ int run_load(const Arguments& arguments) {
     }
   }
   save();
-  for (const std::string& note : facts.notes) report.notes.push_back(one_line(note));
   for (const Text& note : loader.notes()) report.notes.push_back(in_flags(note, arguments.verb()));
   add_warnings(report, arguments);
   if (face.json) {

@@ -48,7 +48,7 @@ def choice(word: str, value: Any, choices: Sequence[str]) -> str:
     if value in choices:
         return value
     near = difflib.get_close_matches(str(value), choices, 1)
-    raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "")
+    raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "", option=word)
 
 
 def switch(word: str, value: Any) -> bool:
@@ -72,7 +72,7 @@ def shuffle_word(value: Any) -> str:
 
 def callable_or_none(word: str, value: Any) -> Any:
     if value is not None and not callable(value):
-        raise UsageError(f"{word} is a callable, not {value!r}")
+        raise UsageError(f"{word} is a callable, not {value!r}", option=word)
     return value
 
 
@@ -83,7 +83,7 @@ def _is_whole(value: Any, least: int, end: int) -> bool:
 
 def whole_count(word: str, value: Any, *, least: int = 1) -> int:
     if not _is_whole(value, least, TOO_LARGE):
-        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}")
+        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}", option=word)
     return int(value)
 
 
@@ -100,5 +100,5 @@ def byte_count(word: str, value: Any) -> int:
     if isinstance(value, str):
         return _engine.parse_bytes(value)
     if not _is_whole(value, 1, 2**63):
-        raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}")
+        raise UsageError(f"{word} is a number of bytes or a text like \"4GB\", not {value!r}", option=word)
     return int(value)

@@ -29,7 +29,9 @@ import stoker
     (dict(rank=0), "go together"),
     (dict(rank=2, world_size=2), "0 to world_size - 1"),
     (dict(timeout=-1), "timeout"),
-    (dict(batch_size="4"), "batch_size is a whole number"),
+    (dict(batch_size="4"), "batch_size is a whole number from 1 to 100,000,000, not the text `4`"),
+    (dict(batch_size=4.0), "not `4.0`"),
+    (dict(batch_size=True), "not `True`"),
     (dict(batch_size=None), "batch_size is a whole number"),
     (dict(shuffle="often"), "off, full, blocks or blocks:NEIGHBOURS:MIXED"),
     (dict(max_errors=0), "a count from 1 or a share below 1"),
@@ -54,6 +56,13 @@ def test_a_near_miss_is_offered(photos):
     with pytest.raises(ValueError) as caught:
         stoker.Loader(photos, storage="directt")
     assert caught.value.hint == "did you mean `direct`?" and caught.value.option == "storage"
+
+
+@pytest.mark.parametrize("options", [dict(output="tensorflow"), dict(batch_transform=3), dict(batch_size="4"), dict(storage="ssd")])
+def test_an_error_names_its_option(photos, options):
+    with pytest.raises(ValueError) as caught:
+        stoker.Loader(photos, **options)
+    assert caught.value.option == next(iter(options))
 
 
 def test_an_unknown_option_is_a_type_error_with_the_nearest_name(photos):

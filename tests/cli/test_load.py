@@ -52,6 +52,10 @@ def test_dtype_layout_and_colour_reach_the_batches(stoker, pictures):
     assert found["output"] == "float16 [3, 4, 4, 1]"
 
 
+def test_a_note_about_the_data_is_said_once(stoker, sounds):
+    assert stoker(*SOUNDS, "--subset", "99").stdout.count("are taken") == 1
+
+
 def test_text_has_every_figure(stoker, sounds):
     done = stoker(*SOUNDS, "--step-ms", "2")
     assert (done.returncode, done.stderr) == (0, "")

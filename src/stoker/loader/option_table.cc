@@ -437,6 +437,21 @@ constexpr std::array kTable = {
            .takes_none = true},
 };
 
+// The refused value, such that its type can be seen where its digits would do: "the text `4`", `4.0`, `True`.
+std::string refused_text(const Option& row, const Value& value) {
+  const bool wants_number = row.type == ValueType::count || row.type == ValueType::real;
+  if (!wants_number) return fmt::format("`{}`", value_text(value));
+  if (const auto* const text = std::get_if<std::string>(&value)) {
+    const bool has_digits = !text->empty() && text->find_first_not_of("0123456789") == std::string::npos;
+    return fmt::format("{}`{}`", has_digits ? "the text " : "", *text);
+  }
+  if (const auto* const real = std::get_if<double>(&value); real != nullptr && *real == std::floor(*real)) {
+    return fmt::format("`{:.1f}`", *real);
+  }
+  if (const auto* const on = std::get_if<bool>(&value)) return *on ? "`True`" : "`False`";
+  return fmt::format("`{}`", value_text(value));
+}
+
 [[noreturn]] void refuse_value(const Option& row, const Value& value) {
   Text hint;
   if (const auto* const text = std::get_if<std::string>(&value); text != nullptr && !row.words.empty()) {
@@ -445,7 +460,7 @@ constexpr std::array kTable = {
   }
   if (row.name == "max_errors") hint = format_text("{} allows none", option("on_error", "raise"));
   throw Error(ErrorKind::usage,
-              format_text("{} is {}, not `{}`", option(row.name), values_text(row), value_text(value)), hint)
+              format_text("{} is {}, not {}", option(row.name), values_text(row), refused_text(row, value)), hint)
       .about(row.name);
 }
 
