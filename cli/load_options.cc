@@ -85,9 +85,7 @@ loader::Request loader_request(const Arguments& arguments, const std::optional<f
 }
 
 void check_option(std::string_view name, const std::string& word) {
-  const loader::Option& option = loader::find_option(name);
-  loader::Request request;
-  loader::set_option(request, option, loader::read_value(option, word));
+  loader::check_value(loader::find_option(name), word);
 }
 
 Section batch_flags() {

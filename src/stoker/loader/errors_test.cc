@@ -216,7 +216,7 @@ TEST(LoaderErrors, MaxErrorsAboveOneIsACount) {
   for (const double wrong : {-1.0, 1.5, std::numeric_limits<double>::infinity()}) {
     options.max_errors = wrong;
     const Error error = error_of([&] { Loader(held_sounds(4), options); });
-    EXPECT_EQ(error.message(), "max_errors is a share below 1 or a count") << wrong;
+    EXPECT_EQ(error.option(), "max_errors") << wrong;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "stoker/base/units.h"
 #include "stoker/dataset/listing.h"
 #include "stoker/loader/error_list.h"
+#include "stoker/loader/option_table.h"
 #include "stoker/loader/pending.h"
 #include "stoker/loader/slab_layout.h"
 #include "stoker/meter/counters.h"
@@ -26,36 +27,15 @@
 namespace stoker::loader {
 namespace {
 
-constexpr std::uint64_t kMostRows = 100'000'000;
 constexpr std::uint64_t kMostElements = std::uint64_t{1}
                                         << 40;  // of a batch's rows: more cannot be, and would overflow
 constexpr std::uint64_t kBlockBytes = 512 * kKiB;
 constexpr std::uint64_t kLeastMixed = 16;  // blocks
 
 LoaderOptions checked(LoaderOptions options) {
-  if (options.batch_size == 0 || options.batch_size > kMostRows) {
-    throw Error(ErrorKind::usage, fmt::format("batch_size is 1 up to {}", format_count(kMostRows)));
-  }
-  if (options.prefetch_factor > kMostRows) {
-    throw Error(ErrorKind::usage, fmt::format("prefetch_factor is 0 up to {}", format_count(kMostRows)));
-  }
-  if (options.world_size == 0 || options.rank >= options.world_size) {
-    throw Error(ErrorKind::usage,
-                fmt::format("rank {} of world_size {} does not exist", options.rank, options.world_size));
-  }
-  if (options.num_workers < kAuto) throw Error(ErrorKind::usage, "num_workers is a count, or auto");
-  const double limit = options.max_errors;
-  if (limit < 0 || !std::isfinite(limit) || (limit > 1 && limit != std::floor(limit))) {
-    throw Error(ErrorKind::usage, "max_errors is a share below 1 or a count");
-  }
-  for (const auto& [word, value] : {std::pair("io_depth", options.io_depth), std::pair("io_batch", options.io_batch)}) {
-    if (value <= storage::kMaxDepth) continue;  // 0 is auto
-    throw Error(ErrorKind::usage,
-                fmt::format("{} is 1 up to {}, or auto, not {}", word, format_count(storage::kMaxDepth), value));
-  }
+  check_options(options);
   if (options.memory_limit == 0)
     options.memory_limit = std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
-  if (options.num_workers > 1024) throw Error(ErrorKind::usage, "num_workers above 1024 is surely a mistake");
   return options;
 }
 
@@ -128,7 +108,6 @@ void Job::choose_threads(const storage::Location& first, bool sweeps) {
                              ? 1
                              : std::clamp(recipe.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
   }
-  if (options.io_threads < 1) throw Error(ErrorKind::usage, "io_threads must be at least 1");
 }
 
 void Job::choose_io_depth() {

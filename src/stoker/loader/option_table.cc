@@ -43,8 +43,9 @@ Value none_if_zero(std::uint64_t number) {
 Value auto_if_zero(std::uint64_t number) {
   return number == 0 ? Value("auto") : Value(number);
 }
-Value auto_if_negative(int number) {
-  return number < 0 ? Value("auto") : Value(static_cast<std::uint64_t>(number));
+Value auto_or_count(int number) {
+  if (number == kAuto) return Value("auto");
+  return number < 0 ? Value(static_cast<double>(number)) : Value(static_cast<std::uint64_t>(number));
 }
 int threads(const Value& value) {
   return is_auto(value) ? kAuto : static_cast<int>(count(value));
@@ -302,7 +303,7 @@ constexpr std::array kTable = {
            .meaning = "threads that decode and transform; auto takes the cores of this process, 0 works in the calling "
                       "thread",
            .set = [](Request& to, const Value& value) { to.loader.num_workers = threads(value); },
-           .get = [](const Request& of) { return auto_if_negative(of.loader.num_workers); },
+           .get = [](const Request& of) { return auto_or_count(of.loader.num_workers); },
            .most = kMostThreads,
            .takes_auto = true,
            .is_knob = true,
@@ -348,7 +349,7 @@ constexpr std::array kTable = {
            .placeholder = "N",
            .meaning = "threads that read; they are not counted as workers",
            .set = [](Request& to, const Value& value) { to.loader.io_threads = threads(value); },
-           .get = [](const Request& of) { return auto_if_negative(of.loader.io_threads); },
+           .get = [](const Request& of) { return auto_or_count(of.loader.io_threads); },
            .least = 1,
            .most = kMostThreads,
            .takes_auto = true,
@@ -532,6 +533,13 @@ void check_last_batch(const std::vector<Given>& given) {
       .about("last_batch");
 }
 
+void check_rank(const LoaderOptions& options) {
+  if (options.rank < options.world_size) return;
+  throw Error(ErrorKind::usage, format_text("{} is from 0 to {} - 1 ({}), not {}", option("rank"), option("world_size"),
+                                            options.world_size - 1, options.rank))
+      .about("rank");
+}
+
 }  // namespace
 
 std::span<const Option> option_table() noexcept {
@@ -588,15 +596,26 @@ void set_option(Request& request, const Option& row, const Value& value) {
   }
 }
 
+void check_value(const Option& row, std::string_view word) {
+  Request request;
+  set_option(request, row, read_value(row, word));
+}
+
+void check_options(const LoaderOptions& options) {
+  const Request request{.loader = options, .opening = {}};
+  for (const Option& row : kTable) {
+    const Value value = row.get(request);
+    if (row.takes_none && std::holds_alternative<std::monostate>(value)) continue;
+    if (!settled(row, value)) refuse_value(row, value);
+  }
+  check_rank(options);
+}
+
 Request make_request(const std::vector<Given>& given) {
   Request request;
   for (const Given& one : given) set_option(request, find_option(one.name), one.value);
   check_last_batch(given);
-  if (request.loader.rank >= request.loader.world_size) {
-    throw Error(ErrorKind::usage, format_text("{} is from 0 to {} - 1 ({}), not {}", option("rank"),
-                                              option("world_size"), request.loader.world_size - 1, request.loader.rank))
-        .about("rank");
-  }
+  check_rank(request.loader);
   return request;
 }
 

@@ -70,6 +70,11 @@ Value read_value(const Option& option, std::string_view word);
 // Throws Error(usage) about the option, saying which values are right.
 void set_option(Request& request, const Option& option, const Value& value);
 
+// The same of a word, without a request to change.
+void check_value(const Option& option, std::string_view word);
+// The same of every option, as a C++ caller filled them in. Throws Error(usage), also where two contradict each other.
+void check_options(const LoaderOptions& options);
+
 // The defaults, changed by what was given. Throws Error(usage), also where two options contradict each other.
 struct Given {
   std::string name;

@@ -140,5 +140,40 @@ TEST(OptionTable, WhatConcernsTheDataSetGoesToItToo) {
   EXPECT_TRUE(request.opening.skip_losses);
 }
 
+Error error_of_checking(LoaderOptions options) {
+  try {
+    check_options(options);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::internal, "it was taken");
+}
+
+TEST(OptionTable, ChecksTheOptionsOfACppCallerAndNamesTheWrongOne) {
+  check_options({});
+  LoaderOptions options;
+  options.batch_size = 0;
+  EXPECT_EQ(error_of_checking(options).message(), "batch_size is a whole number from 1 to 100,000,000, not `0`");
+  EXPECT_EQ(error_of_checking(options).option(), "batch_size");
+  options = {};
+  options.num_workers = -2;
+  EXPECT_EQ(error_of_checking(options).message(), "num_workers is auto or a whole number from 0 to 1,024, not `-2`");
+  options = {};
+  options.io_threads = 0;
+  EXPECT_EQ(error_of_checking(options).option(), "io_threads");
+  options = {};
+  options.max_errors = 1.5;
+  EXPECT_EQ(error_of_checking(options).option(), "max_errors");
+  options = {};
+  options.world_size = 2;
+  options.rank = 2;
+  EXPECT_EQ(error_of_checking(options).option(), "rank");
+}
+
+TEST(OptionTable, ChecksAWordWithoutARequest) {
+  check_value(find_option("num_workers"), "4");
+  EXPECT_THROW(check_value(find_option("num_workers"), "many"), Error);
+}
+
 }  // namespace
 }  // namespace stoker::loader
