@@ -79,6 +79,9 @@ BadRow describe_unread(const Job& job, std::uint64_t index, const ReadFault& fau
     if (failure.ends_the_run || !failure.hint.empty()) {
       bad.hint = failure.hint;
       bad.is_skippable = false;
+    } else if (failure.may_retry) {
+      bad.hint = format_text("the cause may pass: run it again later, or use {} to go on without the sample",
+                             other_policies());
     }
   }
   if (job.many_parts && fault.too_long == 0 && !fault.too_large) {

@@ -58,6 +58,15 @@ TEST(BadRow, OffersToGoOnWithoutItUnlessTheFailureHasItsOwnRemedy) {
   EXPECT_EQ(error_of_row(bad, "it is bad").hint(), "log in again");
 }
 
+TEST(BadRow, SaysWhetherReadingAgainMayHelp) {
+  const Job job(held_sounds(8), rows_of_100(2));
+  ReadFault fault;
+  fault.error_number = EIO;
+  EXPECT_TRUE(has(describe_unread(job, 0, fault).hint, "run it again later, or use on_error="));
+  fault.error_number = EACCES;
+  EXPECT_TRUE(describe_unread(job, 0, fault).hint.empty());
+}
+
 TEST(BadRow, SaysWhereInTheFileDecodingStopped) {
   const Job job(held_sounds(8), rows_of_100(2));
   const BadRow bad = describe_unmade(job, {failed(Code::truncated, "it ends early", 44), "decode"}, 0);

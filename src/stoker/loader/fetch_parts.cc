@@ -63,11 +63,8 @@ void FetchStage::submit_parts(Reader& self) {
       Part& part = unit.parts[self.next_part];
       part.unit = &unit;
       part.number = self.next_part;
-      storage::Fetch& fetch = fetches[count];
-      fetch = {};
-      fetch.where = job_.dataset->locate_part(row.index, key, self.next_part,
-                                              {texts.data() + count * storage::kLocationText, storage::kLocationText});
-      const storage::Location& where = fetch.where;
+      const storage::Location where = job_.dataset->locate_part(
+          row.index, key, self.next_part, {texts.data() + count * storage::kLocationText, storage::kLocationText});
       const std::size_t offset = std::exchange(self.part_offset, self.part_offset + where.bytes);
       if (const codec::Bytes held = row_bytes_.resident_part(where); !held.empty()) {
         if (unit.in_place) std::memcpy(slot + offset, held.data(), held.size());
@@ -76,21 +73,23 @@ void FetchStage::submit_parts(Reader& self) {
         --unit.reads_left;
         continue;
       }
-      if (where.has_name() && where.name == nullptr) {
+      const std::optional<storage::Fetch> found =
+          storage::fetch_of(where, reinterpret_cast<std::uintptr_t>(&part) | kReadTag);
+      if (!found) {
         ReadFault fault;
         fault.error_number = ENAMETOOLONG;
         part_failed(part, std::move(fault));
         --unit.reads_left;
         continue;
       }
+      storage::Fetch& fetch = fetches[count++];
+      fetch = *found;
       if (unit.in_place) {
         fetch.into = {slot + offset, where.bytes};
-      } else if (!RowBytes::has_view(where)) {
+      } else if (!storage::has_view(where)) {
         const PartLayout::Place place = self.part_layout->add(where);
         fetch.into = {unit.block.data + place.at, place.bytes};
       }
-      fetch.tag = reinterpret_cast<std::uintptr_t>(&part) | kReadTag;
-      ++count;
     }
     if (count > 0) self.fetcher->submit({fetches.data(), count});
   }

@@ -102,20 +102,21 @@ void FetchStage::submit(Reader& self, Unit& unit) {
       self.counters.bytes.add(static_cast<std::int64_t>(held.size()));
       continue;
     }
-    storage::Fetch& fetch = fetches[count];
-    fetch = {};
-    fetch.where = dataset.locate(row.index, {texts.data() + i * storage::kLocationText, storage::kLocationText});
-    const storage::Location& where = fetch.where;
-    if (where.has_name() && where.name == nullptr) {
+    const storage::Location where =
+        dataset.locate(row.index, {texts.data() + i * storage::kLocationText, storage::kLocationText});
+    const std::optional<storage::Fetch> found =
+        storage::fetch_of(where, number + i);  // units are aligned to more than kMaxRows
+    if (!found) {
       unit.faults[i].error_number = ENAMETOOLONG;
       unit.has_fault = true;
       continue;
     }
-    fetch.tag = number + i;  // units are aligned to more than kMaxRows
+    storage::Fetch& fetch = fetches[count];
+    fetch = *found;
     if (self.forecast) fetch.use = self.forecast->of(unit.pending->epoch, row.position, row.index);
     if (unit.in_place) {
       fetch.into = {batches_.slot_of(*unit.pending, unit.first_row + i).outputs[0], where.bytes};
-    } else if (at != nullptr && !RowBytes::has_view(where)) {
+    } else if (at != nullptr && !storage::has_view(where)) {
       const std::size_t room = round_up(self.fetcher->buffer_bytes(where.bytes), row_bytes_.alignment());
       fetch.into = {at, room};
       at += room;

@@ -9,7 +9,7 @@ namespace stoker::loader {
 RowBytes::Need RowBytes::need_of(const Row& row, std::uint64_t epoch) const noexcept {
   if (job_.many_parts) return need_of_parts(row, epoch);
   const storage::Location where = job_.dataset->location(row.index);
-  const bool in_memory = job_.in_place || has_view(where) || !resident(row.index, where).empty();
+  const bool in_memory = job_.in_place || storage::has_view(where) || !resident(row.index, where).empty();
   return {where.bytes, in_memory ? 0 : round_up(fetcher_.buffer_bytes(where.bytes), alignment_)};
 }
 
@@ -20,7 +20,7 @@ RowBytes::Need RowBytes::need_of_parts(const Row& row, std::uint64_t epoch) cons
   for (std::uint32_t part = 0, count = job_.dataset->parts(row.index, key); part < count; ++part) {
     const storage::Location where = job_.dataset->locate_part(row.index, key, part, {});
     need.bytes += where.bytes;
-    if (!job_.in_place && !has_view(where) && resident_part(where).empty()) layout.add(where);
+    if (!job_.in_place && !storage::has_view(where) && resident_part(where).empty()) layout.add(where);
   }
   need.room = layout.total();
   return need;

@@ -32,9 +32,6 @@ class RowBytes {
   codec::Bytes resident_part(const storage::Location& where) const noexcept;
 
   std::size_t alignment() const noexcept { return alignment_; }  // of each read's room
-  static bool has_view(const storage::Location& where) noexcept {
-    return where.source != nullptr && !where.source->view().empty();
-  }
 
  private:
   Need need_of_parts(const Row& row, std::uint64_t epoch) const noexcept;

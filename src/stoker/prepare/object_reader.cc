@@ -68,9 +68,7 @@ class ObjectReading {
       const Clock::time_point now = Clock::now();
       if (const std::chrono::nanoseconds pause = pace_.wait(now); pause.count() > 0) return pause;
       const ReadItem& item = items_[next_];
-      storage::Fetch fetch;
-      fetch.where = item.data->locate(item.index, text_);
-      storage::Location& where = fetch.where;
+      storage::Location where = item.data->locate(item.index, text_);
       if (where.name == nullptr) {
         fail(next_, storage::failure_of(ENAMETOOLONG));
         step_over();
@@ -97,8 +95,10 @@ class ObjectReading {
         if (offset_ == 0) pieces.left = item.bytes;
         ++pieces.out;
       }
-      fetch.tag = take_slot({next_, offset_, bytes, std::make_unique_for_overwrite<std::byte[]>(capacity), capacity});
-      std::byte* const memory = requests_[fetch.tag].memory.get();
+      const std::uint64_t tag =
+          take_slot({next_, offset_, bytes, std::make_unique_for_overwrite<std::byte[]>(capacity), capacity});
+      storage::Fetch fetch = storage::fetch_of(where, tag).value();
+      std::byte* const memory = requests_[tag].memory.get();
       const std::size_t skip = (align - reinterpret_cast<std::uintptr_t>(memory) % align) % align;
       fetch.into = {memory + skip, capacity - align};
       held_bytes_ += capacity;

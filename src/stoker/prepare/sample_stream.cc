@@ -38,8 +38,7 @@ class Reader {
     std::size_t total = align;
     for (const StreamedSample& sample : samples) {
       const storage::Location where = dataset.location(sample.index);
-      if (where.source == nullptr || where.source->view().empty())
-        total += round_up(fetcher_->buffer_bytes(where.bytes), align);
+      if (!storage::has_view(where)) total += round_up(fetcher_->buffer_bytes(where.bytes), align);
     }
     if (chunk.capacity < total) {
       chunk.memory = std::make_unique_for_overwrite<std::byte[]>(total);
@@ -51,21 +50,19 @@ class Reader {
     while (next < samples.size() || out > 0) {
       while (next < samples.size() && fetcher_->room() > 0 && out < kDepth) {
         StreamedSample& sample = samples[next];
-        storage::Fetch fetch;
-        fetch.where = dataset.locate(sample.index, text_);
-        fetch.tag = next;
-        const storage::Location& where = fetch.where;
-        if (where.has_name() && where.name == nullptr) {
+        const storage::Location where = dataset.locate(sample.index, text_);
+        std::optional<storage::Fetch> fetch = storage::fetch_of(where, next);
+        if (!fetch) {
           sample.fault = std::strerror(ENAMETOOLONG);
           ++next;
           continue;
         }
-        if (where.source == nullptr || where.source->view().empty()) {
+        if (!storage::has_view(where)) {
           const std::size_t room = round_up(fetcher_->buffer_bytes(where.bytes), align);
-          fetch.into = {at, room};
+          fetch->into = {at, room};
           at += room;
         }
-        fetcher_->submit({&fetch, 1});
+        fetcher_->submit({&*fetch, 1});
         ++next;
         ++out;
       }

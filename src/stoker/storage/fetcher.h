@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -29,6 +30,18 @@ struct Fetch {
   std::uint64_t tag = 0;  // comes back in Fetched
   NextUse use{};          // for a cache that has to choose what to keep
 };
+
+// Whether the bytes lie in the view of their source: a fetch of them needs no room.
+inline bool has_view(const Location& where) noexcept {
+  return where.source != nullptr && !where.source->view().empty();
+}
+
+// The fetch of a location that a data set gave, still without room. None: the text of its name had no room in the
+// buffer, so no system call would take it; the sample fails with ENAMETOOLONG.
+inline std::optional<Fetch> fetch_of(const Location& where, std::uint64_t tag) noexcept {
+  if (where.has_name() && where.name == nullptr) return std::nullopt;
+  return Fetch{.where = where, .into = {}, .tag = tag};
+}
 
 enum class FetchCode : std::uint8_t {
   ok,

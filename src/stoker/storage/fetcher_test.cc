@@ -311,6 +311,16 @@ TEST_P(EveryFetcher, FilesComeWhileObjectsAreAwaited) {
   EXPECT_EQ(one.data.size(), 4u);
 }
 
+TEST(FetchOf, ALocationWithoutRoomForItsNameCannotBeAskedFor) {
+  EXPECT_FALSE(fetch_of(Location::in_folder(kWorkingFolder, nullptr, 3), 7));
+  const std::optional<Fetch> fetch = fetch_of(Location::in_folder(kWorkingFolder, "a", 3), 7);
+  ASSERT_TRUE(fetch);
+  EXPECT_EQ(fetch->tag, 7u);
+  EXPECT_EQ(fetch->where.bytes, 3u);
+  EXPECT_TRUE(fetch->into.empty());
+  EXPECT_FALSE(has_view(fetch->where)) << "a file of its own";
+}
+
 INSTANTIATE_TEST_SUITE_P(Fetchers, EveryFetcher, ::testing::ValuesIn(kKinds), name_of_kind);
 
 }  // namespace
