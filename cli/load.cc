@@ -174,7 +174,7 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
     report.notes.push_back(fmt::format("only {} steps: up to {} of them may have been ready beforehand; {}", fed.steps,
                                        queued - 1, "more say more: --epochs or --inflate"));
   }
-  if (is_crowded(report)) {
+  if (feed::is_crowded(fed_run(report))) {
     report.notes.push_back(
         fmt::format("preparing was the limit, yet only {:.2f} of {:.3g} cores were used: other programs may be taking "
                     "them, so repeat it on a quiet machine",

@@ -7,7 +7,6 @@
 
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
-#include "stoker/storage/fetcher.h"
 #include "stoker/transform/ops.h"
 
 #include "json_head.h"
@@ -15,8 +14,6 @@
 
 namespace stoker::cli {
 namespace {
-
-constexpr std::uint64_t kGB = 1'000'000'000;
 
 constexpr double kOtherShown = 0.005;  // of the running time
 
@@ -35,25 +32,6 @@ std::string cache_of(const LoadReport& report, std::uint64_t epoch) {
     return "warm";
   }
   return report.cache;
-}
-
-std::string_view stage_word(meter::Bound bound) {
-  switch (bound) {
-    case meter::Bound::fetch:
-      return "fetch";
-    case meter::Bound::prep:
-      return "prep";
-    case meter::Bound::handoff:
-      return "hand-off";
-    case meter::Bound::compute:
-      return "compute";
-  }
-  return "compute";
-}
-
-std::string gain_text(const meter::Verdict& verdict) {
-  if (verdict.gain >= 20) return fmt::format("more than 20x faster if {} were free", stage_word(verdict.bound));
-  return fmt::format("{:.2f}x faster if {} were free", verdict.gain, stage_word(verdict.bound));
 }
 
 // A row that is not broken: it holds colour, or its length is known.
@@ -169,80 +147,14 @@ std::vector<Part> time_parts(const feed::Span& span) {
   return parts;
 }
 
-meter::Verdict verdict_of(const feed::Span& span) {
-  const auto ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
-  return meter::judge(ns(span.compute_s), span.wait, ns(span.other_s()));
-}
-
-std::string verdict_line(const feed::Span& span) {
-  const meter::Verdict verdict = verdict_of(span);
-  if (verdict.bound == meter::Bound::compute) {
-    return fmt::format("compute_bound {}: the loader keeps up", percent(span.au()));
-  }
-  const std::string_view bound = meter::name(verdict.bound), general = meter::general_name(verdict.bound);
-  return fmt::format("{}{} {}, {}: {}", bound, bound == general ? "" : fmt::format(" ({})", general),
-                     percent(verdict.share), verdict.severity, gain_text(verdict));
-}
-
-bool is_crowded(const LoadReport& report) {
-  const meter::Verdict verdict = verdict_of(report.fed.total);
-  const double wanted = std::min(report.cores, static_cast<double>(std::max(1, report.fed.stats.num_workers)));
-  return report.fed.total.steps > 0 && report.fed.wall_s > 0.5 && verdict.bound == meter::Bound::prep &&
-         verdict.share + report.fed.total.other_share() > 0.5 && report.fed.cpu_s / report.fed.wall_s < 0.6 * wanted;
-}
-
-std::string next_step(const LoadReport& report) {
-  const loader::LoaderOptions& options = report.options;
-  const int workers = report.fed.stats.num_workers;
-  const int cores = std::max(1, static_cast<int>(report.cores));
-  switch (verdict_of(report.fed.total).bound) {
-    case meter::Bound::compute:
-      if (options.num_workers > 1) {
-        return fmt::format("see whether fewer workers feed it too: --num-workers {}", options.num_workers / 2);
-      }
-      return "nothing: the loader keeps up; a faster accelerator is --step-ms with a smaller number";
-    case meter::Bound::prep:
-      if (options.num_workers >= 0 && options.num_workers < cores) {
-        return fmt::format("more workers: --num-workers auto (this machine gives {} cores, {} worker{} ran)", cores,
-                           workers, workers == 1 ? "" : "s");
-      }
-      if (is_crowded(report)) return "a quiet machine: other programs may be taking the cores (see the note above)";
-      if (report.decodes_jpeg && options.decode == loader::Decode::exact) {
-        return fmt::format("the workers are busy decoding on {} cores: --decode fast, smaller files, or more cores",
-                           cores);
-      }
-      return fmt::format("the workers are busy on {} cores: a cheaper --transform, or more cores", cores);
-    case meter::Bound::fetch:
-      if (const storage::StoreFigures& store = report.fed.stats.store; store.is_any()) {
-        if (options.cache_limit == 0) {
-          return fmt::format(
-              "later epochs from the local disk: --cache-limit {} keeps the objects (the data is {})",
-              report.total_bytes < kGB ? "1GB" : fmt::format("{}GB", report.total_bytes / kGB * 5 / 4 + 1),
-              format_bytes(report.total_bytes));
-        }
-        if (store.cache_misses > store.cache_hits)
-          return "more epochs, or a larger --cache-limit: most reads still ask the store";
-        return fmt::format("more requests at once: --io-threads {}", 2 * std::max(1, options.io_threads));
-      }
-      if (report.cache == "warm") {
-        const int more = 2 * std::max(1, options.io_threads);
-        const char* const other = report.file_per_sample                      ? "one large file: `stoker pack`"
-                                  : options.storage == storage::Storage::mmap ? "--storage ram"
-                                                                              : "--storage mmap";
-        return fmt::format("more requests at once: --io-threads {}, or {}", more, other);
-      }
-      if (options.storage != storage::Storage::direct) {
-        return "more requests in flight past the page cache: --storage direct --io-depth 256";
-      }
-      return fmt::format("the disk is the limit: --io-depth {}, --read-ahead 256MB, or a faster disk",
-                         std::clamp<std::uint64_t>(2 * options.io_depth, 256, storage::kMaxDepth));
-    case meter::Bound::handoff:
-      if (options.batch_size < 16) {
-        return fmt::format("batches of {} are handed over one by one: --batch-size 64", options.batch_size);
-      }
-      return fmt::format("more batches ready beforehand: --prefetch-factor {}", 2 * options.prefetch_factor);
-  }
-  return {};
+feed::FedRun fed_run(const LoadReport& report) {
+  return {.fed = report.fed,
+          .options = report.options,
+          .cores = report.cores,
+          .total_bytes = report.total_bytes,
+          .is_warm = report.cache == "warm",
+          .decodes_jpeg = report.decodes_jpeg,
+          .file_per_sample = report.file_per_sample};
 }
 
 std::string to_text(const LoadReport& report, const Terminal& terminal) {
@@ -335,7 +247,7 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
   if (!report.state_file.empty())
     row(out, terminal, "saved", fmt::format("where it stopped to `{}`", printable(report.state_file)));
   for (const std::string& note : report.notes) long_row(out, terminal, "note", printable(note));
-  if (total.steps > 0) long_row(out, terminal, "try", next_step(report));
+  if (total.steps > 0) long_row(out, terminal, "try", in_flags(feed::next_step(fed_run(report)), load_verb()));
   return out;
 }
 
@@ -446,7 +358,7 @@ Json to_json(const LoadReport& report) {
   json["errors_file"] = file(report.errors_file);
   json["nothing_left"] = report.nothing_left;
   json["notes"] = report.notes;
-  json["next_step"] = total.steps > 0 ? Json(next_step(report)) : Json(nullptr);
+  json["next_step"] = total.steps > 0 ? Json(in_flags(feed::next_step(fed_run(report)), load_verb())) : Json(nullptr);
   return json;
 }
 

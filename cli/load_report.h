@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stoker/base/json.h"
+#include "stoker/feed/advice.h"
 #include "stoker/feed/bench_steps.h"
 #include "stoker/feed/feed.h"
 #include "stoker/feed/workload.h"
@@ -14,6 +15,9 @@
 #include "terminal.h"
 
 namespace stoker::cli {
+
+using feed::verdict_line;
+using feed::verdict_of;
 
 struct LoadReport {
   // what was asked
@@ -39,14 +43,9 @@ struct LoadReport {
   bool nothing_left = false;            // the state file said that everything was handed out
 };
 
-// Prep was the limit and yet far from all cores were used: the host may be busy with something else (not measured).
-bool is_crowded(const LoadReport& report);
-// One sentence: what to try, given what limits the run.
-std::string next_step(const LoadReport& report);
+feed::FedRun fed_run(const LoadReport& report);  // borrows from it
 // The shares of the running time as parts of a bar: compute, fetch, prep, hand-off, and other where it is seen.
 std::vector<Part> time_parts(const feed::Span& span);
-meter::Verdict verdict_of(const feed::Span& span);  // by the same shares
-std::string verdict_line(const feed::Span& span);
 
 std::string to_text(const LoadReport& report, const Terminal& terminal);
 // True and false, as people write them; only blocks need words.

@@ -1,5 +1,4 @@
 // stoker plan: from measured rows to a sized run: days, memory, options, what-ifs.
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -15,10 +14,11 @@
 #include "stoker/plan/answer_json.h"
 #include "stoker/plan/case.h"
 #include "stoker/plan/ledger.h"
+#include "stoker/plan/read_run.h"
+#include "stoker/plan/wishes.h"
 
 #include "files.h"
 #include "interrupt.h"
-#include "plan_input.h"
 #include "plan_report.h"
 #include "plan_trials.h"
 #include "scan.h"
@@ -82,65 +82,33 @@ double positive(const Arguments& arguments, std::string_view flag) {
   return value;
 }
 
-struct Sizes {
-  double samples = 0, bytes = 0;
-};
-
-Sizes sizes_of(const std::string& address, const Face& face) {
-  const dataset::DatasetPtr data = scan(face, address);
-  return {static_cast<double>(data->size()), static_cast<double>(data->facts().total_bytes)};
+plan::JobWishes job_wishes(const Arguments& arguments) {
+  plan::JobWishes wishes;
+  const auto seconds_of = [&](std::string_view flag) {
+    return arguments.has(flag) ? std::optional(seconds(arguments.duration(flag))) : std::nullopt;
+  };
+  if (arguments.has("--images")) wishes.images = images(arguments);
+  if (arguments.has("--epochs")) wishes.epochs = positive(arguments, "--epochs");
+  if (arguments.has("--budget")) wishes.budget_days = days(arguments.duration("--budget"));
+  if (arguments.has("--effective-batch")) wishes.effective_batch = arguments.number("--effective-batch", 1);
+  wishes.validation_s = seconds_of("--validation-time");
+  wishes.checkpoint_s = seconds_of("--checkpoint-time");
+  wishes.checkpoint_every_s = seconds_of("--checkpoint-every");
+  if (arguments.has("--cold-rate")) wishes.cold_per_s = positive(arguments, "--cold-rate");
+  wishes.needs_no_job = !arguments.has("--run") && !arguments.has("--case");
+  return wishes;
 }
 
 void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& input) {
-  plan::Job& job = input.job;
-  if (arguments.has("--images")) job.images = images(arguments);
+  plan::JobWishes wishes = job_wishes(arguments);
   std::string address = arguments.text("--dataset");
-  if (address.empty() && arguments.has("--epochs") && !arguments.has("--images") && !job.epoch_images) {
-    for (const plan::PlanRun& run : input.runs) {
-      if (address.empty() && !run.data.empty() && exists(run.data)) address = run.data;
-    }
-  }
+  if (address.empty()) address = plan::data_to_look_at(wishes, input);
   if (!address.empty()) {
-    const Sizes sizes = sizes_of(address, face);
-    job.epoch_images = sizes.samples;
-    for (plan::PlanRun& run : input.runs) run.limits.dataset_bytes = run.setting.dataset_bytes = sizes.bytes;
+    const dataset::DatasetPtr data = scan(face, address);
+    wishes.epoch_images = static_cast<double>(data->size());
+    wishes.dataset_bytes = static_cast<double>(data->facts().total_bytes);
   }
-  if (arguments.has("--epochs")) {
-    const double epochs = positive(arguments, "--epochs");
-    if (!job.epoch_images && job.images > 0) {
-      job.epoch_images = job.images / epochs;
-    } else if (!job.epoch_images) {
-      throw Error(ErrorKind::usage, "`--epochs` says nothing without the size of an epoch",
-                  "add --dataset PATH, or --images for all epochs together");
-    } else if (!arguments.has("--images")) {
-      job.images = epochs * *job.epoch_images;
-    } else if (std::abs(job.images - epochs * *job.epoch_images) > 0.01 * job.images) {
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("`--images {}` and `--epochs {:g}` of {} samples contradict each other",
-                      arguments.text("--images"), epochs, format_count(static_cast<std::uint64_t>(*job.epoch_images))),
-          "give one of them");
-    }
-  }
-  if (arguments.has("--budget")) job.budget_days = days(arguments.duration("--budget"));
-  if (job.budget_days && *job.budget_days <= 0) throw Error(ErrorKind::usage, "`--budget` is no time at all");
-  if (arguments.has("--effective-batch")) input.effective_batch = arguments.number("--effective-batch", 1);
-  if (arguments.has("--validation-time")) job.validation_s = seconds(arguments.duration("--validation-time"));
-  if (arguments.has("--checkpoint-time")) job.checkpoint_s = seconds(arguments.duration("--checkpoint-time"));
-  if (arguments.has("--checkpoint-every")) job.checkpoint_every_s = seconds(arguments.duration("--checkpoint-every"));
-  if (job.checkpoint_every_s <= 0) {
-    throw Error(ErrorKind::usage, "`--checkpoint-every` is a time above 0", "leave --checkpoint-time out for none");
-  }
-  if (arguments.has("--cold-rate")) job.cold_per_s = positive(arguments, "--cold-rate");
-  const bool asks_only = !arguments.has("--run") && !arguments.has("--case");  // a ledger: what-ifs without a job
-  if (job.images <= 0 && !asks_only) {
-    throw Error(ErrorKind::usage, "cannot plan: how much is to be trained is not known",
-                "add --images 28.4e6, or --epochs 90 --dataset PATH");
-  }
-  if (job.validation_s > 0 && !job.epoch_images) {
-    throw Error(ErrorKind::usage, "`--validation-time` is per epoch, and the size of an epoch is not known",
-                "add --epochs or --dataset");
-  }
+  plan::add_wishes(wishes, input);
 }
 
 std::map<std::string, std::string> knobs_in(const std::string& text) {
@@ -158,43 +126,27 @@ std::map<std::string, std::string> knobs_in(const std::string& text) {
 }
 
 void take_machine(const Arguments& arguments, plan::PlanInput& input) {
-  const std::vector<std::string> models = arguments.all("--model");
-  if (models.size() > 1 && models.size() != input.runs.size()) {
-    throw Error(ErrorKind::usage, fmt::format("{} models for {} runs", models.size(), input.runs.size()),
-                "give one --model per run, in their order, or one for all");
+  const auto bytes_of = [&](std::string_view flag) {
+    return arguments.has(flag) ? std::optional(static_cast<double>(arguments.bytes(flag))) : std::nullopt;
+  };
+  plan::MachineWishes wishes{.models = arguments.all("--model"),
+                             .amp = arguments.has("--amp") ? arguments.text("--amp") : "",
+                             .checkpointing = arguments.has("--checkpointing"),
+                             .unified = arguments.has("--unified"),
+                             .device_memory_bytes = bytes_of("--device-memory"),
+                             .memory_limit_bytes = bytes_of("--memory-limit"),
+                             .shm_bytes = bytes_of("--shm"),
+                             .disk_bytes_per_s = bytes_of("--disk-rate")};
+  if (arguments.has("--cores")) wishes.cores = arguments.number("--cores", 1);
+  if (arguments.has("--current")) wishes.current = knobs_in(arguments.text("--current"));
+  if (arguments.has("--ledger")) {
+    const std::string file = arguments.text("--ledger");
+    const Json ledger = Json::parse_or_null(read_text(file));
+    for (plan::PlanRun& run : input.runs) {
+      if (run.kind != plan::PlanSource::ledger) plan::read_ledger(ledger, file, run);
+    }
   }
-  for (std::size_t i = 0; i < input.runs.size(); ++i) {
-    plan::PlanRun& run = input.runs[i];
-    if (!models.empty()) {
-      run.model = models[std::min(i, models.size() - 1)];
-      run.vit = plan::parse_vit(run.model);
-    }
-    if (arguments.has("--amp")) {
-      const std::string amp = arguments.text("--amp");
-      if (amp != "bf16" && amp != "fp16" && amp != "none") {
-        throw Error(ErrorKind::usage, fmt::format("`--amp` is bf16, fp16 or none, not `{}`", amp));
-      }
-      run.training.half = amp != "none";
-    }
-    if (arguments.has("--checkpointing")) run.training.checkpointing = true;
-    if (arguments.has("--device-memory"))
-      run.device_limit_bytes = static_cast<double>(arguments.bytes("--device-memory"));
-    if (arguments.has("--memory-limit"))
-      run.limits.memory_bytes = static_cast<double>(arguments.bytes("--memory-limit"));
-    if (arguments.has("--shm")) run.limits.shm_bytes = static_cast<double>(arguments.bytes("--shm"));
-    if (arguments.has("--unified")) run.limits.unified = true;
-    if (arguments.has("--disk-rate"))
-      run.setting.disk_bytes_per_s = static_cast<double>(arguments.bytes("--disk-rate"));
-    if (arguments.has("--current")) run.current = knobs_in(arguments.text("--current"));
-    if (arguments.has("--ledger") && run.kind != plan::PlanSource::ledger) {
-      const std::string file = arguments.text("--ledger");
-      plan::read_ledger(Json::parse_or_null(read_text(file)), file, run);
-    }
-    if (arguments.has("--cores")) run.cores = arguments.number("--cores", 1);
-    if (run.stages && run.cores > 0) run.stages->cores = run.cores, run.stages->free_cores = 0;
-    if (run.setting.memory_bytes <= 0) run.setting.memory_bytes = run.limits.memory_bytes;
-    plan::limit_by_disk(run);
-  }
+  plan::add_wishes(wishes, input);
 }
 
 plan::PlanInput read_input(const Arguments& arguments) {
@@ -216,7 +168,7 @@ plan::PlanInput read_input(const Arguments& arguments) {
   tune::ColumnMap columns;
   for (const std::string& text : arguments.all("--map")) tune::add_column(columns, text);
   plan::PlanInput input;
-  for (const std::string& path : runs) input.runs.push_back(read_run(path, columns));
+  for (const std::string& path : runs) input.runs.push_back(plan::read_run(path, columns));
   return input;
 }
 
@@ -259,16 +211,7 @@ int run(const Arguments& arguments) {
   take_job(arguments, face, input);
   take_machine(arguments, input);
   const plan::PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
-  if (!wishes.what_ifs.empty()) {
-    for (const plan::PlanRun& one : input.runs) {
-      plan::PlanRun settled = one;  // its rows may say enough
-      plan::settle_rows(settled, input.effective_batch);
-      if (settled.stages || arguments.has("--verify")) continue;
-      throw Error(ErrorKind::usage,
-                  fmt::format("`--what-if` needs a ledger, and neither a file nor the rows of `{}` give one", one.name),
-                  "add --ledger FILE, or --verify");
-    }
-  }
+  if (!wishes.what_ifs.empty() && !arguments.has("--verify")) plan::require_stages(input);
   if (arguments.has("--dry-run")) {
     say_dry(input, arguments, files);
     return 0;

@@ -12,16 +12,13 @@
 #include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/dataset.h"
-#include "stoker/dataset/narrowing.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
-#include "stoker/os/memory.h"
 #include "stoker/report/files.h"
-#include "stoker/tune/blocks.h"
-#include "stoker/tune/environment.h"
-#include "stoker/tune/measured.h"
+#include "stoker/tune/config_json.h"
 #include "stoker/tune/results_csv.h"
-#include "stoker/tune/search_space.h"
+#include "stoker/tune/run_data.h"
+#include "stoker/tune/run_setup.h"
 #include "stoker/tune/settings_text.h"
 #include "stoker/tune/tuner.h"
 
@@ -44,51 +41,40 @@ namespace {
 using tune::Point;
 
 constexpr std::size_t kLongestLine = 200;  // of a trial's output that is shown
-constexpr std::string_view kConfigSchema = "stoker.tune.config/1";
 
 std::string duration_text(double seconds) {
   return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
 }
 
-// Numbers are numbers in config.json.
-Json number_or_null(const Arguments& arguments, const char* flag, std::uint64_t least = 0) {
-  return arguments.has(flag) ? Json(arguments.count(flag, least)) : Json(nullptr);
+tune::RunConfig config_of(const Arguments& arguments) {
+  tune::RunConfig config;
+  config.target = make_target(arguments);
+  config.knobs = make_grid(arguments, config.target).knobs();
+  config.narrowing = narrowing_of(arguments);
+  if (arguments.has("--inflate")) config.inflation_factor = arguments.count("--inflate", 1);
+  config.shuffle = arguments.is_on("--shuffle").value_or(false);
+  config.search = arguments.text("--search");
+  config.steps_from = arguments.text("--steps-from");
+  config.rate_regex = arguments.text("--rate-regex");
+  config.effective_batch = arguments.text("--effective-batch");
+  config.warmup_steps = arguments.count("--warmup-steps");
+  config.bench_steps = arguments.count("--bench-steps", 1);
+  config.bench_time = arguments.text("--bench-time");
+  if (arguments.has("--bench-time")) (void)arguments.duration("--bench-time");
+  return config;
 }
 
-Json config_of(const Arguments& arguments, const tune::Target& target, const tune::Grid& grid) {
-  Json knobs = Json::object();
-  for (const tune::Knob& knob : grid.knobs()) knobs[knob.name] = knob.values;
-  const auto text_or_null = [&](const char* flag) {
-    return arguments.has(flag) ? Json(arguments.text(flag)) : Json(nullptr);
-  };
-  const auto setting_or_null = [&](const char* name) {
-    const auto found = target.settings.find(name);
-    return found == target.settings.end() ? Json(nullptr) : tune::value_of(found->second);
-  };
-  Json config = {{"schema", kConfigSchema}, {"stoker_version", kVersion}};
-  tune::write_target(target, config);
-  config["subset_size"] = number_or_null(arguments, "--subset", 1);
-  config["subset_seed"] = arguments.has("--subset") ? Json(arguments.count("--subset-seed")) : Json(nullptr);
-  const Json narrowing = narrowing_of(arguments).to_json();
-  for (const auto& [key, value] : narrowing.items()) {
-    if (key.starts_with("class")) config[key] = value;
+tune::RunLimits limits_of(const Arguments& arguments) {
+  tune::RunLimits limits;
+  if (arguments.has("--memory-limit")) limits.memory_bytes = arguments.bytes("--memory-limit");
+  if (arguments.has("--device-memory-limit")) limits.device_memory_bytes = arguments.bytes("--device-memory-limit");
+  limits.deadline = arguments.duration("--deadline");
+  if (arguments.has("--time-limit") && arguments.duration("--time-limit").count() <= 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("`--time-limit {}` leaves no time for any trial", arguments.text("--time-limit")),
+                "leave it out for none");
   }
-  config["inflation_factor"] = number_or_null(arguments, "--inflate", 1);
-  config["img_size"] = setting_or_null("img_size");
-  config["window"] = setting_or_null("window");
-  config["shuffle"] = arguments.is_on("--shuffle").value_or(false);
-  config["search"] = arguments.text("--search");
-  config["steps_from"] = arguments.text("--steps-from");
-  config["rate_regex"] = text_or_null("--rate-regex");
-  config["effective_batch"] = text_or_null("--effective-batch");
-  config["warmup_steps"] = arguments.count("--warmup-steps");
-  config["bench_steps"] = arguments.count("--bench-steps", 1);
-  if (arguments.has("--bench-time")) {
-    config["bench_time"] = arguments.text("--bench-time");
-    (void)arguments.duration("--bench-time");
-  }
-  config["grid"] = knobs;
-  return config;
+  return limits;
 }
 
 // runs/tune/20261116_061500, or with a number behind it.
@@ -160,190 +146,18 @@ int replay(const Arguments& arguments, const Face& face) {
   return finish(arguments, face, report);
 }
 
-// What an earlier run was: a run that is resumed need not be described again.
-Json config_of_before(const std::string& folder) {
-  const std::string file = folder + "/config.json";
-  if (!exists(file)) {
-    throw Error(ErrorKind::not_found, fmt::format("cannot resume `{}`: it has no config.json", folder),
-                "give the folder that an earlier `stoker tune` named");
-  }
-  Json config = Json::parse_or_null(read_text(file));
-  if (!config.is_object() || config.value("schema", "") != kConfigSchema || !config.contains("grid")) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("cannot resume `{}`: its config.json is not one of `stoker tune`", folder));
-  }
-  return config;
-}
-
-// What would fail only after the search, or only in its first trial.
-void check_first(const Arguments& arguments, const tune::Target& target, const Json& config) {
-  check_apply(arguments, target.config_file);
-  const auto deadline = arguments.duration("--deadline");
-  if (config.contains("bench_time") && deadline.count() > 0 &&
-      parse_duration(config.at("bench_time").get<std::string>()) >= deadline) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a trial that measures for {} cannot end within its deadline of {}",
-                            config.at("bench_time").get<std::string>(), arguments.text("--deadline")),
-                "give a longer --deadline, or a shorter --bench-time");
-  }
-  if (arguments.has("--time-limit") && arguments.duration("--time-limit").count() <= 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("`--time-limit {}` leaves no time for any trial", arguments.text("--time-limit")),
-                "leave it out for none");
-  }
-  (void)tune::steps_from(config, target);
-  if (config.at("rate_regex").is_string()) tune::RateReader(config.at("rate_regex").get<std::string>(), 1);
-  if (!target.address.empty() && target.address.find('{') == std::string::npos &&
-      target.address.find("://") == std::string::npos && !exists(target.address)) {
-    throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", target.address));
-  }
-  const std::string file = target.function.substr(0, target.function.rfind(':'));
-  if (file.ends_with(".py") && !exists(file)) {
-    throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", file));
-  }
-}
-
-// What config.json says of the machine and of the job's Python.
-Json environment_of(const tune::Target& target) {
-  if (!target.function.empty()) {
-    const tune::PythonFacts facts = tune::look_at_python(target.python);
-    if (!facts.has_stoker) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("cannot run `{}`: `{}` has no package `stoker`", target.function, target.python),
-                  "install it there with pip, or choose the interpreter that has it: --python .venv/bin/python");
-    }
-    return tune::tuning_environment(&facts);
-  }
-  const std::string first = target.command.empty() ? "" : target.command.front();
-  if (std::filesystem::path(first).filename().string().starts_with("python")) {
-    try {
-      const tune::PythonFacts facts = tune::look_at_python(first);
-      return tune::tuning_environment(&facts);
-    } catch (const Error&) {
-      // the trial will tell
-    }
-  }
-  return tune::tuning_environment(nullptr);
-}
-
-// Which samples the trials use, as config.json has it.
-dataset::Narrowing narrowing_in(const Json& config) {
-  dataset::Narrowing narrowing = dataset::Narrowing::from_json(config);
-  if (config.at("subset_size").is_number()) narrowing.subset = config.at("subset_size").get<std::uint64_t>();
-  return narrowing;
-}
-
-// The samples that --subset and --class-subset choose, opened as every trial will; none: all are used, or only the job
-// knows.
-dataset::DatasetPtr open_subset(const Face& face, const tune::Target& target, const Json& config,
-                                std::vector<std::string>& notes) {
-  const dataset::Narrowing narrowing = narrowing_in(config);
-  if (narrowing.to_json().empty()) return nullptr;
-  if (target.address.empty()) {
-    notes.push_back("no subset.json: only the function knows its data; give its address behind it");
-    return nullptr;
-  }
-  dataset::OpenOptions options;
-  narrowing.put_into(options);
-  const auto label = std::find(target.passed.begin(), target.passed.end(), "--label");
-  if (label != target.passed.end()) options.label = *(label + 1);
-  try {
-    return scan(face, target.address, options);
-  } catch (const Error& error) {
-    if (target.is_ours()) throw;
-    notes.push_back(fmt::format("no subset.json: {}", error.message()));
-    return nullptr;
-  }
-}
-
-// The data of all trials; null: only the job knows it.
-dataset::DatasetPtr open_data(const Face& face, const tune::Target& target, const dataset::DatasetPtr& subset) {
-  if (subset || target.address.empty()) return subset;
-  try {
-    return scan(face, target.address);
-  } catch (const Error&) {
-    if (target.is_ours()) throw;
-    return nullptr;
-  }
-}
-
-// As config.json has it: a run that is resumed must have the same.
-Json describe_data(const dataset::DatasetPtr& data) {
-  if (!data) return Json(nullptr);
-  return {{"samples", data->size()}, {"fingerprint", fmt::format("{:016x}", data->facts().fingerprint)}};
-}
-
-// A batch that the data cannot fill would be measured, and would mean nothing.
-void check_batches(const tune::Grid& grid, const tune::Target& target, const dataset::DatasetPtr& data, bool is_subset,
-                   const Json& config) {
-  double largest = 0;
-  for (const Point& point : grid.points())
-    largest = std::max(largest, tune::number_of(point, "batch_size").value_or(0));
-  if (largest == 0) return;
-  const auto& inflation = config.at("inflation_factor");
-  const double samples = static_cast<double>(data->size()) * (inflation.is_number() ? inflation.get<double>() : 1);
-  if (largest <= samples) return;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("batch_size={:g} is more than the {:g} samples of {}", largest, samples,
-                  is_subset ? "the subset" : fmt::format("`{}`", target.address)),
-      is_subset ? "use a larger --subset, or repeat it with --inflate 1000" : "repeat them with --inflate 1000");
-}
-
-// Points that ran at one time and failed at another: never chosen where others ran, so somebody must say why.
-std::string note_of_unsteady(const std::vector<tune::Row>& rows) {
-  std::string points;
-  std::size_t count = 0;
-  for (const tune::Measured& one : tune::measured(rows)) {
-    if (one.ok.empty() || !one.has_failed) continue;
-    if (++count <= 3) points += fmt::format("{}{}", count > 1 ? "; " : "", tune::text(*one.point));
-  }
-  if (count == 0) return "";
-  return fmt::format("{} ran at one time and failed at another, and {} not chosen: {}{}",
-                     count == 1 ? "a point" : fmt::format("{} points", count), count == 1 ? "is" : "are", points,
-                     count > 3 ? "; ..." : "");
-}
-
-tune::SearchOptions search_options(const Arguments& arguments, const Json& config, const tune::Grid& grid) {
-  tune::SearchOptions searching;
-  searching.grid = grid;
-  searching.limits.cores = os::effective_cores().available;
-  searching.limits.host_bytes =
-      arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes;
-  if (arguments.has("--device-memory-limit")) searching.limits.device_bytes = arguments.bytes("--device-memory-limit");
-  if (config.at("effective_batch").is_string()) {
-    const std::string word = config.at("effective_batch").get<std::string>();
-    searching.effective_batch = tune::number_of(word);
-    if (!searching.effective_batch) {
-      throw Error(ErrorKind::usage, fmt::format("`--effective-batch` is a number, not `{}`", word));
-    }
-  }
-  return searching;
-}
-
 // The points, and how long they take where earlier trials tell.
-int dry_run(const Arguments& arguments, const Face& face, const tune::Target& target,
-            const tune::SearchOptions& searching, const tune::Search& search, const std::string& how) {
-  const tune::SearchSpace space(searching);
-  const std::vector<Point>& points = space.points();
-  std::uint64_t most = search.at_most();
-  std::optional<double> each;
+int dry_run(const Arguments& arguments, const Face& face, const tune::RunConfig& config,
+            const tune::SearchOptions& searching, const tune::Search& search) {
+  std::vector<tune::Row> earlier;
   if (arguments.has("--resume")) {
     const std::string file = arguments.text("--resume") + "/results.csv";
-    double sum = 0, count = 0;
-    for (const tune::Row& row : tune::read_results(read_text(file), file).rows) {
-      if (row.trial_seconds) sum += *row.trial_seconds, ++count;
-    }
-    if (count > 0) each = sum / count;
-    most -= std::min(most, static_cast<std::uint64_t>(count));
+    earlier = tune::read_results(read_text(file), file).rows;
   }
+  const auto [points, most, each] = tune::forecast(searching, search, earlier);
   if (face.json) {
-    Json json = {{"schema", "stoker.tune.dry_run/1"},
-                 {"stoker_version", kVersion},
-                 {"dry_run", true},
-                 {"target", target.text()},
-                 {"search", how},
-                 {"points", Json::array()}};
+    Json json = {{"schema", "stoker.tune.dry_run/1"}, {"stoker_version", kVersion}, {"dry_run", true},
+                 {"target", config.target.text()},    {"search", config.search},    {"points", Json::array()}};
     for (const Point& point : points) {
       Json knobs = Json::object();
       for (const auto& [knob, value] : point) knobs[knob] = value;
@@ -354,8 +168,8 @@ int dry_run(const Arguments& arguments, const Face& face, const tune::Target& ta
     answer(json.dump(2) + "\n");
     return 0;
   }
-  std::string out =
-      fmt::format("{}: {} {}, search {}\n", target.text(), points.size(), points.size() == 1 ? "point" : "points", how);
+  std::string out = fmt::format("{}: {} {}, search {}\n", config.target.text(), points.size(),
+                                points.size() == 1 ? "point" : "points", config.search);
   for (const Point& point : points) out += "  " + tune::text(point) + "\n";
   out += each ? fmt::format("time: at most {} more trials of about {}: {}\n", most, duration_text(*each),
                             duration_text(*each * static_cast<double>(most)))
@@ -364,23 +178,6 @@ int dry_run(const Arguments& arguments, const Face& face, const tune::Target& ta
                             arguments.text("--deadline"));
   answer(printable_lines(out));
   return 0;
-}
-
-tune::TrialOptions trial_options(const Arguments& arguments, const tune::Target& target, const Json& config,
-                                 const Point& point, const std::string& place) {
-  tune::TrialOptions trial;
-  trial.command = tune::command_for(target, point, place, config, own_program());
-  trial.steps_from = tune::steps_from(config, target);
-  trial.with_hook = !target.function.empty();
-  if (config.at("rate_regex").is_string()) trial.rate_regex = config.at("rate_regex").get<std::string>();
-  trial.batch_size = tune::number_of(point, "batch_size").value_or(0);
-  trial.warmup_steps = config.at("warmup_steps").get<std::uint64_t>();
-  trial.bench_steps = config.at("bench_steps").get<std::uint64_t>();
-  if (config.contains("bench_time")) trial.bench_time = parse_duration(config.at("bench_time").get<std::string>());
-  trial.deadline = arguments.duration("--deadline");
-  trial.memory_limit =
-      arguments.has("--memory-limit") ? arguments.bytes("--memory-limit") : os::memory_limit().bytes / 20 * 19;
-  return trial;
 }
 
 // The end of what a trial wrote to stderr, for people.
@@ -400,7 +197,7 @@ int run(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   if (arguments.has("--replay")) return replay(arguments, face);
   const bool described = !arguments.operands().empty() || !arguments.command().empty();
-  Json config;
+  tune::RunConfig config;
   if (arguments.has("--resume") && !described) {
     refuse(arguments, "a run that is resumed",
            {"--grid",       "--grid-file",  "--set",         "--out",         "--class-subset", "--class-subset-seed",
@@ -408,49 +205,38 @@ int run(const Arguments& arguments) {
             "--step-ms",    "--with",       "--python",      "--transform",   "--dtype",        "--image-color",
             "--storage",    "--shuffle",    "--label",       "--workload",    "--config",       "--template",
             "--steps-from", "--rate-regex", "--bench-time",  "--bench-steps", "--warmup-steps", "--effective-batch"});
-    config = config_of_before(arguments.text("--resume"));
+    config = tune::read_config(arguments.text("--resume"));
   } else {
-    tune::Target wanted = make_target(arguments);
-    const tune::Grid grid = make_grid(arguments, wanted);
-    config = config_of(arguments, wanted, grid);
+    config = config_of(arguments);
   }
-  const tune::Target target = tune::read_target(config);
-  const tune::Grid grid = tune::read_grid(config);
-  check_first(arguments, target, config);
-  const tune::SearchOptions searching = search_options(arguments, config, grid);
-  const std::string how = config.at("search").get<std::string>();
-  if (how != "auto" && how != "grid") {
-    throw Error(ErrorKind::usage, fmt::format("`--search` is auto or grid, not `{}`", how));
-  }
-  const auto search = how == "grid" ? tune::grid_search(searching) : tune::auto_search(searching);
-  if (arguments.has("--dry-run")) return dry_run(arguments, face, target, searching, *search, how);
+  const tune::Target& target = config.target;
+  const tune::Grid grid = config.grid();
+  check_apply(arguments, target.config_file);
+  const tune::RunLimits limits = limits_of(arguments);
+  tune::check_run(config, limits);
+  const tune::SearchOptions searching = tune::search_options(config, limits);
+  const auto search = tune::make_search(config, searching);
+  if (arguments.has("--dry-run")) return dry_run(arguments, face, config, searching, *search);
 
   TuneReport report;
-  report.notes = tune::notes_of_braces(target, grid);
-  if (tune::steps_from(config, target) == tune::StepsFrom::output && !config.at("rate_regex").is_string() &&
-      !tune::find_role(grid.points().front(), "batch_size"))
-    report.notes.push_back("batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step");
+  const auto note = [&](const std::vector<Text>& texts) {
+    for (const Text& text : texts) report.notes.push_back(in_flags(text, arguments.verb()));
+  };
+  note(tune::notes_before(config, grid));
   if (!face.json) {
-    for (const std::string& note : report.notes) say(printable_lines("note: " + note + "\n"));
+    for (const std::string& text : report.notes) say(printable_lines("note: " + text + "\n"));
   }
-  config["environment"] = environment_of(target);
-  const dataset::DatasetPtr subset = open_subset(face, target, config, report.notes);
-  const dataset::DatasetPtr data = open_data(face, target, subset);
-  config["data"] = describe_data(data);
-  if (target.is_ours()) check_batches(grid, target, data, subset != nullptr, config);
-  if (std::find(target.passed.begin(), target.passed.end(), "--batch-size") != target.passed.end())
-    report.notes.push_back(
-        fmt::format("all trials use batch_size={}; add `--grid batch_size=...` to tune it", tune::kBatchSize));
+  config.environment = tune::environment_of(target);
+  const tune::RunData data = tune::open_run_data(
+      config, [&](const std::string& address, const dataset::OpenOptions& how) { return scan(face, address, how); });
+  note(data.notes);
+  config.data = tune::facts_of(data.data);
+  tune::check_batches(config, data);
   tune::RunFolder folder =
       arguments.has("--resume")
           ? tune::RunFolder::resume(arguments.text("--resume"), config)
           : tune::RunFolder::make(arguments.has("--out") ? arguments.text("--out") : new_folder(), config);
-  const std::string subset_file = folder.path() + "/subset.json";
-  if (subset && !exists(subset_file)) {
-    const dataset::Narrowing narrowing = narrowing_in(config);
-    dataset::write_subset_json(*subset, narrowing.subset != 0 ? narrowing.subset_seed : narrowing.class_subset_seed,
-                               subset_file);
-  }
+  tune::write_subset(config, data, folder.path());
   watch_for_termination();  // so that no trial is left behind
   const bool quiet = face.json || arguments.has("--quiet");
   TuneScreen screen(face, quiet);
@@ -461,7 +247,7 @@ int run(const Arguments& arguments) {
     return interrupted();
   };
   options.trial = [&](const Point& point, const std::string& place) {
-    return trial_options(arguments, target, config, point, place);
+    return tune::trial_options(config, limits, point, place, own_program());
   };
   options.begun = [&](const tune::Ask& ask, std::uint64_t trial) { screen.begin(ask, trial, search->at_most()); };
   options.ended = [&](const tune::Ask& ask, const tune::Row& row, bool from_before) {
@@ -469,7 +255,7 @@ int run(const Arguments& arguments) {
   };
   if (!quiet)
     say(printable_lines(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(),
-                                    grid.size(), grid.size() == 1 ? "point" : "points", how, folder.path())));
+                                    grid.size(), grid.size() == 1 ? "point" : "points", config.search, folder.path())));
   double seconds_before = 0, cpu_seconds_before = 0;  // of a run that is resumed
   if (exists(folder.path() + "/results.json")) {
     const auto found = Json::parse_or_null(read_text(folder.path() + "/results.json"));
@@ -498,13 +284,8 @@ int run(const Arguments& arguments) {
   report.tuner_cpu_seconds =
       cpu_seconds_before + std::chrono::duration<double>(os::process_cpu_time() - cpu_before).count();
   report.choice = tune::choose(report.rows);
-  if (report.choice.noise > 0) {
-    report.notes.push_back(
-        fmt::format("longer trials would tell more: runs of one point differ by up to {:.0f} % (--bench-time {})",
-                    100 * report.choice.noise, config.contains("bench_time") ? "longer than now" : "2s"));
-  }
-  if (std::string note = others.note(); !note.empty()) report.notes.push_back(std::move(note));
-  if (std::string note = note_of_unsteady(report.rows); !note.empty()) report.notes.push_back(std::move(note));
+  note(tune::notes_after(config, report.choice, report.rows));
+  if (std::string said = others.note(); !said.empty()) report.notes.push_back(std::move(said));
   switch (tuned.finish) {
     case tune::Finish::done:
       break;

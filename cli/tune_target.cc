@@ -3,13 +3,10 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stoker/base/error.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/narrowing.h"
-#include "stoker/loader/option_table.h"
-#include "stoker/os/cpu.h"
 #include "stoker/tune/config_file.h"
 
 #include "entry_point.h"
@@ -44,24 +41,6 @@ std::string knob_of(std::string_view flag) {
   std::string knob(flag.substr(2));
   std::replace(knob.begin(), knob.end(), '-', '_');
   return knob;
-}
-
-// Every value is read as `stoker load` will read it, before the first trial.
-void check_loader_knobs(const tune::Grid& grid) {
-  std::vector<std::string_view> names;
-  for (const loader::Option& option : loader::option_table()) {
-    if (option.is_knob) names.push_back(option.name);
-  }
-  for (const tune::Knob& knob : grid.knobs()) {
-    if (std::find(names.begin(), names.end(), knob.name) != names.end()) {
-      for (const std::string& value : knob.values) check_option(knob.name, value);
-      continue;
-    }
-    const std::string near = nearest(knob.name, names.data(), names.size());
-    throw Error(ErrorKind::usage, fmt::format("our loader has no knob `{}`", knob.name),
-                near.empty() ? fmt::format("its knobs are {}", fmt::join(names, ", "))
-                             : fmt::format("did you mean `{}`?", near));
-  }
 }
 
 }  // namespace
@@ -145,25 +124,7 @@ tune::Grid make_grid(const Arguments& arguments, tune::Target& target) {
     throw Error(ErrorKind::usage, "the grid is empty",
                 "write it like --grid batch_size=32,64 --grid num_workers=0,4,8");
   }
-  if (target.is_ours()) {
-    if (grid.knobs().empty()) tune::add_loader_knobs(grid, os::effective_cores().whole());
-    check_loader_knobs(grid);
-    const bool has_batch = std::any_of(grid.knobs().begin(), grid.knobs().end(),
-                                       [](const tune::Knob& knob) { return knob.name == "batch_size"; });
-    if (!has_batch && !arguments.has("--workload"))
-      target.passed.insert(target.passed.end(), {"--batch-size", std::to_string(tune::kBatchSize)});
-    return grid;
-  }
-  if (grid.knobs().empty()) {
-    throw Error(ErrorKind::usage, "there is no knob to tune",
-                "say which: --grid batch_size=32,64 --grid num_workers=0,4,8");
-  }
-  for (const tune::Knob& knob : grid.knobs()) {
-    if (!target.settings.contains(knob.name)) continue;
-    throw Error(ErrorKind::usage, fmt::format("`{}` is a knob and a setting at once", knob.name),
-                "leave one of the two out");
-  }
-  if (!target.command.empty()) tune::check_command_knobs(grid, target);
+  tune::settle_grid(grid, target, arguments.has("--workload"));
   return grid;
 }
 

@@ -93,23 +93,16 @@ void stages_of_rows(PlanRun& run) {
   run.stages = stages;
 }
 
-void take_config(const Json& config, PlanRun& run) {
-  const auto text = [&](const char* key) {
-    return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
-  };
-  const auto words = [&](const char* key) {
-    return config.contains(key) && config[key].is_array() ? config[key].get<std::vector<std::string>>()
-                                                          : std::vector<std::string>();
-  };
-  run.data = text("source");
-  run.function = text("function");
+void take_config(const tune::RunConfig& config, PlanRun& run) {
+  run.data = config.target.address;
+  run.function = config.target.function;
   if (run.function.empty()) run.address = run.data;
-  run.flags = words("flags");
-  run.command = words("command");
-  run.shuffle = config.value("shuffle", true);
-  if (config.contains("environment") && config["environment"].is_object()) {
-    run.cores = config["environment"].value("cores", 0.0);
-    run.limits.memory_bytes = config["environment"].value("memory_bytes", 0.0);
+  run.flags = config.target.passed;
+  run.command = config.target.command;
+  run.shuffle = config.shuffle.value_or(true);
+  if (config.environment) {
+    run.cores = config.environment->cores.value_or(0);
+    run.limits.memory_bytes = static_cast<double>(config.environment->memory_bytes.value_or(0));
     run.limits.limited_by = "memory of the machine that ran it";
   }
 }
@@ -171,7 +164,7 @@ PlanRun run_of(tune::RecordedRun recorded) {
   std::filesystem::path clean = std::filesystem::path(recorded.place).lexically_normal();
   if (clean.filename().empty()) clean = clean.parent_path();
   run.name = recorded.is_folder ? clean.filename().string() : clean.stem().string();
-  if (recorded.config.is_object()) take_config(recorded.config, run);
+  if (recorded.config) take_config(*recorded.config, run);
   if (recorded.rows.empty())
     throw Error(ErrorKind::corrupt, fmt::format("cannot plan from `{}`: it has no row", recorded.rows_file()));
   run.rows = std::move(recorded.rows);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/base/shell.h"
@@ -17,6 +18,7 @@
 #include "stoker/report/from_measure.h"
 #include "stoker/report/from_plan.h"
 #include "stoker/report/from_run.h"
+#include "stoker/report/measure_json.h"
 #include "stoker/report/words.h"
 
 namespace stoker::report {
@@ -37,13 +39,6 @@ std::string without_slash(std::string place) {
 
 Json read_json(const std::string& file) {
   return Json::parse(os::read_text(file), file);
-}
-
-MeasuredJob read_job(const std::string& folder) {
-  MeasuredJob job{.place = folder, .answer = read_json(folder + "/measure.json")};
-  job.files = tune::files_of(folder, {"measure.json", "steps.csv"});
-  if (os::exists(folder + "/steps.csv")) job.steps_csv = os::read_text(folder + "/steps.csv");
-  return job;
 }
 
 enum class Kind : std::uint8_t { rows, job, plan };
@@ -95,7 +90,7 @@ Side side_at(const std::string& place, const tune::ColumnMap& columns) {
     throw Error(ErrorKind::usage, fmt::format("cannot compare with `{}`: a plan was not measured", place),
                 "compare folders of `stoker measure --out` or `stoker tune`");
   }
-  return kind_of(place) == Kind::job ? side_of(read_job(place)) : side_of(read_run(place, columns));
+  return kind_of(place) == Kind::job ? side_of(read_measured_job(place)) : side_of(read_run(place, columns));
 }
 
 std::string sealed(const std::string& text) {
@@ -124,11 +119,9 @@ tune::RecordedRun read_run(const std::string& given, const tune::ColumnMap& colu
           run.rows_file(), run.place, plural(trials, "folder")));
     }
   }
-  run.config = tune::read_json_of(run, "config.json");
-  run.subset = tune::read_json_of(run, "subset.json");
+  tune::read_settings(run);
   run.files =
       tune::files_of(run.place, {"results.csv", "results.json", "config.json", "subset.json", "plan.json", "trials"});
-  run.unfinished = tune::unfinished_of(run);
   for (const std::uint64_t trial : trials_to_show(run)) {
     if (auto blocks = tune::read_blocks(run, trial); !blocks.empty()) run.blocks[trial] = std::move(blocks);
   }
@@ -147,7 +140,7 @@ Report read_report(const ReportOptions& options) {
   std::string plan = main + "/plan.json";
   switch (kind_of(main)) {
     case Kind::job:
-      report = from_measure(read_job(main));
+      report = from_measure(read_measured_job(main));
       break;
     case Kind::plan:
       if (!is_folder(main)) plan = main;
@@ -185,7 +178,7 @@ Report read_report(const ReportOptions& options) {
 void write_report(const std::string& path, const std::string& text, bool force) {
   if (!force && os::exists(path) && !is_own(path)) {
     throw Error(ErrorKind::usage, fmt::format("`{}` is there already and is not as `stoker report` wrote it", path),
-                "choose another name with --out, or add --force");
+                format_text("choose another name with {}, or add {}", option("out"), option("force", "True")));
   }
   os::write_file(path, sealed(text));
 }

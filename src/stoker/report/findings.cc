@@ -19,7 +19,7 @@ constexpr double kSame = 0.02;    // the tolerance of tune::choose
 constexpr double kSingle = 0.05;  // what two single runs of the same may differ by
 
 bool was_measured_here(const tune::RecordedRun& run) {
-  return run.config.is_object() && run.config.contains("schema");
+  return run.config && !run.config->schema.empty();
 }
 
 bool was_tried(Status status) {

@@ -1,15 +1,11 @@
 #include "stoker/report/from_measure.h"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "stoker/base/csv_text.h"
-#include "stoker/base/error.h"
-#include "stoker/base/json.h"
 #include "stoker/base/shell.h"
-#include "stoker/base/units.h"
 #include "stoker/report/settings.h"
 #include "stoker/report/words.h"
 
@@ -17,29 +13,6 @@ namespace stoker::report {
 namespace {
 
 constexpr std::size_t kMostPoints = 240, kMostEpochs = 7;
-
-std::string file_of(const MeasuredJob& job) {
-  return job.place + "/measure.json";
-}
-
-[[noreturn]] void refuse(const MeasuredJob& job, const std::string& why) {
-  throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: {}", file_of(job), why),
-              "give the folder that `stoker measure --out` wrote");
-}
-
-std::string text_of(const Json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object.at(key).is_string() ? object.at(key).get<std::string>()
-                                                                                  : "";
-}
-
-std::vector<std::string> list_of(const Json& object, const char* key) {
-  std::vector<std::string> list;
-  if (!object.is_object() || !object.contains(key) || !object.at(key).is_array()) return list;
-  for (const Json& one : object.at(key)) {
-    if (one.is_string()) list.push_back(one.get<std::string>());
-  }
-  return list;
-}
 
 std::string sentence(std::string text) {
   if (text.empty()) return text;
@@ -49,43 +22,15 @@ std::string sentence(std::string text) {
   return text;
 }
 
-// Figures that no job has are refused, not drawn.
-double ms_at(const MeasuredJob& job, const Json& steps, std::initializer_list<const char*> path) {
-  const double ms = number_at(steps, path).value_or(0);
-  if (!std::isfinite(ms) || ms < 0 || ms > 1e12) {
-    refuse(job, fmt::format("{} ms per step for `{}` cannot be", ms, fmt::join(path, ".")));
-  }
-  return ms;
-}
-
-SplitBar bar_of(const MeasuredJob& job, const Json& steps, std::string label) {
+SplitBar bar_of(const StageTimes& times, std::string label) {
   SplitBar bar{std::move(label),
-               {{Stage::compute, ms_at(job, steps, {"compute", "ms_per_step"})},
-                {Stage::h2d, ms_at(job, steps, {"h2d", "ms_per_step"})},
-                {Stage::fetch, ms_at(job, steps, {"wait", "fetch", "ms_per_step"})},
-                {Stage::prep, ms_at(job, steps, {"wait", "prep", "ms_per_step"})},
-                {Stage::handoff, ms_at(job, steps, {"wait", "handoff", "ms_per_step"})}}};
+               {{Stage::compute, times.compute_ms},
+                {Stage::h2d, times.h2d_ms},
+                {Stage::fetch, times.fetch_ms},
+                {Stage::prep, times.prep_ms},
+                {Stage::handoff, times.handoff_ms}}};
   std::erase_if(bar.parts, [](const auto& part) { return part.second <= 0; });
   return bar;
-}
-
-const Json* main_loader(const Json& answer) {
-  if (!answer.contains("loaders") || !answer.at("loaders").is_array()) return nullptr;
-  const auto number = number_at(answer, {"main_loader"});
-  const std::size_t at = number && *number >= 0 ? static_cast<std::size_t>(*number) : 0;
-  return at < answer.at("loaders").size() ? &answer.at("loaders").at(at) : nullptr;
-}
-
-void check(const MeasuredJob& job) {
-  if (!job.answer.is_object()) refuse(job, "it is no JSON object");
-  if (!text_of(job.answer, "schema").starts_with("stoker.measure/")) refuse(job, "its schema is not stoker.measure");
-  if (!job.answer.contains("total") || !job.answer.at("total").is_object()) refuse(job, "it has no `total`");
-}
-
-Figure share_of(const Json& verdict) {
-  return {.value = number_at(verdict, {"share"}).value_or(0),
-          .low = number_at(verdict, {"ci_low"}),
-          .high = number_at(verdict, {"ci_high"})};
 }
 
 std::string share_text(const Figure& share) {
@@ -93,119 +38,64 @@ std::string share_text(const Figure& share) {
                                  : "interval not known";
 }
 
-void add_tiles(const Json& answer, Report& report) {
-  const Json& total = answer.at("total");
-  if (answer.contains("verdict") && answer.at("verdict").is_object()) {
-    const Json& verdict = answer.at("verdict");
-    report.tiles.push_back(
-        {text_of(verdict, "bound"), percent(share_of(verdict).value), share_text(share_of(verdict))});
-    if (const auto gain = number_at(verdict, {"gain"});
-        gain && *gain > 1.01 && text_of(verdict, "bound") != "compute_bound") {
+void add_tiles(const MeasuredJob& job, Report& report) {
+  if (job.verdict) {
+    const MeasuredVerdict& verdict = *job.verdict;
+    report.tiles.push_back({verdict.bound, percent(verdict.share.value), share_text(verdict.share)});
+    if (verdict.gain && *verdict.gain > 1.01 && verdict.bound != "compute_bound") {
       report.tiles.push_back(
-          {"if that stage were free", *gain >= 20 ? "more than 20x" : ratio(*gain), "faster at most"});
+          {"if that stage were free", *verdict.gain >= 20 ? "more than 20x" : ratio(*verdict.gain), "faster at most"});
     }
   }
-  if (const Json* loader = main_loader(answer)) {
-    if (const auto rate = number_at(*loader, {"corrected_samples_per_s"}); rate && *rate > 0)
-      report.tiles.push_back({"rate", per_second(*rate) + "/s", "samples per second of the main loader"});
-  }
-  const double steps = number_at(total, {"steps"}).value_or(0);
-  report.tiles.push_back({"step", milliseconds(number_at(total, {"step_ms"}).value_or(0)),
-                          fmt::format("mean of {}", plural(static_cast<std::size_t>(std::max(0.0, steps)), "step"))});
+  if (job.loader && job.loader->samples_per_s.value_or(0) > 0)
+    report.tiles.push_back(
+        {"rate", per_second(*job.loader->samples_per_s) + "/s", "samples per second of the main loader"});
+  report.tiles.push_back({"step", milliseconds(job.step_ms), fmt::format("mean of {}", plural(job.steps, "step"))});
 }
 
-void add_host(const Json& host, Report& report) {
-  const auto add = [&](const char* name, std::string text) {
-    if (!text.empty()) report.environment.push_back({name, std::move(text)});
+void add_host(const MeasuredHost& host, Report& report) {
+  const auto add = [&](std::string name, std::string text) {
+    if (!text.empty()) report.environment.push_back({std::move(name), std::move(text)});
   };
-  const auto bytes = [&](std::initializer_list<const char*> path) -> std::string {
-    const auto value = number_at(host, path);
-    return value ? byte_text(*value) : "unknown";
-  };
-  if (const auto cores = number_at(host, {"cores", "available"})) {
-    add("cores", fmt::format("{:.3g}, of which {:.2g} used", *cores, number_at(host, {"cores", "used"}).value_or(0)));
+  const auto bytes = [&](const std::optional<double>& value) { return value ? byte_text(*value) : "unknown"; };
+  if (host.cores) add("cores", fmt::format("{:.3g}, of which {:.2g} used", *host.cores, host.cores_used.value_or(0)));
+  add("memory", fmt::format("{}, job at most {}", bytes(host.memory_limit_bytes), bytes(host.memory_peak_bytes)));
+  if (host.disk_bytes_per_s) add("disk reads", fmt::format("{} MB/s", per_second(*host.disk_bytes_per_s / 1e6)));
+  if (host.page_cache_share) add("read from the page cache", percent(*host.page_cache_share));
+  if (host.network_bytes_per_s) add("network in", fmt::format("{} MB/s", per_second(*host.network_bytes_per_s / 1e6)));
+  for (const auto& [what, share] : {std::pair("cpu", host.cpu_pressure), std::pair("io", host.io_pressure),
+                                    std::pair("memory", host.memory_pressure)}) {
+    if (share) add(fmt::format("{} pressure", what), percent(*share));
   }
-  add("memory",
-      fmt::format("{}, job at most {}", bytes({"memory", "limit_bytes"}), bytes({"memory", "pss_peak_bytes"})));
-  if (const auto read = number_at(host, {"disk", "read_bytes_per_s"}))
-    add("disk reads", fmt::format("{} MB/s", per_second(*read / 1e6)));
-  if (const auto share = number_at(host, {"disk", "page_cache_share"}))
-    add("read from the page cache", percent(*share));
-  if (const auto received = number_at(host, {"network", "received_bytes_per_s"}))
-    add("network in", fmt::format("{} MB/s", per_second(*received / 1e6)));
-  for (const char* what : {"cpu", "io", "memory"}) {
-    if (const auto share = number_at(host, {"pressure", what}))
-      add(fmt::format("{} pressure", what).c_str(), percent(*share));
+  add("data on", host.data_file_system);
+  if (!host.accelerators) add("accelerator", "unknown");
+  for (const MeasuredAccelerator& one : host.accelerators.value_or(std::vector<MeasuredAccelerator>())) {
+    add("accelerator", fmt::format("{}: {} busy{}", one.name, one.busy ? percent(*one.busy) : "unknown",
+                                   one.memory_used_bytes && one.memory_total_bytes
+                                       ? fmt::format(", {} of {}", byte_text(*one.memory_used_bytes),
+                                                     byte_text(*one.memory_total_bytes))
+                                       : ""));
   }
-  if (host.contains("data_file_systems") && host.at("data_file_systems").is_array() &&
-      !host.at("data_file_systems").empty())
-    add("data on", text_of(host.at("data_file_systems").at(0), "name"));
-  if (!host.contains("accelerators") || !host.at("accelerators").is_array()) {
-    add("accelerator", "unknown");
-    return;
-  }
-  for (const Json& one : host.at("accelerators")) {
-    const auto busy = number_at(one, {"busy"}), used = number_at(one, {"memory_used_bytes"}),
-               total = number_at(one, {"memory_total_bytes"});
-    add("accelerator",
-        fmt::format("{}: {} busy{}", text_of(one, "name"), busy ? percent(*busy) : "unknown",
-                    used && total ? fmt::format(", {} of {}", byte_text(*used), byte_text(*total)) : ""));
+  if (host.memory_peak_bytes && host.memory_limit_bytes.value_or(0) > 0) {
+    report.memory_note =
+        fmt::format("The job's processes held {} at their peak, {} of the {} that the machine allows.",
+                    byte_text(*host.memory_peak_bytes), percent(*host.memory_peak_bytes / *host.memory_limit_bytes),
+                    byte_text(*host.memory_limit_bytes));
   }
 }
 
-void add_memory(const Json& host, Report& report) {
-  const auto peak = number_at(host, {"memory", "pss_peak_bytes"}), limit = number_at(host, {"memory", "limit_bytes"});
-  if (peak && limit && *limit > 0) {
-    report.memory_note = fmt::format("The job's processes held {} at their peak, {} of the {} that the machine allows.",
-                                     byte_text(*peak), percent(*peak / *limit), byte_text(*limit));
-  }
-}
-
-struct StepTimes {
-  double asked_s, step_s, compute_s, ready;
-};
-
-// The training steps of the first rank and loader named in the file.
-std::vector<StepTimes> read_steps(const MeasuredJob& job) {
-  std::vector<StepTimes> steps;
-  std::vector<CsvField> fields;
-  std::vector<std::string> header;
-  std::string rank, loader;
-  std::size_t line = 0;
-  for (std::size_t at = 0; at < job.steps_csv.size();) {
-    const CsvRow row = read_row(job.steps_csv, at, fields);
-    at = row.end;
-    ++line;
-    if (row.is_blank) continue;
-    if (header.empty()) {
-      for (const CsvField& field : fields) header.push_back(field.text());
-      continue;
-    }
-    const auto cell = [&](std::string_view name) -> std::string {
-      const auto found = std::find(header.begin(), header.end(), name);
-      const auto i = static_cast<std::size_t>(found - header.begin());
-      return found == header.end() || i >= fields.size() ? "" : fields[i].text();
-    };
-    const auto number = [&](std::string_view name) {
-      const std::string text = cell(name);
-      const auto value = tune::number_of(text);
-      if (!value || *value < 0) {
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("cannot read `{}/steps.csv`, line {}: {} is `{}`, not a number that it can be",
-                                job.place, line, name, text));
-      }
-      return *value;
-    };
-    if (cell("role") != "train") continue;
-    if (steps.empty()) rank = cell("rank"), loader = cell("loader");
-    if (cell("rank") != rank || cell("loader") != loader) continue;
-    steps.push_back({number("asked_s"), number("step_ms") / 1e3, number("compute_ms") / 1e3, number("ready")});
-  }
-  return steps;
+void add_loader(const MeasuredLoader& loader, Report& report) {
+  std::string where = loader.name;
+  if (!loader.file.empty()) where += fmt::format("{}{}:{}", where.empty() ? "" : " at ", loader.file, loader.line);
+  if (!where.empty()) report.configuration.push_back({"loader", where});
+  report.configuration.insert(report.configuration.end(), loader.settings.begin(), loader.settings.end());
+  if (loader.batch_bytes) report.configuration.push_back({"bytes per batch", byte_text(*loader.batch_bytes)});
+  if (!loader.torch.empty()) report.environment.push_back({"torch", loader.torch});
+  if (!loader.device.empty()) report.environment.push_back({"device", loader.device});
 }
 
 void add_timeline(const MeasuredJob& job, Report& report) {
-  const std::vector<StepTimes> steps = read_steps(job);
+  const std::vector<MeasuredStep>& steps = job.training;
   if (steps.size() < 4) return;
   Timeline line{.label = "The training loop"};
   const double first = steps.front().asked_s, last = steps.back().asked_s + steps.back().step_s;
@@ -215,7 +105,7 @@ void add_timeline(const MeasuredJob& job, Report& report) {
     double ready = 0, steps = 0, compute = 0;
   };
   std::vector<Sum> sums(count);
-  for (const StepTimes& step : steps) {
+  for (const MeasuredStep& step : steps) {
     const double begin = step.asked_s - first + (step.step_s - step.compute_s),
                  end = step.asked_s - first + step.step_s;
     Sum& own = sums[std::min(count - 1, static_cast<std::size_t>((step.asked_s - first) / each))];
@@ -242,54 +132,28 @@ void add_timeline(const MeasuredJob& job, Report& report) {
 }  // namespace
 
 Report from_measure(const MeasuredJob& job) {
-  check(job);
-  const Json& answer = job.answer;
   Report report;
-  const std::vector<std::string> command = list_of(answer, "command");
-  report.title =
-      command.empty() ? fmt::format("Measuring {}", job.place) : fmt::format("Measuring {}", command_line(command));
-  report.headline = sentence(text_of(answer, "headline"));
+  report.title = fmt::format("Measuring {}", job.command.empty() ? job.place : command_line(job.command));
+  report.headline = sentence(job.headline);
   report.context.emplace_back(
       "The job ran as it is; its loader was timed from outside. Waiting is split by what the batch that was waited for "
       "was doing.");
-  if (const auto seconds = number_at(answer, {"seconds"}); seconds && *seconds > 0) {
-    report.context.push_back(fmt::format("It ran for {} and ended with exit code {:.0f}.", milliseconds(*seconds * 1e3),
-                                         number_at(answer, {"exit_code"}).value_or(0)));
+  if (job.seconds > 0) {
+    report.context.push_back(
+        fmt::format("It ran for {} and ended with exit code {}.", milliseconds(job.seconds * 1e3), job.exit_code));
   }
-  add_tiles(answer, report);
-  if (const Json* loader = main_loader(answer)) {
-    std::string where = text_of(*loader, "name");
-    if (!text_of(*loader, "file").empty())
-      where += fmt::format("{}{}:{:.0f}", where.empty() ? "" : " at ", text_of(*loader, "file"),
-                           number_at(*loader, {"line"}).value_or(0));
-    if (!where.empty()) report.configuration.push_back({"loader", where});
-    if (loader->contains("settings")) {
-      for (Fact& fact : facts_of(loader->at("settings"))) report.configuration.push_back(std::move(fact));
-    }
-    if (loader->contains("batch") && loader->at("batch").is_object()) {
-      if (const auto bytes = number_at(*loader, {"batch", "bytes"}))
-        report.configuration.push_back({"bytes per batch", byte_text(*bytes)});
-      for (const char* key : {"torch", "device"}) {
-        if (const std::string text = text_of(loader->at("batch"), key); !text.empty())
-          report.environment.push_back({key, text});
-      }
-    }
+  add_tiles(job, report);
+  if (job.loader) add_loader(*job.loader, report);
+  if (job.host) add_host(*job.host, report);
+  for (const auto* sentences : {&job.why, &job.notes}) {
+    for (const std::string& text : *sentences) report.findings.push_back(sentence(text));
   }
-  if (answer.contains("host") && answer.at("host").is_object()) {
-    add_host(answer.at("host"), report);
-    add_memory(answer.at("host"), report);
-  }
-  for (const char* key : {"why", "notes"}) {
-    for (const std::string& text : list_of(answer, key)) report.findings.push_back(sentence(text));
-  }
-  SplitBar all = bar_of(job, answer.at("total"), "all steps");
+  SplitBar all = bar_of(job.times, "all steps");
   if (!all.parts.empty()) report.split.push_back(std::move(all));
-  if (const Json* loader = main_loader(answer);
-      loader != nullptr && loader->contains("epochs") && loader->at("epochs").is_array()) {
-    const Json& epochs = loader->at("epochs");
-    for (std::size_t i = 0; epochs.size() > 1 && i < std::min(epochs.size(), kMostEpochs); ++i) {
-      SplitBar bar =
-          bar_of(job, epochs.at(i), fmt::format("epoch {:.0f}", number_at(epochs.at(i), {"epoch"}).value_or(0)));
+  if (job.loader && job.loader->epochs.size() > 1) {
+    const std::vector<MeasuredEpoch>& epochs = job.loader->epochs;
+    for (std::size_t i = 0; i < std::min(epochs.size(), kMostEpochs); ++i) {
+      SplitBar bar = bar_of(epochs[i].times, fmt::format("epoch {}", epochs[i].epoch));
       if (!bar.parts.empty()) report.split.push_back(std::move(bar));
     }
   }
@@ -298,15 +162,15 @@ Report from_measure(const MeasuredJob& job) {
       "was doing.";
   add_timeline(job, report);
   std::size_t number = 0;
-  for (const std::string& text : list_of(answer, "advice")) {
+  for (const std::string& text : job.advice) {
     report.options.push_back(
         {.title = fmt::format("Option {}", static_cast<char>('A' + std::min<std::size_t>(number++, 25))),
          .gain = "",
          .text = sentence(text)});
   }
-  if (!command.empty()) {
+  if (!job.command.empty()) {
     std::vector<std::string> words = {"stoker", "measure", "--out", job.place + "-again", "--"};
-    words.insert(words.end(), command.begin(), command.end());
+    words.insert(words.end(), job.command.begin(), job.command.end());
     report.commands.push_back({"Measure again", command_line(words)});
     report.commands.push_back(
         {"Compare the two", fmt::format("stoker report --before {0} --after {0}-again", shell_word(job.place))});
@@ -321,25 +185,23 @@ Report from_measure(const MeasuredJob& job) {
 }
 
 Side side_of(const MeasuredJob& job) {
-  check(job);
   Side side{.label = job.place};
-  const Json* loader = main_loader(job.answer);
-  const double rate = loader == nullptr ? 0 : number_at(*loader, {"corrected_samples_per_s"}).value_or(0);
-  side.rate.value = std::max(0.0, rate);
-  side.bar = bar_of(job, job.answer.at("total"), job.place);
-  if (job.answer.contains("verdict") && job.answer.at("verdict").is_object()) {
-    const Json& verdict = job.answer.at("verdict");
-    side.verdict = fmt::format("{} {}", text_of(verdict, "bound"), percent(share_of(verdict).value));
-    if (const Figure share = share_of(verdict); share.low && share.high)
+  side.bar = bar_of(job.times, job.place);
+  if (job.verdict) {
+    side.verdict = fmt::format("{} {}", job.verdict->bound, percent(job.verdict->share.value));
+    if (const Figure& share = job.verdict->share; share.low && share.high)
       side.verdict += fmt::format(" ({})", share_text(share));
   }
-  if (loader != nullptr && loader->contains("settings")) {
-    for (const char* key : {"num_workers", "batch_size", "prefetch_factor"}) {
-      if (const auto value = number_at(loader->at("settings"), {key}))
-        side.settings += fmt::format("{}{}={:g}", side.settings.empty() ? "" : ", ", key, *value);
+  if (job.loader) {
+    side.rate.value = std::max(0.0, job.loader->samples_per_s.value_or(0));
+    for (const std::string_view key : {"num_workers", "batch_size", "prefetch_factor"}) {
+      for (const Fact& fact : job.loader->settings) {
+        if (fact.name == key)
+          side.settings += fmt::format("{}{}={}", side.settings.empty() ? "" : ", ", key, fact.value);
+      }
     }
   }
-  if (job.answer.contains("host")) side.host_bytes = number_at(job.answer.at("host"), {"memory", "pss_peak_bytes"});
+  if (job.host) side.host_bytes = job.host->memory_peak_bytes;
   return side;
 }
 

@@ -1,25 +1,16 @@
-// The report of a measured job, from the measure.json and steps.csv of `stoker measure --out`; and two runs side by
-// side. Pure; from any thread.
+// The report of a measured job, and two runs side by side. Pure; from any thread.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "stoker/base/json.h"
-#include "stoker/report/from_run.h"
+#include "stoker/report/measured_job.h"
 #include "stoker/report/report.h"
+#include "stoker/tune/recorded_run.h"
 
 namespace stoker::report {
 
-struct MeasuredJob {
-  std::string place;  // the folder, as commands name it
-  Json answer = nullptr;
-  std::string steps_csv = {};  // its text; empty: there is none
-  std::vector<std::string> files = {};
-};
-
-// Throws Error(corrupt) naming the file and what is wrong with it.
 Report from_measure(const MeasuredJob& job);
 
 // One side of a comparison.

@@ -234,17 +234,19 @@ std::optional<LineChart> memory_chart(const RunView& view, const std::string& kn
 }
 
 void add_memory(const RunView& view, Report& report) {
+  const tune::Environment machine =
+      view.run.config ? view.run.config->environment.value_or(tune::Environment()) : tune::Environment();
   const std::string batch = view.values("batch_size").size() > 1 ? "batch_size" : view.x_knob;
   std::optional<LineChart> host = memory_chart(view, view.x_knob, &Row::host_peak_bytes, "host memory, peak");
   if (host) {
-    if (const auto limit = number_at(view.run.config, {"environment", "memory_bytes"}); limit && *limit > 0) {
-      host->limit = *limit;
-      host->limit_label = fmt::format("limit {}", byte_text(*limit));
+    if (const double limit = static_cast<double>(machine.memory_bytes.value_or(0)); limit > 0) {
+      host->limit = limit;
+      host->limit_label = fmt::format("limit {}", byte_text(limit));
       const double most = std::max_element(host->curves[0].marks.begin(), host->curves[0].marks.end(),
                                            [](const Mark& a, const Mark& b) { return a.y.value < b.y.value; })
                               ->y.value;
       host->note = fmt::format("All processes of a trial together (PSS); at most {} of the {} that the machine allows.",
-                               byte_text(most), byte_text(*limit));
+                               byte_text(most), byte_text(limit));
     } else {
       host->note = "All processes of a trial together (PSS). The machine's limit is not recorded.";
     }
@@ -254,9 +256,9 @@ void add_memory(const RunView& view, Report& report) {
                                     std::pair(&Row::device_allocated_bytes, "device memory, allocated")}) {
     std::optional<LineChart> device = memory_chart(view, batch, field, what);
     if (!device) continue;
-    if (const auto limit = number_at(view.run.config, {"environment", "device_memory_bytes"}); limit && *limit > 0) {
-      device->limit = *limit;
-      device->limit_label = fmt::format("limit {}", byte_text(*limit));
+    if (const double limit = static_cast<double>(machine.device_memory_bytes.value_or(0)); limit > 0) {
+      device->limit = limit;
+      device->limit_label = fmt::format("limit {}", byte_text(limit));
     } else {
       device->note = "The device's limit is not recorded.";
     }

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "stoker/base/json_facts.h"
+
 namespace stoker::report {
 
-struct Fact {
-  std::string name, value;
-};
+using stoker::Fact;
 
 // With its 95 % interval, where one was measured.
 struct Figure {

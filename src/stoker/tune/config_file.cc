@@ -7,6 +7,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 
 namespace stoker::tune {
@@ -73,8 +74,9 @@ ConfigFile::ConfigFile(std::string text, std::string name) : text_(std::move(tex
     kind_ = Kind::toml;
     values_ = toml_values(text_, name_);
   } else {
-    throw Error(ErrorKind::usage, fmt::format("`--config` takes a .json, .yaml or .toml file, not `{}`", name_),
-                "--template puts {knob} into any other text file");
+    throw Error(ErrorKind::usage,
+                format_text("`{}` takes a .json, .yaml or .toml file, not `{}`", option("config"), name_),
+                format_text("{} puts {{knob}} into any other text file", option("template")));
   }
 }
 
@@ -121,7 +123,7 @@ const PlacedValue& ConfigFile::find(std::string_view key) const {
     }
     throw Error(ErrorKind::usage,
                 fmt::format("cannot set `{}` in `{}`: it is not a single value on one line", key, name_),
-                "set the keys below it, or use --template");
+                format_text("set the keys below it, or use {}", option("template")));
   }
   std::vector<std::string_view> keys;
   for (const PlacedValue& value : values_) {

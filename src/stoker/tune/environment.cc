@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/accelerator.h"
@@ -28,19 +29,23 @@ print(json.dumps({"python": sys.version.split()[0], "torch": found.get("__versio
                   "hip": found.get("hip"), "stoker": importlib.util.find_spec("stoker") is not None}))
 )";
 
-Json first_line(const char* file) {
+std::optional<std::string> first_line(const char* file) {
   std::ifstream in(file);
   std::string line;
-  return in && std::getline(in, line) && !line.empty() ? Json(line) : Json(nullptr);
+  return in && std::getline(in, line) && !line.empty() ? std::optional(line) : std::nullopt;
 }
 
-Json cpu_name() {
+std::optional<std::string> cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
     const std::size_t colon = line.find(": ");
     if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+std::optional<std::string> version_at(const Json& json, const char* key) {
+  return json[key].is_string() ? std::optional(json[key].text()) : std::nullopt;
 }
 
 }  // namespace
@@ -60,31 +65,31 @@ PythonFacts look_at_python(const std::string& python) {
   if (!json.is_object() || !json.contains("stoker")) {
     const std::size_t end = err.find_last_not_of('\n');
     const std::size_t begin = end == std::string::npos ? 0 : err.rfind('\n', end) + 1;
-    throw Error(ErrorKind::usage,
-                fmt::format("`{}` does not work as a Python: {}", python,
-                            end == std::string::npos ? "it answered nothing" : err.substr(begin, end + 1 - begin)),
-                "choose an interpreter of version 3.10 or later: --python /path/to/python3");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("`{}` does not work as a Python: {}", python,
+                    end == std::string::npos ? "it answered nothing" : err.substr(begin, end + 1 - begin)),
+        format_text("choose an interpreter of version 3.10 or later: {}", option("python", "/path/to/python3")));
   }
-  return {json.at("torch"), json.at("cuda"), json.at("hip"), json.at("python").get<std::string>(),
-          json.at("stoker").get<bool>()};
+  return {.torch = version_at(json, "torch"),
+          .cuda = version_at(json, "cuda"),
+          .hip = version_at(json, "hip"),
+          .version = json.at("python").get<std::string>(),
+          .has_stoker = json.at("stoker").get<bool>()};
 }
 
-Json tuning_environment(const PythonFacts* python) {
-  Json driver = first_line("/sys/module/nvidia/version");
-  if (driver.is_null()) driver = first_line("/sys/module/amdgpu/version");
-  const auto devices = measure::Accelerators().read();
-  const PythonFacts unknown;
-  if (python == nullptr) python = &unknown;
-  return {{"torch", python->torch},
-          {"cuda", python->cuda},
-          {"hip", python->hip},
-          {"driver", driver},
-          {"device_name", devices.empty() ? Json(nullptr) : Json(devices.front().name)},
-          {"cpu", cpu_name()},
-          {"cores", os::effective_cores().available},
-          {"memory_bytes", os::memory_limit().bytes},
-          {"python", python->version.empty() ? Json(nullptr) : Json(python->version)},
-          {"stoker", kVersion}};
+Environment look_at_environment(const PythonFacts* python) {
+  Environment environment{.driver = first_line("/sys/module/nvidia/version"), .cpu = cpu_name()};
+  if (!environment.driver) environment.driver = first_line("/sys/module/amdgpu/version");
+  if (const auto devices = measure::Accelerators().read(); !devices.empty())
+    environment.device_name = devices.front().name;
+  environment.cores = os::effective_cores().available;
+  environment.memory_bytes = os::memory_limit().bytes;
+  environment.stoker = kVersion;
+  if (python == nullptr) return environment;
+  environment.torch = python->torch, environment.cuda = python->cuda, environment.hip = python->hip;
+  if (!python->version.empty()) environment.python = python->version;
+  return environment;
 }
 
 }  // namespace stoker::tune

@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/error.h"
+#include "stoker/base/json.h"
 #include "stoker/os/read_file.h"
+#include "stoker/tune/config_json.h"
 
 namespace stoker::tune {
 
@@ -21,15 +24,6 @@ std::vector<Block> parse_blocks(std::string_view text) {
   return blocks;
 }
 
-std::string unfinished_of(const RecordedRun& run) {
-  if (!run.config.is_object() || run.config.value("search", Json(nullptr)) != "grid" || !run.config.contains("grid") ||
-      !run.config.at("grid").is_object())
-    return "";
-  std::uint64_t all = 1;
-  for (const auto& [knob, values] : run.config.at("grid").items()) all *= values.is_array() ? values.size() : 1;
-  return run.choice.points < all ? fmt::format("{} of {} points have a row", run.choice.points, all) : "";
-}
-
 RecordedRun read_rows(const std::string& place, const ColumnMap& columns) {
   std::error_code ignored;
   RecordedRun run{.place = place, .is_folder = std::filesystem::is_directory(place, ignored)};
@@ -41,9 +35,22 @@ RecordedRun read_rows(const std::string& place, const ColumnMap& columns) {
   return run;
 }
 
-Json read_json_of(const RecordedRun& run, std::string_view name) {
-  const std::string file = fmt::format("{}/{}", run.place, name);
-  return run.is_folder && os::exists(file) ? Json::parse(os::read_text(file), file) : Json(nullptr);
+void read_settings(RecordedRun& run) {
+  const auto read = [&](std::string_view name) -> std::optional<Json> {
+    const std::string file = fmt::format("{}/{}", run.place, name);
+    if (!run.is_folder || !os::exists(file)) return std::nullopt;
+    Json json = Json::parse(os::read_text(file), file);
+    if (!json.is_object()) throw Error(ErrorKind::corrupt, fmt::format("`{}` is no JSON object", file));
+    return json;
+  };
+  if (const std::optional<Json> json = read("config.json")) {
+    run.config = parse_config(*json);
+    run.unfinished = unfinished_of(*run.config, run.choice.points);
+  }
+  if (const std::optional<Json> json = read("subset.json")) {
+    run.subset =
+        RecordedSubset{.count = (*json)["count"].as<std::uint64_t>(), .seed = (*json)["seed"].as<std::uint64_t>()};
+  }
 }
 
 std::vector<std::string> files_of(const std::string& folder, const std::vector<std::string>& names) {

@@ -11,6 +11,7 @@
 #include "stoker/base/ascii.h"
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/tune/classify.h"
 
 namespace stoker::tune {
@@ -152,7 +153,8 @@ class Reader {
     if (std::find(words.begin(), words.end(), ours) != words.end()) return;
     const std::string near = nearest(ours, words.data(), words.size());
     if (!near.empty()) {
-      throw Error(ErrorKind::usage, fmt::format("`--map {}=...`: there is no word `{}` of ours", ours, ours),
+      throw Error(ErrorKind::usage,
+                  format_text("`{}`: there is no word `{}` of ours", option("map", fmt::format("{}=...", ours)), ours),
                   fmt::format("did you mean `{}`?", near));
     }
   }

@@ -7,33 +7,34 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/os/file.h"
 #include "stoker/os/isolated.h"
 #include "stoker/os/read_file.h"
+#include "stoker/tune/config_json.h"
 #include "stoker/tune/results_csv.h"
 
 namespace stoker::tune {
 namespace {
 
 // What makes two runs the same experiment: not the machine it ran on, nor how long it may take.
-Json experiment_of(const Json& config) {
-  Json same = config;
-  for (const char* key : {"environment", "stoker_version", "time_limit_s", "started", "data"}) same.erase(key);
+Json experiment_of(const RunConfig& config) {
+  Json same = to_json(config);
+  for (const char* key : {"environment", "stoker_version", "data"}) same.erase(key);
   return same;
 }
 
 // Rates of two data sets in one run would be compared with each other. A run that did not note its data, or whose data
 // only the job knows, may go on.
-void require_same_data(const std::string& path, const Json& now, const Json& then) {
-  if (!now.is_object() || !then.is_object() || now == then) return;
-  const std::uint64_t samples_now = now.value("samples", Json(0)).get<std::uint64_t>();
-  const std::uint64_t samples_then = then.value("samples", Json(0)).get<std::uint64_t>();
+void require_same_data(const std::string& path, const std::optional<DataFacts>& now,
+                       const std::optional<DataFacts>& then) {
+  if (!now || !then || (now->samples == then->samples && now->fingerprint == then->fingerprint)) return;
   throw Error(
       ErrorKind::usage,
       fmt::format("cannot resume `{}`: its data has changed since: {}", path,
-                  samples_now != samples_then ? fmt::format("{} samples then, {} now", samples_then, samples_now)
-                                              : "the same number of samples, but other names, sizes or labels"),
+                  now->samples != then->samples ? fmt::format("{} samples then, {} now", then->samples, now->samples)
+                                                : "the same number of samples, but other names, sizes or labels"),
       "start a new run: rates of two data sets do not compare");
 }
 
@@ -44,8 +45,8 @@ Json or_null(const std::optional<T>& value) {
 
 }  // namespace
 
-RunFolder::RunFolder(std::string path, const Json& config) : path_(std::move(path)) {
-  for (const auto& [knob, values] : config.at("grid").items()) knobs_.push_back(knob);
+RunFolder::RunFolder(std::string path, const RunConfig& config) : path_(std::move(path)) {
+  for (const Knob& knob : config.knobs) knobs_.push_back(knob.name);
 }
 
 void RunFolder::lock() {
@@ -55,19 +56,19 @@ void RunFolder::lock() {
   if (lock_) return;
   if (error_number != EWOULDBLOCK) throw system_error(error_number, "open", file);
   throw Error(ErrorKind::unavailable, fmt::format("another tuner works in `{}`", path_),
-              "wait for it, or give another folder with --out");
+              format_text("wait for it, or give another folder with {}", option("out")));
 }
 
-RunFolder RunFolder::make(const std::string& path, const Json& config) {
+RunFolder RunFolder::make(const std::string& path, const RunConfig& config) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_empty(path, ignored)) {
     throw Error(ErrorKind::usage, fmt::format("`{}` is not empty", path),
-                "continue it with --resume, or give another folder with --out");
+                format_text("continue it with {}, or give another folder with {}", option("resume"), option("out")));
   }
   os::make_folders(path + "/trials");
   RunFolder folder(path, config);
   folder.lock();
-  os::write_file(path + "/config.json", config.dump(2) + "\n");
+  os::write_file(path + "/config.json", to_json(config).dump(2) + "\n");
   os::write_file(path + "/results.csv", results_header(folder.knobs_));
   folder.csv_ = os::AppendFile(path + "/results.csv");
   return folder;
@@ -85,7 +86,7 @@ void RunFolder::discard() noexcept {
   std::filesystem::remove(path_, ignored);
 }
 
-RunFolder RunFolder::resume(const std::string& path, const Json& config) {
+RunFolder RunFolder::resume(const std::string& path, const RunConfig& config) {
   RunFolder folder(path, config);
   std::error_code ignored;
   if (!std::filesystem::exists(path + "/config.json", ignored)) {
@@ -93,7 +94,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
                 "give the folder that an earlier `stoker tune` named");
   }
   folder.lock();
-  const Json before = Json::parse(os::read_text(path + "/config.json"), path + "/config.json");
+  const RunConfig before = parse_config(Json::parse(os::read_text(path + "/config.json"), path + "/config.json"));
   const Json now = experiment_of(config), then = experiment_of(before);
   if (now != then) {
     std::string key = "its settings";
@@ -107,7 +108,7 @@ RunFolder RunFolder::resume(const std::string& path, const Json& config) {
                 fmt::format("cannot resume `{}`: it belongs to another experiment ({} differ)", path, key),
                 "give the same target, grid and steps, or start a new run");
   }
-  require_same_data(path, config.value("data", Json()), before.value("data", Json()));
+  require_same_data(path, config.data, before.data);
   std::string text = os::read_text(path + "/results.csv");
   // A crash may have cut the last row short.
   if (const std::size_t end = text.rfind('\n'); end + 1 != text.size()) {

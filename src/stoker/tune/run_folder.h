@@ -11,6 +11,7 @@
 #include "stoker/os/file_lock.h"
 #include "stoker/tune/choose.h"
 #include "stoker/tune/row.h"
+#include "stoker/tune/run_config.h"
 
 namespace stoker::tune {
 
@@ -18,10 +19,10 @@ class RunFolder {
  public:
   // A new folder `path`, which must not exist or be empty. `config` is what the search is: a resumed one must have the
   // same. Throws Error.
-  static RunFolder make(const std::string& path, const Json& config);
+  static RunFolder make(const std::string& path, const RunConfig& config);
   // One that was made before. Another experiment's is refused, and so is one whose `data` was another. A row that was
   // cut short by a crash is dropped, and a trial that a killed tuner left running is ended.
-  static RunFolder resume(const std::string& path, const Json& config);
+  static RunFolder resume(const std::string& path, const RunConfig& config);
 
   const std::string& path() const noexcept { return path_; }
   const std::vector<Row>& rows() const noexcept { return rows_; }  // in the order of their trials
@@ -35,7 +36,7 @@ class RunFolder {
   void write_results(const Choice& choice, const Json& more) const;
 
  private:
-  RunFolder(std::string path, const Json& config);
+  RunFolder(std::string path, const RunConfig& config);
   void lock();
 
   std::string path_;

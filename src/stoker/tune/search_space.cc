@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 
 namespace stoker::tune {
@@ -97,7 +98,8 @@ bool is_out_of_memory(Status status) {
 SearchSpace::SearchSpace(const SearchOptions& options) : options_(options) {
   const Grid& grid = options_.grid;
   if (grid.size() == 0)
-    throw Error(ErrorKind::usage, "cannot search: the grid has no knobs", "give some: --grid batch_size=32,64,128");
+    throw Error(ErrorKind::usage, "cannot search: the grid has no knobs",
+                format_text("give some: {}", option("grid", "batch_size=32,64,128")));
   const bool is_fixed = options_.effective_batch.has_value();
   const auto fits = [&](const Point& point) {
     const double steps = number_of(point, "accumulate_steps").value_or(1);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 
 namespace stoker::tune {
@@ -53,7 +54,7 @@ SettingsFormat settings_format(std::string_view file) {
   if (extension == ".yaml" || extension == ".yml") return SettingsFormat::yaml;
   if (extension == ".py") return SettingsFormat::python;
   if (extension == ".json") return SettingsFormat::json;
-  throw Error(ErrorKind::usage, fmt::format("`--apply` writes .json, .yaml or .py, not `{}`", file));
+  throw Error(ErrorKind::usage, format_text("`{}` writes .json, .yaml or .py, not `{}`", option("apply"), file));
 }
 
 std::string as_settings(const Point& point, SettingsFormat format) {

@@ -1,13 +1,12 @@
 // What a search runs: our own loader, a function of a Python file, or any command; and how it becomes the command of
-// one trial. Plain values, written to config.json and read from it. One thread.
+// one trial (tune/run_config.h). Plain values. One thread.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "stoker/base/json.h"
+#include "stoker/base/text.h"
 #include "stoker/tune/knobs.h"
-#include "stoker/tune/trial.h"
 
 namespace stoker::tune {
 
@@ -27,28 +26,19 @@ struct Target {
   std::string text() const;
 };
 
-// Into config.json, and back. Throws Error(corrupt).
-void write_target(const Target& target, Json& config);
-Target read_target(const Json& config);
-Grid read_grid(const Json& config);
-// Where the steps of a trial are seen: `steps_from` of the config, or what suits the target. Throws Error(usage).
-StepsFrom steps_from(const Json& config, const Target& target);
-
 // "batch_size=32,64 num_workers=0,4": one word or several. Throws Error(usage).
 void add_knobs(Grid& grid, const std::string& text);
 // What is tuned of our loader where nobody says.
 void add_loader_knobs(Grid& grid, int cores);
+// Every value is one that our loader takes. Throws Error(usage).
+void check_loader_knobs(const Grid& grid);
 // Every knob must get somewhere: into a word of the command, its template or its config file. Reads the template.
 // Throws Error(usage).
 void check_command_knobs(const Grid& grid, const Target& target);
+// The grid as the target can be searched: our loader gets knobs and a batch size where there are none (a workload has a
+// batch size of its own), and what cannot be tuned is refused. Looks at the machine. Throws Error(usage).
+void settle_grid(Grid& grid, Target& target, bool has_workload);
 // Words of the command that look like knobs and are none: the job will get them as they are.
-std::vector<std::string> notes_of_braces(const Target& target, const Grid& grid);
-
-// The command of one trial. Files of the trial go to `folder`. `program` is `stoker`, for our own loader.
-std::vector<std::string> command_for(const Target& target, const Point& point, const std::string& folder,
-                                     const Json& config, const std::string& program);
-
-// A knob's word as what Python and JSON call it: 32, 0.5, true, null, "bf16".
-Json value_of(const std::string& word);
+std::vector<Text> notes_of_braces(const Target& target, const Grid& grid);
 
 }  // namespace stoker::tune

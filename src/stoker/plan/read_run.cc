@@ -1,27 +1,26 @@
-#include "plan_input.h"
+#include "stoker/plan/read_run.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
-#include "stoker/base/json.h"
 #include "stoker/codec/media.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/pack_format.h"
+#include "stoker/os/read_file.h"
 
-#include "files.h"
-
-namespace stoker::cli {
+namespace stoker::plan {
 namespace {
 
 // What the data is, where that is known at a glance.
-void look_at_data(plan::PlanRun& run) {
-  const bool is_pack = exists(run.address + "/" + std::string(dataset::kPackJson));
+void look_at_data(PlanRun& run) {
+  const bool is_pack = os::exists(run.address + "/" + std::string(dataset::kPackJson));
   const bool is_array = run.address.ends_with(".npy");
   if (run.address.ends_with(".tar")) run.setting.is_file_per_sample = false;
-  if (!exists(run.address)) return;
+  if (!os::exists(run.address)) return;
   try {
     const dataset::DatasetPtr data = dataset::open(run.address);
     if (is_pack || is_array) run.setting.is_file_per_sample = false;
@@ -39,27 +38,24 @@ void look_at_data(plan::PlanRun& run) {
 
 }  // namespace
 
-plan::PlanRun read_run(const std::string& path, const tune::ColumnMap& columns) {
+PlanRun read_run(const std::string& path, const tune::ColumnMap& columns) {
   std::error_code ignored;
-  if (!exists(path))
+  if (!os::exists(path))
     throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", path));
-  if (std::filesystem::is_directory(path, ignored) && !exists(path + "/results.csv")) {
+  if (std::filesystem::is_directory(path, ignored) && !os::exists(path + "/results.csv")) {
     throw Error(ErrorKind::not_found, fmt::format("cannot plan from `{}`: it has no results.csv", path),
                 "give the folder that `stoker tune` named, or a results.csv");
   }
   tune::RecordedRun recorded = tune::read_rows(path, columns);
-  if (const std::string file = path + "/config.json"; recorded.is_folder && exists(file)) {
-    recorded.config = Json::parse_or_null(read_text(file));
-    if (!recorded.config.is_object()) throw Error(ErrorKind::corrupt, fmt::format("`{}` is no JSON object", file));
-  }
+  tune::read_settings(recorded);
   for (const tune::Row& row : recorded.rows) {
     if (!row.ok()) continue;
     if (auto blocks = tune::read_blocks(recorded, row.trial); !blocks.empty())
       recorded.blocks[row.trial] = std::move(blocks);
   }
-  plan::PlanRun run = plan::run_of(std::move(recorded));
+  PlanRun run = run_of(std::move(recorded));
   if (!run.address.empty()) look_at_data(run);
   return run;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::plan
