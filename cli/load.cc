@@ -200,7 +200,7 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
   }
 }
 
-int run_load(const Arguments& arguments) {
+int load(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   LoadReport report;
   report.address = arguments.operand();
@@ -321,6 +321,15 @@ int run_load(const Arguments& arguments) {
     answer(to_text(report, face.out));
   }
   return report.fed.interrupted ? 130 : 0;
+}
+
+int run_load(const Arguments& arguments) {
+  try {
+    return load(arguments);
+  } catch (const Error& error) {
+    if (arguments.has("--bench-steps")) feed::report_failure(in_flags(error.text(), arguments.verb()), error.option());
+    throw;
+  }
 }
 
 Section with(Section section, const std::vector<Flag>& more) {

@@ -203,6 +203,7 @@ struct TarReader::Damage {
   std::uint64_t offset = 0;  // for messages
   std::string cause;
   bool loses_a_name = false;  // the header behind it has no name of its own
+  bool is_first = false;      // the first header of the file: it may be no archive at all
 };
 
 TarReader::TarReader(const storage::Source& source, std::vector<TarGap>* gaps)
@@ -283,7 +284,7 @@ bool TarReader::may_lack_its_name(const Damage& damage, std::uint64_t header) {
 
 bool TarReader::next(TarMember& member) {
   std::optional<TarGap> gap;
-  bool is_nameless = false;
+  bool is_nameless = false, looks_foreign = false;
   for (;;) {
     const std::uint64_t begin = at_;
     try {
@@ -297,10 +298,13 @@ bool TarReader::next(TarMember& member) {
       return found;
     } catch (const Damage& damage) {
       if (gaps_ == nullptr) throw error(damage);
-      if (!gap) gap = TarGap{begin, 0, damage.cause};
+      if (!gap) {
+        gap = TarGap{begin, 0, damage.cause};
+        looks_foreign = damage.is_first;
+      }
       at_ = find_block(damage.header + kTarBlock, is_header);
       gap->bytes = at_ - gap->offset;
-      if (gap->offset == 0 && at_ < size_ && gap->cause == kNotTar) gap->cause = kBadChecksum;
+      if (looks_foreign && at_ < size_) gap->cause = kBadChecksum;  // a later header is whole: it is an archive
       is_nameless = at_ < size_ && may_lack_its_name(damage, at_);
     }
   }
@@ -335,7 +339,7 @@ bool TarReader::read_member(TarMember& member) {
       if (!skip_zeros()) return false;
       continue;
     }
-    if (!checksum_fits(header)) throw damage(at == 0 ? kNotTar : kBadChecksum);
+    if (!checksum_fits(header)) throw Damage{at, at, at == 0 ? kNotTar : kBadChecksum, false, at == 0};
     const auto stated = number(header.size);
     if (!stated) throw damage("a header has a broken size");
     const std::uint64_t content = at + kTarBlock + (header.type == 'S' ? sparse_map_bytes(at) : 0);

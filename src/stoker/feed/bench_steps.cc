@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
@@ -40,7 +41,8 @@ std::uint64_t step(loader::Loader& loader, const BenchSteps& options) {
     loader.start_epoch(loader.epoch() + 1, 0, options.interrupted);
     batch = loader.next(options.interrupted);
     if (!batch)
-      throw Error(ErrorKind::usage, "there is no batch to measure", "lower --batch-size, or keep the last batch");
+      throw Error(ErrorKind::usage, "there is no batch to measure",
+                  format_text("lower {}, or keep the last batch", option("batch_size")));
   }
   const std::uint64_t rows = batch->size();
   batch.reset();
@@ -73,6 +75,10 @@ Ledger ledger_of(const loader::Stats& before, const loader::Stats& after, double
 }
 
 }  // namespace
+
+void report_failure(const std::string& text, const std::string& option) {
+  Reporter().say({{"event", "error"}, {"type", "stoker"}, {"text", text}, {"option", option}});
+}
 
 Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const Reporter reporter;

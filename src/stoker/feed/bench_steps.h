@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "stoker/loader/loader.h"
 
@@ -39,5 +40,9 @@ struct Benched {
 // The loader stands at the start of an epoch. Epochs follow one another. Throws what next() throws. Ends
 // early where it is interrupted.
 Benched bench_steps(loader::Loader& loader, const BenchSteps& options);
+
+// Reports, to the same descriptor, why there is nothing to measure. `text` is the message as the face spells it;
+// `option` the one that it concerns, or empty.
+void report_failure(const std::string& text, const std::string& option);
 
 }  // namespace stoker::feed

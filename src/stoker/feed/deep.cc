@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/dataset/page_cache.h"
 #include "stoker/feed/feed.h"
 #include "stoker/loader/loader.h"
@@ -38,7 +39,7 @@ class Parts {
           steps_, std::max(kLeastSteps, static_cast<std::uint64_t>(std::chrono::nanoseconds(kRun) / options_.step)));
     if (steps_ < 3)
       throw Error(ErrorKind::usage, fmt::format("{} steps are too few to compare runs of", steps_),
-                  "a smaller --batch-size, or --inflate");
+                  format_text("a smaller {}, or {}", option("batch_size"), option("inflate")));
     runs.steps = steps_;
     runs.compute_s = step_alone();
     runs.warm_s = per_step(feed_once("loader only, warm", {}));

@@ -142,6 +142,8 @@ Failure from_signal(int signal, const Evidence& evidence) {
   }
 }
 
+constexpr std::string_view kOwnError = "stoker";  // the type that `stoker load` reports
+
 bool ends_with_name(std::string_view type, std::string_view name) noexcept {
   return type == name ||
          (type.size() > name.size() && type.ends_with(name) && type[type.size() - name.size() - 1] == '.');
@@ -153,6 +155,10 @@ Failure from_exception(const Evidence& evidence) {
   const std::string told = evidence.exception_place.empty()
                                ? one_line(whole)
                                : fmt::format("{} ({})", one_line(whole), evidence.exception_place);
+  // Our loader says which of its options cannot be as it is.
+  if (type == kOwnError && evidence.exception_option == "memory_limit")
+    return {Status::oom_host, "", one_line(evidence.exception_text), less_host()};
+  if (type == kOwnError) return {Status::user_error, "", one_line(evidence.exception_text), ""};
   if (evidence.at_import && !ends_with_name(type, "MemoryError")) return {Status::user_error, "", told, ""};
   if (std::optional<TextMatch> match = match_failure(whole)) {
     // An exception of one's own that quotes words of ours is still of the status that the type says.
@@ -190,7 +196,6 @@ std::optional<Failure> classify(const Evidence& evidence) {
     if (evidence.stderr_tail.find("\nhint: ", at) != std::string::npos) {
       std::string said = evidence.stderr_tail.substr(at + 7);
       said.resize(std::min(said.find('\n'), said.size()));
-      if (said.starts_with("--memory-limit ")) return Failure{Status::oom_host, "", said, less_host()};
       return Failure{Status::user_error, "", one_line(said), ""};
     }
   }

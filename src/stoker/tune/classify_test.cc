@@ -393,5 +393,27 @@ TEST(Classify, KeepsCausesShortAndWhole) {
   EXPECT_EQ(failure.cause.substr(failure.cause.size() - 5), "\xc3\xa4...");
 }
 
+TEST(Classify, AMemoryLimitThatOurLoaderRefusesIsALackOfMemory) {
+  Evidence evidence{.ended = {.code = 2}};
+  evidence.exception_type = "stoker";
+  evidence.exception_text = "--memory-limit 1MB is too small: two batches need 4.0 MiB";
+  evidence.exception_option = "memory_limit";
+  const std::optional<Failure> failure = classify(evidence);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->status, Status::oom_host);
+  EXPECT_EQ(failure->cause, evidence.exception_text);
+}
+
+TEST(Classify, AnyOtherRefusalOfOurLoaderIsAUserErrorInItsOwnWords) {
+  Evidence evidence{.ended = {.code = 2}};
+  evidence.exception_type = "stoker";
+  evidence.exception_text = "cannot open `data`: CUDA out of memory.jpg";
+  evidence.exception_option = "";
+  const std::optional<Failure> failure = classify(evidence);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->status, Status::user_error);
+  EXPECT_EQ(failure->cause, evidence.exception_text);
+}
+
 }  // namespace
 }  // namespace stoker::tune

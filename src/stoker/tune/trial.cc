@@ -177,6 +177,7 @@ class Watch {
     } else if (event == "error") {
       evidence_.exception_type = text("type");
       evidence_.exception_text = text("text");
+      evidence_.exception_option = text("option");
       evidence_.at_import = text("stage") == "import";
       if (!text("file").empty()) {
         evidence_.exception_place = fmt::format("{}, line {:g}", text("file"), number("line").value_or(0));

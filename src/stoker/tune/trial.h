@@ -7,7 +7,7 @@
 //    "h2d_s", "fetch_s", "prep_s", "handoff_s" or their sum "data_s", "ready_change" (batches), "queue_depth"}
 //   {"event": "memory", "device_allocated_bytes": …, "device_reserved_bytes": …, "device_free_bytes": …}
 //   {"event": "error", "type": "torch.OutOfMemoryError", "text": "…", and where known: "stage" ("import", "build",
-//    "step"), "file", "line"}
+//    "step"), "file", "line"; of our own loader, whose type is "stoker": "option" that the error concerns}
 //   {"event": "done"}
 // Any other program is measured by the hook of `measure`, or by rates that it prints.
 #pragma once
