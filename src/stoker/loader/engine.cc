@@ -15,8 +15,7 @@ namespace stoker::loader {
 namespace {
 
 constexpr int kMostWorkers = 1024;
-// Plain system calls wait for the disk one by one, so it takes more threads to keep the disk busy.
-constexpr int kThreadsWithoutRing = 8;
+constexpr int kThreadsWithoutRing = 8;  // where reads wait for the disk one by one, so that the disk stays busy
 
 // How the open files of the data set will be read, so that the kernel reads ahead or does not.
 void advise(const dataset::Dataset& dataset, dataset::Shuffle::How how) {
@@ -77,10 +76,10 @@ FetchStage::Fetchers Loader::Engine::make_fetchers(bool reads_files) {
   FetchStage::Fetchers fetchers;
   std::string reason;
   fetchers.push_back(storage::make_fetcher(asked, job_.dataset->backends(), &reason));
-  if (!reason.empty()) {
-    job_.notes.push_back(reason);
-    if (!job_.in_place) options.io_threads = std::max(options.io_threads, kThreadsWithoutRing);
-  }
+  if (!reason.empty()) job_.notes.push_back(reason);
+  // Rows that are read in place are ranges of a few files, whose pages the kernel reads ahead.
+  if (fetchers.front()->reads_one_by_one() && !job_.in_place)
+    options.io_threads = std::max(options.io_threads, kThreadsWithoutRing);
   while (static_cast<int>(fetchers.size()) < options.io_threads) {
     fetchers.push_back(storage::make_fetcher(asked, job_.dataset->backends()));
   }

@@ -71,7 +71,7 @@ Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
   }
   const storage::Location first = dataset->size() > 0 ? dataset->location(0) : storage::Location{};
   many_parts = dataset->facts().most_parts > 1;
-  in_place = recipe.facts().is_copy && first.source != nullptr && !first.source->is_direct();
+  in_place = recipe.facts().is_copy && first.source != nullptr && storage::advice_on(first).in_place;
   open_cache();
   // A batch whose length is known only when all of it was read might not fit into any sweep. A cache knows samples, and
   // the reads of a sweep are others in each epoch.

@@ -59,6 +59,7 @@ class CachedFetcher final : public Fetcher {
   }
   bool reads_in_place(const Source& source) const noexcept override { return store_->reads_in_place(source); }
   bool direct_refused() const noexcept override { return files_->direct_refused(); }
+  bool reads_one_by_one() const noexcept override { return store_->reads_one_by_one(); }
   std::size_t room() const noexcept override { return free_.size(); }
   std::size_t in_flight() const noexcept override { return requests_.size() - free_.size(); }
 

@@ -46,6 +46,9 @@ class CombinedFetcher final : public Fetcher {
     }
     return false;
   }
+  bool reads_one_by_one() const noexcept override {
+    return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.fetcher->reads_one_by_one(); });
+  }
   bool direct_refused() const noexcept override {
     return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.fetcher->direct_refused(); });
   }

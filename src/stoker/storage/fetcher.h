@@ -92,6 +92,9 @@ class Fetcher {
   // Whether whole files asked for with O_DIRECT come through the page cache, because the file system refuses the flag.
   virtual bool direct_refused() const noexcept { return false; }
 
+  // Reads wait for the disk one after another, in the thread of the fetcher: more threads keep more reads in flight.
+  virtual bool reads_one_by_one() const noexcept { return false; }
+
   virtual std::size_t room() const noexcept = 0;       // how many more may be submitted now
   virtual std::size_t in_flight() const noexcept = 0;  // submitted and not yet returned by wait()
   virtual void submit(std::span<const Fetch> fetches) = 0;

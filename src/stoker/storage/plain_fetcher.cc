@@ -29,6 +29,7 @@ class PlainFetcher final : public Fetcher {
   std::size_t buffer_bytes(std::uint64_t bytes) const noexcept override { return rules_.buffer_bytes(bytes); }
   bool reads_in_place(const Source& source) const noexcept override { return !source.is_direct(); }
   bool direct_refused() const noexcept override { return direct_refused_; }
+  bool reads_one_by_one() const noexcept override { return rules_.storage() != Storage::mmap; }
 
   std::size_t room() const noexcept override { return requests_.size() - count_; }
   std::size_t in_flight() const noexcept override { return count_; }

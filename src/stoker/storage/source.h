@@ -36,6 +36,7 @@ class Backend;
 struct ReadAdvice {
   bool join = false;        // neighbouring reads are worth joining into large ones: each request has a price
   bool one_thread = false;  // one I/O thread keeps it busy
+  bool in_place = true;     // a read needs no more room than its bytes: it may go straight into a batch
 };
 
 class Source {
