@@ -54,6 +54,13 @@ storage::WholeRead read_row(const Dataset& dataset, std::uint64_t index, const R
   return read_parts(dataset, index, key, scratch, into);
 }
 
+void locate_parts(const Dataset& dataset, std::uint64_t index, const RowKey& key,
+                  std::vector<storage::Location>& parts) {
+  parts.clear();
+  for (std::uint32_t part = 0, count = dataset.parts(index, key); part < count; ++part)
+    parts.push_back(dataset.locate_part(index, key, part, {}));
+}
+
 storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, Scratch& scratch) {
   return read_row(dataset, index, {0, 0, dataset.id(index)}, scratch);
 }

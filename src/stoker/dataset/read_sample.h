@@ -16,6 +16,10 @@ namespace stoker::dataset {
 // All parts of a row, one after another. What a row of several parts takes of `scratch` does not depend on the storage.
 storage::WholeRead read_row(const Dataset& dataset, std::uint64_t index, const RowKey& key, Scratch& scratch);
 
+// Where the parts of a row are, in order, without the text of their names. `parts` is filled anew.
+void locate_parts(const Dataset& dataset, std::uint64_t index, const RowKey& key,
+                  std::vector<storage::Location>& parts);
+
 // The same where no epoch has begun: of rows of several parts, those that seed 0 and epoch 0 choose.
 storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, Scratch& scratch);
 storage::WholeRead read_sample(const Dataset& dataset, std::uint64_t index, std::vector<std::byte>& bytes);

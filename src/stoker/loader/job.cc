@@ -48,13 +48,10 @@ Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
       notes(dataset->facts().notes.begin(), dataset->facts().notes.end()),
       made_ns(meter::now_ns()) {
   check_losses(*dataset, options.max_errors);
-  const auto has = [](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), "hu_offset") != names.end();
-  };
-  if (has(recipe.facts().columns) && !has(dataset->facts().columns)) {
-    notes.emplace_back(
-        "Window assumes an offset of 0: it was given none, and the data set has no column hu_offset; where stored "
-        "values are shifted, give it, such as Window(offset=32768)");
+  const std::vector<std::string>& columns = dataset->facts().columns;
+  for (const transform::IndexColumn& wanted : recipe.facts().columns) {
+    if (std::find(columns.begin(), columns.end(), wanted.name) == columns.end())
+      notes.emplace_back(wanted.when_missing);
   }
   if (options.last_batch == dataset::LastBatch::drop && dataset->size() > 0 && dataset->size() < options.batch_size) {
     notes.push_back(format_text("an epoch has no batch: {} is more than the {} samples, and {} drops the last batch",

@@ -18,6 +18,7 @@
 #include "stoker/loader/kind_facts.h"
 #include "stoker/loader/options.h"
 #include "stoker/loader/seek_store.h"
+#include "stoker/storage/location.h"
 
 namespace stoker::loader {
 
@@ -31,10 +32,14 @@ struct Slot {
   bool past_cache = false;   // the batch is larger than caches: what is only copied goes past them
 };
 
-// The random key of a sample, and its values from the index: those of KindFacts::columns, in that order.
+// What is known of a sample beside its bytes: its random key, and its values from the index, which are those of
+// KindFacts::columns in that order.
 struct SampleKey {
   std::uint64_t seed = 0, epoch = 0, id = 0;
   std::array<double, kMaxValues> values{};
+  // Where a row is made of several parts: the source, offset and length of each, in the order in which their bytes
+  // follow one another. A kind of patches derives its coordinates from them. Borrowed for the call; without names.
+  std::span<const storage::Location> parts{};
 };
 
 // What became of one row.

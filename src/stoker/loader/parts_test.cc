@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
+#include "stoker/dataset/read_sample.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/loader/part_layout.h"
 #include "stoker/storage/memory_store_test.h"
@@ -314,6 +315,21 @@ TEST(PartLayout, PutsPartsWithoutSlackSideBySideAndAlignsTheOthers) {
   EXPECT_EQ(file.at, 64u);
   EXPECT_GT(file.bytes, 100u) << "one byte shows that it grew";
   EXPECT_EQ(layout.total(), file.at + file.bytes);
+}
+
+TEST(Parts, AreToldByTheirPlaceAndLength) {
+  storage::MemoryStore store;
+  const Patches data(store, 4, Lie::in_sources, false);
+  const RowKey key{1, 2, 3};
+  std::vector<Location> parts(5);
+  dataset::locate_parts(data, 3, key, parts);
+  const std::vector<Patches::Run> runs = data.runs(3, key);
+  ASSERT_EQ(parts.size(), runs.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(parts[i].offset, runs[i].offset);
+    EXPECT_EQ(parts[i].bytes, runs[i].bytes);
+    EXPECT_NE(parts[i].source, nullptr);
+  }
 }
 
 }  // namespace

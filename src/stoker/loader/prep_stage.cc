@@ -180,8 +180,12 @@ void PrepStage::measure_rows(Unit& unit, Worker& self) {
 RowResult PrepStage::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
                               std::uint64_t& length, Worker& self) {
   const Row& place = pending.rows[row];
-  SampleKey key{job_.options.seed, pending.epoch, place.index == index ? place.id : job_.dataset->id(index), {}};
+  SampleKey key{job_.options.seed, pending.epoch, place.index == index ? place.id : job_.dataset->id(index), {}, {}};
   job_.recipe.read_values(*job_.dataset, index, key);
+  if (job_.many_parts) {
+    dataset::locate_parts(*job_.dataset, index, {key.seed, key.epoch, key.id}, self.parts);
+    key.parts = self.parts;
+  }
   return job_.recipe.make(bytes, key, batches_.slot_of(pending, row), length, self.space.scratch, seek_);
 }
 

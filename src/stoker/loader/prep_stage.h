@@ -44,6 +44,7 @@ class PrepStage {
     std::thread thread;
     meter::StageCounters counters;
     Workspace space;
+    std::vector<storage::Location> parts;  // of the row in hand, where rows have several
   };
   using TakeSample = std::function<RowResult(std::uint64_t index, codec::Bytes bytes)>;
 

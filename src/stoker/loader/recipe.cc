@@ -128,7 +128,8 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options)
     : kind_(find_kind(dataset, options, look_bytes_)),
       label_count_(std::max<std::size_t>(1, dataset.facts().label_columns.size())) {
   assert(facts().columns.size() <= kMaxValues && "operations read more columns than a key has room for");
-  for (const std::string& name : facts().columns) columns_.push_back(find_column(dataset.facts(), name));
+  for (const transform::IndexColumn& column : facts().columns)
+    columns_.push_back(find_column(dataset.facts(), column.name));
 }
 
 std::uint64_t Recipe::length_of(std::uint64_t bytes) const noexcept {

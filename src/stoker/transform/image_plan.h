@@ -61,7 +61,7 @@ class ImagePlan {
   bool deep() const noexcept { return deep_; }  // the decoder must give 16 bits
   std::string describe() const;                 // one line for people
   // Columns of the index that the operations read. apply() takes their values for the sample, in this order.
-  std::span<const std::string> columns() const noexcept { return columns_; }
+  std::span<const IndexColumn> columns() const noexcept { return columns_; }
 
   // Draws view `view` of a width x height image. `random` must be Random(seed, epoch, sample id, view).
   Result draw(std::uint32_t view, std::uint32_t width, std::uint32_t height, Random& random, Draw& draw) const noexcept;
@@ -86,11 +86,11 @@ class ImagePlan {
  private:
   struct Compiled;  // in image_program.h
   const ImageProgram& program_of(std::uint32_t view) const noexcept;
-  std::uint32_t value_of(std::string_view column);  // its number among the values
+  std::uint32_t value_of(const IndexColumn& column);  // its number among the values
 
   ImageInput input_;
   std::vector<Output> outputs_;
-  std::vector<std::string> columns_;
+  std::vector<IndexColumn> columns_;
   std::uint32_t view_count_ = 1;
   bool deep_ = false;
   std::shared_ptr<const Compiled> compiled_;

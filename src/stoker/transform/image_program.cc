@@ -19,7 +19,13 @@ static_assert(std::is_trivially_copyable_v<Draw>);
 
 namespace {
 
-constexpr std::string_view kOffsetColumn = "hu_offset";  // of a Window without an offset
+// Of a Window without an offset.
+IndexColumn offset_column() {
+  return {.name = "hu_offset",
+          .when_missing =
+              "Window assumes an offset of 0: it was given none, and the data set has no column hu_offset; "
+              "where stored values are shifted, give it, such as Window(offset=32768)"};
+}
 
 // Every operation draws from a stream of its own, so that none shifts the numbers of another. A stream is named by the
 // kind of operation and by which of its kind it is.
@@ -312,7 +318,7 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
         name == "data" ? line : fmt::format("{}{}: {} x ({})", compiled->words.empty() ? "" : "; ", name, views, line);
     compiled->program_of_view.insert(compiled->program_of_view.end(), views,
                                      static_cast<std::uint32_t>(compiled->programs.size()));
-    if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(kOffsetColumn);
+    if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(offset_column());
     compiled->programs.push_back(std::move(program));
     plan.outputs_.push_back(std::move(output));
   };
@@ -339,10 +345,11 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
   return plan;
 }
 
-std::uint32_t ImagePlan::value_of(std::string_view column) {
-  const auto found = std::find(columns_.begin(), columns_.end(), column);
+std::uint32_t ImagePlan::value_of(const IndexColumn& column) {
+  const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                  [&](const IndexColumn& known) { return known.name == column.name; });
   const auto number = static_cast<std::uint32_t>(found - columns_.begin());
-  if (number == columns_.size()) columns_.emplace_back(column);
+  if (number == columns_.size()) columns_.push_back(column);
   return number;
 }
 

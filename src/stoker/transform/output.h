@@ -20,6 +20,12 @@ struct OutputOptions {
 };
 
 // One tensor of the batch.
+// A column of the index whose value, of each sample, an operation reads.
+struct IndexColumn {
+  std::string name;
+  std::string when_missing;  // what to say where a data set has no such column: its value is then 0
+};
+
 struct Output {
   std::string name;        // "data", or the name of the group of views
   bool is_coords = false;  // where the row lies in its sample, not a part of the data
