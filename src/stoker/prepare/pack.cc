@@ -167,8 +167,8 @@ class Packing {
     const std::string& path = folder_.destination();
     const os::FileFacts facts = os::facts_of(path);
     if (!facts.is_found()) return;
-    const auto refuse = [&](std::string_view why, std::string hint) {
-      throw Error(ErrorKind::usage, fmt::format("cannot write the pack `{}`: {}", path, why), std::move(hint));
+    const auto refuse = [&](std::string_view why, const Text& hint) {
+      throw Error(ErrorKind::usage, fmt::format("cannot write the pack `{}`: {}", path, why), hint);
     };
     if (facts.kind != os::FileKind::folder) refuse("a file has this name", "choose another name");
     if (!os::can_reach(fmt::format("{}/{}", path, dataset::kPackJson))) {
@@ -182,12 +182,14 @@ class Packing {
     } catch (const Error& error) {
       if (options_.force && error.kind() != ErrorKind::unsupported) return;
       throw Error(error.kind(), error.text(),
-                  error.kind() == ErrorKind::unsupported ? error.hint_text() : Text("--force rebuilds it"));
+                  error.kind() == ErrorKind::unsupported ? error.hint_text()
+                                                         : format_text("{} rebuilds it", option("force", "True")));
     }
     // What cannot be listed now would be taken out of the pack.
     if (!options_.force && !source_->facts().losses.empty()) {
-      refuse(fmt::format("a part of its source is lost: {}", source_->facts().losses.front().message()),
-             "repair the source; or add --force to rebuild the pack without that part");
+      refuse(
+          fmt::format("a part of its source is lost: {}", source_->facts().losses.front().message()),
+          format_text("repair the source; or add {} to rebuild the pack without that part", option("force", "True")));
     }
     const dataset::PackManifest& pack = base->manifest();
     const bool same_source = pack.source == absolute(options_.source);
@@ -196,18 +198,19 @@ class Packing {
       if (!same_source) {
         refuse(pack.source.empty() ? "its pack.json names no source: a program wrote it, or pack.json was made again"
                                    : fmt::format("it was made from another source, `{}`", pack.source),
-               "choose another name, or add --force");
+               format_text("choose another name, or add {}", option("force", "True")));
       }
       if (!same_settings) {
         refuse(fmt::format("it was made with other settings: {}; these are {}", pack.settings, settings_),
-               "choose another name, or add --force to rebuild it");
+               format_text("choose another name, or add {} to rebuild it", option("force", "True")));
       }
     }
     const bool same_rows =
         content_.kind == PackKind::encoded || (pack.dtype == content_.dtype && pack.shape == content_.shape);
     if (same_settings && same_rows) base_ = std::move(base);
     if (same_settings && !same_rows && !options_.force) {
-      refuse("the samples now have another shape than those in it", "add --force to rebuild it");
+      refuse("the samples now have another shape than those in it",
+             format_text("add {} to rebuild it", option("force", "True")));
     }
   }
 
@@ -307,7 +310,8 @@ class Packing {
       throw Error(ErrorKind::usage,
                   fmt::format("cannot make the pack `{}`: `{}` holds rows that a program wrote and did not finish",
                               folder_.destination(), folder_.part()),
-                  "finish that pack first, choose another name, or add --force to throw those rows away");
+                  format_text("finish that pack first, choose another name, or add {} to throw those rows away",
+                              option("force", "True")));
     }
     const std::uint64_t total = plan_.loose.size();
     const auto keep_going = [&] { return say("packing", writer_->cursor(), total); };

@@ -89,9 +89,10 @@ class PackUpload {
     }
     has_pack_ = std::find(there_.begin(), there_.end(), dataset::kPackJson) != there_.end();
     if (has_pack_ && !options_.force && !options_.dry_run) {
-      throw Error(ErrorKind::usage, fmt::format("cannot write the pack `{}`: it is there already", address_),
-                  "a pack in a store is not brought up to date: add --force to "
-                  "replace it, or choose another name");
+      throw Error(
+          ErrorKind::usage, fmt::format("cannot write the pack `{}`: it is there already", address_),
+          format_text("a pack in a store is not brought up to date: add {} to replace it, or choose another name",
+                      option("force", "True")));
     }
   }
 

@@ -148,7 +148,7 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
       throw Error(
           ErrorKind::usage,
           fmt::format("cannot make an encoded pack of `{}`: rows of an array have no encoded form", options.source),
-          "make a raw pack: --kind raw");
+          format_text("make a raw pack: {}", option("kind", "raw")));
     }
     only_raw(options.dtype.has_value(), "dtype");
     only_raw(options.samples != 0, "samples");
@@ -179,7 +179,7 @@ Content decide_content(const dataset::DatasetPtr& source, const PackOptions& opt
   const transform::Output& output = kind.outputs.front();
   if (output.varies) {
     throw Error(ErrorKind::usage, "cannot make a raw pack of audio of different lengths",
-                "say how many samples each shall have: --samples 16000 pads and trims");
+                format_text("say how many samples each shall have: {} pads and trims", option("samples", "16000")));
   }
   content.dtype = content.floats_to_u16 ? DType::u16 : output.dtype;
   content.shape = output.shape;

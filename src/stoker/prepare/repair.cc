@@ -79,7 +79,7 @@ class Repair {
                   fmt::format("cannot repair `{}`: its pack.json names no source; a program wrote the pack, or its "
                               "pack.json was made again",
                               options_.address),
-                  "name the source with --source, or write the pack again");
+                  format_text("name the source with {}, or write the pack again", option("source")));
     }
     dataset::OpenOptions opening;
     opening.label = packing_.label;
@@ -88,7 +88,7 @@ class Repair {
       source = dataset::open(packing_.source, opening);
     } catch (const Error& error) {
       throw Error(error.kind(), format_text("cannot repair `{}` from its source: {}", options_.address, error.text()),
-                  "name the place where the source is now: --source");
+                  format_text("name the place where the source is now: {}", option("source")));
     }
     std::unordered_map<std::uint64_t, std::uint64_t> by_id;
     for (std::uint64_t i = 0; i < source->size(); ++i) by_id.emplace(source->id(i), i);

@@ -162,15 +162,17 @@ class Staging {
     if (options_.force) return;
     if (!manifest_.was_there()) {
       if (std::error_code error; fs::is_empty(folder_, error) || error) return;
-      throw Error(ErrorKind::usage,
-                  fmt::format("cannot copy to `{}`: the folder holds files that stage did not write", folder_),
-                  "choose another folder, or add --force to copy into this one and replace files of the same names");
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("cannot copy to `{}`: the folder holds files that stage did not write", folder_),
+          format_text("choose another folder, or add {} to copy into this one and replace files of the same names",
+                      option("force", "True")));
     }
     if (manifest_.source() != source) {
       throw Error(
           ErrorKind::usage,
           fmt::format("cannot copy to `{}`: it holds a copy of another source, `{}`", folder_, manifest_.source()),
-          "choose another folder, or add --force to copy into this one");
+          format_text("choose another folder, or add {} to copy into this one", option("force", "True")));
     }
   }
 
@@ -278,7 +280,7 @@ class Staging {
                                                                  : "were changed since they were copied")
                                                    : "would be replaced that stage did not write",
                             first_conflict_),
-                "choose another folder, or add --force to replace them");
+                format_text("choose another folder, or add {} to replace them", option("force", "True")));
   }
 
   // Files of earlier runs that are not chosen now. Those that somebody changed are not ours any more.
@@ -301,7 +303,7 @@ class Staging {
         ErrorKind::usage,
         fmt::format("cannot copy to `{}`: {} of an earlier choice, such as `{}`, would stay beside the new ones",
                     folder_, count, leftovers_.front()),
-        "choose another folder, or add --prune to remove them");
+        format_text("choose another folder, or add {} to remove them", option("prune", "True")));
   }
 
   void require_room() {
