@@ -23,5 +23,51 @@ TEST(Slabs, AreAsLargeAsTheirBatchWhereMemoryIsScarce) {
   EXPECT_EQ(pool.acquire(2 * kMiB, 8 * kMiB), nullptr);
 }
 
+TEST(Slabs, ThatCameBackAreUsedAgain) {
+  SlabPool pool(8 * kMiB, nullptr, {});
+  Slab* const first = pool.acquire(kMiB);
+  ASSERT_NE(first, nullptr);
+  pool.release(first);
+  EXPECT_EQ(pool.free_count(), 1u);
+  EXPECT_EQ(pool.acquire(kMiB), first);
+  EXPECT_EQ(pool.count(), 1u);
+}
+
+TEST(Slabs, StayWithinTheirLimitAndSayWhenThereIsNoneToBeHad) {
+  SlabPool pool(2 * kMiB, nullptr, {});
+  Slab* const first = pool.acquire(kMiB);
+  EXPECT_FALSE(pool.is_exhausted(kMiB));
+  ASSERT_NE(pool.acquire(kMiB), nullptr);
+  EXPECT_EQ(pool.acquire(kMiB), nullptr);
+  EXPECT_TRUE(pool.is_exhausted(kMiB));
+  EXPECT_LE(pool.peak_bytes(), pool.limit_bytes());
+  pool.release(first);
+  EXPECT_FALSE(pool.is_exhausted(kMiB));
+  EXPECT_EQ(pool.acquire(kMiB), first);
+}
+
+TEST(Slabs, ThatAreTooSmallMakeRoomForALargerOne) {
+  SlabPool pool(4 * kMiB, nullptr, {});
+  Slab* const small = pool.acquire(kMiB);
+  Slab* const other = pool.acquire(kMiB);
+  pool.release(small);
+  pool.release(other);
+  EXPECT_NE(pool.acquire(4 * kMiB), nullptr);
+  EXPECT_EQ(pool.count(), 1u);
+  EXPECT_LE(pool.used_bytes(), pool.limit_bytes());
+}
+
+TEST(Slabs, TellOfEachReleaseUntilNobodyListens) {
+  int releases = 0;
+  SlabPool pool(8 * kMiB, nullptr, [&] { ++releases; });
+  Slab* const first = pool.acquire(kMiB);
+  Slab* const second = pool.acquire(kMiB);
+  pool.release(first);
+  EXPECT_EQ(releases, 1);
+  pool.forget_on_release();
+  pool.release(second);
+  EXPECT_EQ(releases, 1);
+}
+
 }  // namespace
 }  // namespace stoker::loader
