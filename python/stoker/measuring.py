@@ -11,6 +11,7 @@ iterable is judged by the CPU time that the asking thread spends in it.
 
 from __future__ import annotations
 
+import abc
 import itertools
 import json
 import os
@@ -165,7 +166,7 @@ class _TorchSource:
                 os.environ[name] = value
 
 
-class _TimedSource:
+class _TimedSource(abc.ABC):
     """Times each ``next()`` in the asking thread and writes the lines that the hook would."""
 
     def __init__(self, loader: Any, folder: str) -> None:
@@ -178,13 +179,13 @@ class _TimedSource:
     def _settings(self) -> dict[str, Any]:
         return {"kind": "other", "num_workers": 0}
 
+    @abc.abstractmethod
     def _before(self) -> Any:
         """What `_split` wants to know from before the wait."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _split(self, before: Any, wait: int) -> tuple[int, int]:
         """How much of the wait was fetching, and how much preparing."""
-        raise NotImplementedError
 
     def _more(self) -> dict[str, Any]:
         """Further fields of a step, after `_split`."""
