@@ -208,10 +208,17 @@ class S3Story : private Telling {
     shown.insert(shown.end(), {"--json", ">", "ledger.json"});
     os::write_file(ledger, verb(words, "measuring", shown).dump());
     const Json planned = verb({"plan", "--run", inside("runs/s3"), "--ledger", ledger, "--epochs", "90", "--dataset",
-                               kAddress},
+                               kAddress, "--price-per-1000-requests", "0.0004", "--price-per-gb", "0.09"},
                               "planning");
     json_["plan"] = {{"headline", planned["headline"]}, {"next_command", planned["next_command"]}};
     tell(wrapped(planned["headline"].get<std::string>()));
+    const Json& costs = planned["runs"][0]["costs"];
+    json_["plan"]["costs"] = costs;
+    const auto cost = [&](std::size_t access) { return costs[access]["run"]["cost"].get<double>(); };
+    tell(wrapped(
+        fmt::format("at these prices it costs {:.3g} from the store, {:.3g} with the disk cache, and {:.3g} from "
+                    "a copy",
+                    cost(0), cost(1), cost(2))));
     json_["plan"]["options"] = Json::array();
     for (const Json& option : planned["runs"][0]["options"]) {
       if (!option["worth"].get<bool>()) continue;

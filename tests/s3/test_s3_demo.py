@@ -52,6 +52,7 @@ def test_its_json_has_the_figures(binary, environment, tmp_path):
     assert (first["from"], second["from"]) == ("store", "cache") and first["store"]["requests"] >= 320
     assert first["store"]["store_bytes"] >= told["bytes"] and second["store"]["cache_hits"] > second["store"]["requests"]
     assert len(told["stage"]["classes"]) == 3 and told["stage"]["fetched_again"] == 0
+    assert [cost["access"] for cost in told["plan"]["costs"]] == ["from the store", "disk cache", "staged once"]
     assert told["plan"]["headline"] and told["tune"]["ok"] == 3
     assert not list((tmp_path / "tmp").iterdir()) and not servers(tmp_path)
 
