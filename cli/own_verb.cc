@@ -17,11 +17,14 @@ std::string own_program() {
   return error ? "stoker" : path.string();
 }
 
-VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::function<void(std::string_view)>& line) {
+VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::function<void(std::string_view)>& line,
+                        const std::map<std::string, std::string>& environment) {
   std::vector<std::string> command = {own_program()};
   command.insert(command.end(), words.begin(), words.end());
   command.emplace_back("--json");
-  os::Isolated child(command, {{"STOKER_NO_PROGRESS", "1"}});
+  std::map<std::string, std::string> variables = environment;
+  variables["STOKER_NO_PROGRESS"] = "1";
+  os::Isolated child(command, variables);
   std::string out, err, last;
   const auto use = [&](os::Stream stream, std::string_view text) {
     if (stream == os::Stream::out) out += text;

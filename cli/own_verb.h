@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct VerbAnswer {
 };
 
 // `words` without --json: `{"pack", "data", "x.pack"}`. `line` gets each line of its stderr as it comes, and an empty
-// one now and then. Ends it on Ctrl-C, and throws Error(unavailable, "interrupted").
-VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::function<void(std::string_view)>& line);
+// one now and then. `environment` is added to ours. Ends it on Ctrl-C, and throws Error(unavailable, "interrupted").
+VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::function<void(std::string_view)>& line,
+                        const std::map<std::string, std::string>& environment = {});
 
 }  // namespace stoker::cli

@@ -111,6 +111,23 @@ void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& inp
   plan::add_wishes(wishes, input);
 }
 
+void take_prices(const Arguments& arguments, plan::PlanInput& input) {
+  const bool has_limit = arguments.has("--cache-limit");
+  if (!arguments.has("--price-per-1000-requests") && !arguments.has("--price-per-gb")) {
+    if (has_limit) {
+      throw Error(ErrorKind::usage, "`--cache-limit` is for the costs of a store, and no price is given",
+                  "add --price-per-1000-requests or --price-per-gb");
+    }
+    return;
+  }
+  plan::StorePrices prices;
+  if (arguments.has("--price-per-1000-requests"))
+    prices.per_1000_requests = arguments.number("--price-per-1000-requests");
+  if (arguments.has("--price-per-gb")) prices.per_gb = arguments.number("--price-per-gb");
+  if (has_limit) prices.cache_limit_bytes = static_cast<double>(arguments.bytes("--cache-limit"));
+  input.prices = prices;
+}
+
 std::map<std::string, std::string> knobs_in(const std::string& text) {
   std::map<std::string, std::string> knobs;
   for (std::size_t at = 0; at < text.size();) {
@@ -210,6 +227,7 @@ int run(const Arguments& arguments) {
   const std::vector<std::string> files = files_of(arguments, input);
   take_job(arguments, face, input);
   take_machine(arguments, input);
+  take_prices(arguments, input);
   const plan::PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
   if (!wishes.what_ifs.empty() && !arguments.has("--verify")) plan::require_stages(input);
   if (arguments.has("--dry-run")) {
@@ -320,6 +338,11 @@ const Verb& plan_verb() {
          {"--disk-rate", "BYTES", "", "what the disk reads per second"},
          {"--verify", "", "", "run the what-ifs that can run here, and compare", true},
          {"--bench-steps", "N", "40", "of each run of --verify"}}},
+       {"costs of a store",
+        {{"--price-per-1000-requests", "PRICE", "",
+          "of GET requests, such as 0.0004; adds what epochs and the run cost"},
+         {"--price-per-gb", "PRICE", "", "of bytes that leave the store, per 10^9, such as 0.09"},
+         {"--cache-limit", "SIZE", "", "of the disk cache; without: it holds the data set"}}},
        {"output",
         {{"--out", "FILE", "", "the plan as JSON; without: plan.json in each run's folder", true},
          {"--force", "", "", "overwrite a file that is no plan of ours"},

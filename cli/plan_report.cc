@@ -133,6 +133,7 @@ class Text {
     if (run.device) device(*run.device);
     if (run.host) host(*run.host);
     if (run.epochs) epochs(*run.epochs, run.input);
+    costs(run);
     what_ifs(run);
     options(run);
     for (const std::string& note : run.notes) row("note", note);
@@ -253,6 +254,35 @@ class Text {
     } else if (!run.nodes.empty()) {
       row("nodes", "what the storage gives is not known: a ledger of a --cold run shows it, or --disk-rate");
     }
+  }
+
+  // Small costs keep three digits, large ones two decimals.
+  static std::string money(double cost) {
+    return cost > 0 && cost < 1 ? fmt::format("{:.3g}", cost) : fmt::format("{:.2f}", cost);
+  }
+
+  void costs(const plan::PlannedRun& run) {
+    if (run.costs.empty()) return;
+    std::vector<std::vector<std::string>> rows = {{"what the store costs", "epoch 0", "later epoch"}};
+    if (answer_.has_job) {
+      for (const char* title : {"the run", "requests", "received"}) rows[0].emplace_back(title);
+    }
+    for (const plan::StoreCost& cost : run.costs) {
+      std::vector<std::string> cells = {std::string(name(cost.access)), money(cost.first_epoch.cost),
+                                        money(cost.later_epoch.cost)};
+      if (cost.run) {
+        cells.push_back(money(cost.run->cost));
+        cells.push_back(format_count(static_cast<std::uint64_t>(std::llround(cost.run->requests))));
+        cells.push_back(size(cost.run->bytes));
+      }
+      rows.push_back(std::move(cells));
+    }
+    out_ += table(rows, "  ");
+    row("prices", fmt::format("{:g} per 1,000 requests, {:g} per GB, one machine{}", answer_.prices->per_1000_requests,
+                              answer_.prices->per_gb,
+                              answer_.prices->cache_limit_bytes
+                                  ? fmt::format("; the cache holds {}", size(*answer_.prices->cache_limit_bytes))
+                                  : ""));
   }
 
   void options(const plan::PlannedRun& run) {

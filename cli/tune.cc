@@ -343,7 +343,7 @@ const Verb& tune_verb() {
         {option_flag("seed"),
          option_flag("class_subset"),
          option_flag("class_subset_seed"),
-         class_list_flag(),
+         option_flag("class_list"),
          option_flag("subset"),
          option_flag("subset_seed"),
          option_flag("inflate"),

@@ -6,7 +6,6 @@
 
 #include "stoker/base/error.h"
 #include "stoker/dataset/dataset.h"
-#include "stoker/dataset/narrowing.h"
 #include "stoker/tune/config_file.h"
 
 #include "entry_point.h"
@@ -77,9 +76,7 @@ tune::Target make_target(const Arguments& arguments) {
   for (const auto& [flag, is_for_functions] : kPassedOn) {
     if (!arguments.has(flag)) continue;
     if (target.is_ours()) {
-      if (flag == "--class-list") {
-        (void)dataset::read_class_list(arguments.text(flag));
-      } else if (flag != "--step-ms" && flag != "--workload")
+      if (flag != "--step-ms" && flag != "--workload")
         check_option(flag == "--image-color" ? "color" : knob_of(flag), arguments.text(flag));
       target.passed.insert(target.passed.end(), {std::string(flag), arguments.text(flag)});
     } else if (!target.function.empty() && is_for_functions) {

@@ -22,6 +22,14 @@ std::string shown(nb::handle object) {
   return text;
 }
 
+bool is_list_of_texts(nb::handle object) {
+  if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) return false;
+  for (const nb::handle item : object) {
+    if (!PyUnicode_Check(item.ptr())) return false;
+  }
+  return true;
+}
+
 const char* name_of(loader::Heading heading) noexcept {
   switch (heading) {
     case loader::Heading::samples:
@@ -59,6 +67,11 @@ nb::dict describe(const Option& option) {
 
 Value value_from(nb::handle object) {
   if (object.is_none()) return {};
+  if (is_list_of_texts(object)) {
+    loader::Names names;
+    for (const nb::handle name : object) names.push_back(nb::cast<std::string>(name));
+    return names;
+  }
   if (PyBool_Check(object.ptr())) return object.ptr() == Py_True;
   if (PyUnicode_Check(object.ptr())) return nb::cast<std::string>(object);
   if (is_instance(object, "Integral")) {
@@ -79,6 +92,11 @@ nb::object value_to(const Value& value) {
     nb::object operator()(std::uint64_t number) const { return nb::int_(number); }
     nb::object operator()(double number) const { return nb::float_(number); }
     nb::object operator()(const std::string& text) const { return to_str(text); }
+    nb::object operator()(const loader::Names& names) const {
+      nb::list out;
+      for (const std::string& name : names) out.append(to_str(name));
+      return out;
+    }
     nb::object operator()(const loader::Unknown& other) const { return to_str(other.text); }
   };
   return std::visit(Convert{}, value);

@@ -49,7 +49,10 @@ class Dataset:
 def open_dataset(address: str, *, label: Sequence[str], use_cache: bool, options: dict) -> Dataset:
     """`options`: names and values, as in loader_options()."""
 
-def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, options: dict) -> Dataset: ...
+def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, classes: Sequence[str], options: dict) -> Dataset:
+    """
+    `classes`: the names of the integer labels, sorted; none: they have none.
+    """
 
 class Batch:
     """A batch in a slab of the pool; arrays over it keep the slab."""

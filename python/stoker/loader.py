@@ -24,7 +24,7 @@ from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
-from .source import cache_folder, open_source
+from .source import cache_folder, class_names, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
 from .transforms import compile_transform
 
@@ -47,6 +47,7 @@ class Loader(ReadByTrainers):
     Which samples:
       source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
       label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
+      class_list: use the classes of these names; a text or path is a file that names them.
       class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
       cache_dir: where listings, seek indexes and objects of a store are kept (False: nowhere). listing: "kept" lists a store once and keeps the answer there.
     Which order:
@@ -121,6 +122,7 @@ class Loader(ReadByTrainers):
         label: str | Sequence[str] | None = None,
         subset: int | None = None,
         subset_seed: int = 42,
+        class_list: Sequence[str] | str | os.PathLike[str] | None = None,
         class_subset: int | None = None,
         class_subset_seed: int = 42,
         inflate: int = 1,
@@ -161,8 +163,8 @@ class Loader(ReadByTrainers):
             transform=transform_text, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
             exif_orientation=switch("exif_orientation", exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
             memory_limit=memory_limit, storage=storage, io_depth=io_depth, io_batch=io_batch, read_ahead=read_ahead, io_threads=io_threads,
-            on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=switch("pin_memory", False if pin_memory is None else pin_memory), class_subset=class_subset,
-            class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate,
+            on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=switch("pin_memory", False if pin_memory is None else pin_memory),
+            class_list=class_names(class_list), class_subset=class_subset, class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate,
             cache_dir=cache_folder(cache_dir, cache_limit), cache_limit=cache_limit, listing=listing)
         self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
         self._engine = self._make_engine(self._rank or find_rank())

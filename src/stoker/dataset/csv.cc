@@ -24,6 +24,7 @@
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"
+#include "stoker/dataset/look_up_objects.h"
 #include "stoker/dataset/lookup.h"
 #include "stoker/dataset/object_listing.h"
 #include "stoker/dataset/scan.h"
@@ -90,7 +91,9 @@ class CsvDataset final : public Dataset {
       facts_.notes = backend_->notes();
       copy_ = storage::read_address(address);
       text_ = {reinterpret_cast<const char*>(copy_.data()), copy_.size()};
-      list_objects(name.substr(0, name.size() - file_name_.size()));
+      const std::string_view folder = name.substr(0, name.size() - file_name_.size());
+      root_ = folder;
+      if (backend_->can_list()) list_objects(folder);
     } else {
       open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));
       read_local(address);
@@ -99,6 +102,7 @@ class CsvDataset final : public Dataset {
     read_header();
     read_rows();
     read_labels();
+    if (backend_ != nullptr && !backend_->can_list()) ask_for_objects();
     look_up_files();
     if (backend_ != nullptr) keep_versions();
     repeats_ = find_repeats(rows_.size(), [this](std::uint64_t index) { return id_of_row(index); });
@@ -168,6 +172,11 @@ class CsvDataset final : public Dataset {
   // Makes a path in `text` the name of an object; null if it does not fit.
   const char* put_root_before(std::span<char> text, std::size_t length) const noexcept {
     const std::string_view path = object_path({text.data(), length});
+    if (const auto [scheme, name] = storage::split_address(path); scheme == backend_->scheme()) {
+      std::memmove(text.data(), name.data(), name.size());
+      text[name.size()] = '\0';
+      return text.data();
+    }
     if (root_.size() + path.size() >= text.size()) return nullptr;
     std::memmove(text.data() + root_.size(), path.data(), path.size());
     std::memcpy(text.data(), root_.data(), root_.size());
@@ -210,6 +219,29 @@ class CsvDataset final : public Dataset {
     };
     dataset::list_objects(*backend_, root_, options_, take, facts_.notes);
     if (is_interrupted) throw Error(ErrorKind::unavailable, "interrupted");
+  }
+
+  // Each file that the rows name, where no listing tells of them.
+  void ask_for_objects() {
+    std::vector<std::string> paths, names;
+    char buffer[kMaxPath + 1];
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      const std::size_t length = write_path(i, false, buffer);
+      if (length == 0) continue;
+      paths.emplace_back(object_path({buffer, length}));
+      names.push_back(object_name(paths.back()));
+    }
+    const auto found = look_up_objects(*backend_, {names.begin(), names.end()}, options_);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const FoundObject& object = found.at(names[i]);
+      if (is_found(object.bytes)) objects_.try_emplace(paths[i], Object{object.bytes, object.version});
+    }
+  }
+
+  // Of a path that object_path() gave: below root_, or a whole address, which may lead to another server.
+  std::string object_name(std::string_view path) const {
+    const auto [scheme, name] = storage::split_address(path);
+    return scheme == backend_->scheme() ? std::string(name) : fmt::format("{}{}", root_, path);
   }
 
   // The key below root_ of a path as the csv has it.

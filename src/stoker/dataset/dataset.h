@@ -148,9 +148,10 @@ struct OpenOptions {
 // folder, or the one above if that folder is `_index`. The file must not be rewritten in place while open (a new one
 // renamed over it is fine).
 DatasetPtr open(const std::string& address, const OpenOptions& options = {});
-// A list of files with labels; `label_kind` none ignores the labels. Sizes are looked up (in parallel).
+// A list of files with labels; `label_kind` none ignores the labels. Sizes are looked up (in parallel). `classes` are
+// the names of integer labels, which count from 0; none: they have no names.
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
-                     const OpenOptions& options = {});
+                     const OpenOptions& options = {}, std::vector<std::string> classes = {});
 
 // The wrappers that OpenOptions names, for use on any data set.
 DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);  // sorted by index

@@ -24,12 +24,14 @@ namespace {
 
 class ListDataset final : public Dataset {
  public:
-  ListDataset(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind, const OpenOptions& options)
+  ListDataset(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind, const OpenOptions& options,
+              std::vector<std::string> classes)
       : folder_(os::open_file(".", O_RDONLY | O_DIRECTORY)) {
     if (samples.empty()) throw Error(ErrorKind::not_found, "cannot make a data set of an empty list");
     facts_.address = fmt::format("list of {} files", format_count(samples.size()));
     facts_.kind = "list";
     facts_.label_kind = label_kind;
+    facts_.classes = std::move(classes);
     ends_.reserve(samples.size());
     if (label_kind != LabelKind::none) labels_.reserve(samples.size());
     for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -42,6 +44,12 @@ class ListDataset final : public Dataset {
       }
       names_ += path;
       ends_.push_back(names_.size());
+      const std::int64_t number = samples[i].second.integer;
+      if (!facts_.classes.empty() && (number < 0 || number >= static_cast<std::int64_t>(facts_.classes.size()))) {
+        throw Error(ErrorKind::usage,
+                    fmt::format("cannot take sample {} of the list: its label {} is none of {} classes", i, number,
+                                facts_.classes.size()));
+      }
       if (label_kind == LabelKind::integer) labels_.push_back({samples[i].second.integer, 0});
       if (label_kind == LabelKind::real) labels_.push_back({-1, samples[i].second.real});
     }
@@ -187,8 +195,9 @@ class ListDataset final : public Dataset {
 }  // namespace
 
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
-                     const OpenOptions& options) {
-  return narrow_and_widen(std::make_shared<ListDataset>(std::move(samples), label_kind, options), options);
+                     const OpenOptions& options, std::vector<std::string> classes) {
+  return narrow_and_widen(std::make_shared<ListDataset>(std::move(samples), label_kind, options, std::move(classes)),
+                          options);
 }
 
 }  // namespace stoker::dataset

@@ -32,7 +32,7 @@ std::string_view common_folder(const std::vector<std::string_view>& names) noexc
 bool list_around(const storage::Backend& backend, const std::vector<std::string_view>& names,
                  const OpenOptions& options, Found& wanted) {
   const std::string_view folder = common_folder(names);
-  if (folder.empty()) return false;
+  if (folder.empty() || !backend.can_list()) return false;
   const std::uint64_t most = kListedAtLeast + kListedPerWanted * wanted.size();
   std::uint64_t listed = 0, found = 0;
   bool is_whole = true, is_interrupted = false;

@@ -165,6 +165,30 @@ TEST(Objects, AnIndexOfAStoreMayNameWholeAddressesAndNamesWhatIsMissing) {
   EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/set/missing.csv"); }), "line 3: `2.wav` is not below"));
 }
 
+TEST(Objects, OfAStoreThatDoesNotListAreThoseThatAnIndexNames) {
+  storage::MemoryStore store;
+  store.refuse_listings();
+  store.put("host/set/a/1.wav", "one");
+  store.put("host/set/b/2.wav", "two!");
+  store.put("other/3.wav", "three");
+  store.put("host/set/list.csv",
+            "path,label\na/1.wav,x\n./b/2.wav,y\nmemory://other/3.wav,x\nmemory://host/set/a/1.wav,y\n");
+  const DatasetPtr data = open("memory://host/set/list.csv", without_cache());
+  EXPECT_EQ(sizes_of(*data), (std::vector<std::uint64_t>{3, 4, 5, 3}));
+  EXPECT_EQ(text_of(*data, 0), "one");
+  EXPECT_EQ(text_of(*data, 1), "two!");
+  EXPECT_EQ(text_of(*data, 2), "three");
+  EXPECT_EQ(text_of(*data, 3), "one");
+  char text[storage::kLocationText];
+  EXPECT_STREQ(data->locate(1, text).version, "v2");
+  EXPECT_STREQ(data->locate(2, text).name, "other/3.wav");
+  store.put("host/set/missing.csv", "path\na/1.wav\n9.wav\n");
+  EXPECT_TRUE(mentions(error_of([] { open("memory://host/set/missing.csv"); }), "line 3: `9.wav` is not below"));
+  EXPECT_TRUE(mentions(error_of([] { open("memory://host/set"); }), "does not list"));
+  std::vector<std::pair<std::string, Label>> list = {{"memory://host/set/b/2.wav", {}}, {"memory://other/3.wav", {}}};
+  EXPECT_EQ(text_of(*from_list(std::move(list), LabelKind::none, without_cache()), 1), "three");
+}
+
 DatasetPtr list_of(const std::vector<std::string>& addresses, const OpenOptions& options = without_cache()) {
   std::vector<std::pair<std::string, Label>> samples;
   for (const std::string& address : addresses) samples.emplace_back(address, Label{});

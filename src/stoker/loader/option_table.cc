@@ -14,6 +14,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
+#include "stoker/dataset/narrowing.h"
 #include "stoker/storage/fetcher.h"
 
 namespace stoker::loader {
@@ -74,6 +75,20 @@ constexpr std::array kTable = {
            .set = [](Request& to, const Value& value) { to.opening.label = word(value); },
            .get = [](const Request& of) { return of.opening.label.empty() ? Value() : Value(of.opening.label); },
            .takes_none = true},
+    Option{
+        .name = "class_list",
+        .heading = Heading::samples,
+        .type = ValueType::names,
+        .placeholder = "FILE",
+        .unset = "all",
+        .meaning = "only the classes of these names; a file has one on each line",
+        .set =
+            [](Request& to, const Value& value) {
+              const auto* const names = std::get_if<Names>(&value);
+              to.opening.class_list = names != nullptr ? *names : dataset::read_class_list(word(value));
+            },
+        .get = [](const Request& of) { return of.opening.class_list.empty() ? Value() : Value(of.opening.class_list); },
+        .takes_none = true},
     Option{.name = "class_subset",
            .heading = Heading::samples,
            .type = ValueType::count,
@@ -515,6 +530,10 @@ std::optional<Value> settled(const Option& row, const Value& value) {
       return text != nullptr ? std::optional<Value>(value) : std::nullopt;
     case ValueType::text:
       return text != nullptr ? std::optional<Value>(value) : std::nullopt;
+    case ValueType::names: {
+      const auto* const names = std::get_if<Names>(&value);
+      return text != nullptr || (names != nullptr && !names->empty()) ? std::optional<Value>(value) : std::nullopt;
+    }
   }
   return std::nullopt;
 }
@@ -580,6 +599,7 @@ Value read_value(const Option& row, std::string_view word) {
     case ValueType::duration:
     case ValueType::word:
     case ValueType::text:
+    case ValueType::names:
       break;
   }
   return text_value(word);
@@ -640,6 +660,8 @@ std::string values_text(const Option& row) {
       return "off, full, blocks or blocks:NEIGHBOURS:MIXED";
     case ValueType::text:
       return "a text";
+    case ValueType::names:
+      return "a list of names or a file with one on each line";
   }
   return "";
 }
@@ -655,6 +677,9 @@ std::string value_text(const Value& value) {
     std::string operator()(std::uint64_t number) const { return std::to_string(number); }
     std::string operator()(double number) const { return fmt::format("{}", number); }
     std::string operator()(const std::string& text) const { return text; }
+    std::string operator()(const Names& names) const {
+      return names.empty() ? "[]" : fmt::format("['{}']", fmt::join(names, "', '"));
+    }
     std::string operator()(const Unknown& other) const { return other.text; }
   };
   return std::visit(Words{}, value);

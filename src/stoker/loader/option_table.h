@@ -26,8 +26,9 @@ struct Unknown {
   std::string text;
   friend bool operator==(const Unknown&, const Unknown&) = default;
 };
+using Names = std::vector<std::string>;
 // The value of an option as a face has it. std::monostate is Python's None.
-using Value = std::variant<std::monostate, bool, std::uint64_t, double, std::string, Unknown>;
+using Value = std::variant<std::monostate, bool, std::uint64_t, double, std::string, Names, Unknown>;
 
 enum class ValueType : std::uint8_t {
   count,     // a whole number from `least` to `most`
@@ -38,6 +39,7 @@ enum class ValueType : std::uint8_t {
   on_off,
   shuffle,  // on, off, or a text such as "blocks:32:4096"
   text,
+  names,  // a list of names, or the path of a file with one on each line
 };
 
 // The headings under which help and docs list the options.

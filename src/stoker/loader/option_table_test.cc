@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
+#include "stoker/os/temp_folder_test.h"
 
 namespace stoker::loader {
 namespace {
@@ -27,23 +28,26 @@ Value kept(std::string_view name, std::string_view word) {
 }
 
 // A value of the option that is not its default, where it has one.
-std::string other_word(const Option& row) {
+Value other_value(const Option& row) {
+  const auto word = [&](std::string_view text) { return read_value(row, text); };
   switch (row.type) {
     case ValueType::count:
     case ValueType::bytes:
     case ValueType::real:
-      return "7";
+      return word("7");
     case ValueType::duration:
-      return "7s";
+      return word("7s");
     case ValueType::word:
-      return std::string(row.words.back());
+      return word(row.words.back());
     case ValueType::on_off:
     case ValueType::shuffle:
-      return "true";
+      return word("true");
     case ValueType::text:
-      return row.name == "transform" ? "flip" : "column";
+      return word(row.name == "transform" ? "flip" : "column");
+    case ValueType::names:
+      return Names{"cat", "dog"};
   }
-  return "";
+  return {};
 }
 
 TEST(OptionTable, EveryRowSetsAndGetsItsOwnField) {
@@ -53,7 +57,7 @@ TEST(OptionTable, EveryRowSetsAndGetsItsOwnField) {
     EXPECT_TRUE(names.insert(row.name).second) << "it is declared twice";
     Request request;
     const Value before = row.get(request);
-    set_option(request, row, read_value(row, other_word(row)));
+    set_option(request, row, other_value(row));
     EXPECT_NE(row.get(request), before);
     for (const Option& other : option_table()) {
       const bool is_alias = (other.name == "last_batch") != (row.name == "last_batch") &&
@@ -99,6 +103,17 @@ TEST(OptionTable, AWrongValueIsRefusedByNameWithTheRightOnes) {
   EXPECT_EQ(error_of_setting("transform", Value("nothing:1")).option(), "transform");
   EXPECT_EQ(error_of_setting("batch_size", Unknown{"[1]"}).message(),
             "batch_size is a whole number from 1 to 100,000,000, not `[1]`");
+}
+
+TEST(OptionTable, NamesComeAsAListOrFromAFile) {
+  const os::TempFolder folder;
+  const std::string file = folder.file("classes.txt", "# two\ncat\ndog\n");
+  EXPECT_EQ(kept("class_list", file), Value(Names{"cat", "dog"}));
+  EXPECT_EQ(error_of_setting("class_list", Names{}).message(),
+            "class_list is a list of names or a file with one on each line, not `[]`");
+  EXPECT_EQ(error_of_setting("class_list", Value(folder.path() + "/none")).option(), "class_list");
+  EXPECT_EQ(error_of_setting("batch_size", Names{"a", "b"}).message(),
+            "batch_size is a whole number from 1 to 100,000,000, not `['a', 'b']`");
 }
 
 TEST(OptionTable, TheCommandLineSpellsTheSameErrorWithItsFlags) {

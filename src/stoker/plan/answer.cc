@@ -219,6 +219,23 @@ void add_what_ifs(PlannedRun& run, const PlanWishes& wishes) {
   if (!nodes.empty()) run.nodes = scale_out(stages, nodes);
 }
 
+void add_costs(PlannedRun& run, const PlanAnswer& answer) {
+  if (!answer.prices) return;
+  const Setting& setting = run.input.setting;
+  const double samples = answer.job.epoch_images.value_or(setting.dataset_samples);
+  if (samples <= 0 || setting.dataset_bytes <= 0) {
+    run.notes.emplace_back(
+        "what the store costs is not told: the size of the data set is not known: --dataset ADDRESS");
+    return;
+  }
+  // An epoch may be a part of the data set that was measured.
+  const double share = setting.dataset_samples > 0 ? samples / setting.dataset_samples : 1;
+  run.costs = store_costs(*answer.prices, samples, share * setting.dataset_bytes, answer.job);
+  if (!setting.is_file_per_sample) {
+    run.notes.emplace_back("each sample is priced as one request; neighbours in a pack, an array or a shard share one");
+  }
+}
+
 PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& wishes) {
   PlannedRun run;
   run.notes = input.notes;
@@ -247,6 +264,7 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   run.input = std::move(input);
   if (run.chosen && run.input.current.empty()) run.input.current = run.configurations[*run.chosen].measured.knobs;
   explain_failures(run, !run.chosen);
+  add_costs(run, answer);
   if (!run.chosen) return run;
   run.device = device_of(run, wishes.margin);
   run.host = host_of(run, answer);
@@ -400,6 +418,7 @@ PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes) {
   PlanAnswer answer;
   answer.job = input.job;
   answer.has_job = input.job.images > 0;
+  answer.prices = input.prices;
   if (answer.has_job) answer.needed_per_s = needed_per_s(input.job);
   for (PlanRun& run : input.runs) {
     settle_rows(run, input.effective_batch);

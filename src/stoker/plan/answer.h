@@ -49,6 +49,7 @@ struct PlannedRun {
   std::optional<EpochSplit> epochs;
   std::vector<ScaleOut> nodes;
   std::optional<double> saturating_nodes;
+  std::vector<StoreCost> costs;  // none: no prices, or the size of the data is not known
   std::vector<std::string> notes;
 
   const PlannedConfiguration* picked() const { return chosen ? &configurations[*chosen] : nullptr; }
@@ -58,6 +59,7 @@ struct PlanAnswer {
   Job job;
   bool has_job = false;
   std::optional<double> needed_per_s;
+  std::optional<StorePrices> prices;
   std::vector<PlannedRun> runs;
   std::optional<std::size_t> chosen_run;  // the one to take
   std::string headline, pivot, next_command;

@@ -150,6 +150,17 @@ Json to_json(const Stages& stages) {
           {"limit", name(predicted.limit)}};
 }
 
+Json to_json(const StoreUse& use) {
+  return {{"requests", use.requests}, {"bytes", use.bytes}, {"cost", use.cost}};
+}
+
+Json to_json(const StoreCost& cost) {
+  return {{"access", name(cost.access)},
+          {"first_epoch", to_json(cost.first_epoch)},
+          {"later_epoch", to_json(cost.later_epoch)},
+          {"run", cost.run ? to_json(*cost.run) : Json(nullptr)}};
+}
+
 Json to_json(const PlannedRun& run) {
   const PlanRun& input = run.input;
   Json json = {{"name", input.name}, {"source", input.source}, {"kind", name(input.kind)}};
@@ -188,6 +199,7 @@ Json to_json(const PlannedRun& run) {
     return Json{{"nodes", one.nodes}, {"images_per_s", one.per_s}, {"share", one.share}};
   });
   json["saturating_nodes"] = or_null(run.saturating_nodes);
+  json["costs"] = list(run.costs, [](const StoreCost& cost) { return to_json(cost); });
   json["options"] = list(run.options, [&](const Option& option) { return to_json(option, input); });
   json["notes"] = run.notes;
   return json;
@@ -211,6 +223,12 @@ Json to_json(const PlanAnswer& answer) {
                    {"checkpoint_s", job.checkpoint_s},
                    {"checkpoint_every_s", job.checkpoint_every_s},
                    {"needed_images_per_s", or_null(answer.needed_per_s)}};
+  }
+  json["prices"] = nullptr;
+  if (answer.prices) {
+    json["prices"] = {{"per_1000_requests", answer.prices->per_1000_requests},
+                      {"per_gb", answer.prices->per_gb},
+                      {"cache_limit_bytes", or_null(answer.prices->cache_limit_bytes)}};
   }
   json["chosen_run"] = or_null(answer.chosen_run);
   json["runs"] = Json::array();

@@ -13,6 +13,7 @@
 #include "stoker/plan/device_memory.h"
 #include "stoker/plan/duration.h"
 #include "stoker/plan/host_memory.h"
+#include "stoker/plan/prices.h"
 #include "stoker/plan/what_if.h"
 #include "stoker/tune/choose.h"
 #include "stoker/tune/recorded_run.h"
@@ -66,6 +67,7 @@ struct PlanRun {
 struct PlanInput {
   Job job;
   std::optional<double> effective_batch;
+  std::optional<StorePrices> prices;  // of the store that the data lies in
   std::vector<PlanRun> runs;
 };
 

@@ -53,7 +53,10 @@ void add_wishes(const JobWishes& wishes, PlanInput& input) {
   take(wishes.images, job.images);
   if (wishes.epoch_images) job.epoch_images = wishes.epoch_images;
   if (wishes.dataset_bytes) {
-    for (PlanRun& run : input.runs) run.limits.dataset_bytes = run.setting.dataset_bytes = *wishes.dataset_bytes;
+    for (PlanRun& run : input.runs) {
+      run.limits.dataset_bytes = run.setting.dataset_bytes = *wishes.dataset_bytes;
+      if (wishes.epoch_images) run.setting.dataset_samples = *wishes.epoch_images;
+    }
   }
   if (wishes.epochs) add_epochs(*wishes.epochs, wishes.images.has_value(), job);
   if (wishes.budget_days) job.budget_days = wishes.budget_days;

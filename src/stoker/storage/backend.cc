@@ -9,6 +9,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/storage/s3/backend.h"
+#include "stoker/storage/s3/web_backend.h"
 
 namespace stoker::storage {
 namespace {
@@ -18,6 +19,8 @@ constexpr std::array kBuiltIn = {
     &local_files,
 #ifdef STOKER_HAS_S3
     &s3::s3_objects,
+    &s3::http_files,
+    &s3::https_files,
 #endif
 };
 
@@ -68,7 +71,7 @@ const Backend* store_of(std::string_view address) noexcept {
 }
 
 std::string_view option_of(std::string_view scheme) noexcept {
-  return scheme == "s3" ? "STOKER_S3" : "";
+  return scheme == "s3" || scheme == "http" || scheme == "https" ? "STOKER_S3" : "";
 }
 
 ReadAdvice advice_on(const Location& location) noexcept {

@@ -40,6 +40,7 @@ class Backend {
   // Calls take() for every object below the folder `name`, in the bytewise order of their names. False from take() ends
   // the listing.
   using Take = std::function<bool(const Object&)>;
+  virtual bool can_list() const noexcept { return true; }  // false: list() throws Error(unsupported)
   virtual void list(std::string_view name, const Take& take) const = 0;
 
   // Writes an object, replacing one of that name; removes one, also if there is none. Stores that cannot throw

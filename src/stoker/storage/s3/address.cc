@@ -76,12 +76,39 @@ void parse_place(std::string_view name, Place& place) {
   }
 }
 
+void parse_web_place(std::string_view scheme, std::string_view name, Place& place) {
+  const std::size_t slash = std::min(name.find('/'), name.size());
+  const std::string_view host = name.substr(0, slash);
+  if (host.empty() || host.find_first_of("@?#%\\\"<>^`{|} \t\r\n") != std::string_view::npos) {
+    // The text itself is not repeated: it may hold a password.
+    throw Error(ErrorKind::usage, fmt::format("cannot use a {}:// address: its host is not a name", scheme),
+                fmt::format("an address is {}://host/path, without user and password", scheme));
+  }
+  place.bucket = host;
+  place.key = name.substr(std::min(slash + 1, name.size()));
+}
+
 std::string address_of(std::string_view bucket, std::string_view key) {
   return fmt::format("s3://{}/{}", bucket, key);
 }
 
 std::string encode_path(std::string_view key) {
   return encode(key, true);
+}
+
+std::string encode_web_path(std::string_view path) {
+  constexpr std::string_view kAllowed = "/?&=+:@!$'()*,;";
+  std::string out;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const bool is_escape =
+        path[i] == '%' && i + 2 < path.size() && digit_of(path[i + 1]) >= 0 && digit_of(path[i + 2]) >= 0;
+    if (is_escape || kAllowed.find(path[i]) != std::string_view::npos) {
+      out += path[i];
+    } else {
+      append_encoded(out, path.substr(i, 1), false);
+    }
+  }
+  return out;
 }
 
 std::string encode_query(std::string_view text) {
@@ -112,7 +139,18 @@ std::string Endpoint::url(std::string_view key) const {
 
 void Endpoint::write_url(std::string_view key, std::string& out) const {
   out.assign(origin).append(path).append("/");
-  append_encoded(out, key, true);
+  if (is_web) {
+    out.append(encode_web_path(key));
+  } else {
+    append_encoded(out, key, true);
+  }
+}
+
+Endpoint web_endpoint(std::string_view scheme, std::string_view host) {
+  Endpoint endpoint;
+  endpoint.origin = fmt::format("{}://{}", scheme, host);
+  endpoint.is_web = true;
+  return endpoint;
 }
 
 Endpoint make_endpoint(std::string_view endpoint_url, std::string_view region, std::string_view bucket, Style style) {

@@ -212,7 +212,7 @@ class S3Fetcher final : public Fetcher {
       slot.version = object->version();
     } else {
       try {
-        parse_place(where.name, slot.place);
+        session_->parse(where.name, slot.place);
       } catch (const Error& error) {
         finish_failed(slot, failure_of(error), 0);
         return release(slot);
@@ -510,7 +510,7 @@ class S3Fetcher final : public Fetcher {
       return end_changed(one);
     }
     Verdict verdict = judge(reply, {slot.place.bucket, slot.place.key, one.origin, one.region,
-                                    one.keys ? one.keys->origin : "", slot.version, false});
+                                    one.keys ? one.keys->origin : "", slot.version, false, false, session_->is_web()});
     if (is_good) {
       verdict.next = curl_code == CURLE_OK || may_pass(curl_code) ? Next::retry : Next::fail;
       verdict.failure.may_retry = verdict.next == Next::retry;
@@ -612,7 +612,7 @@ ObjectSource::ObjectSource(const Backend& backend, std::shared_ptr<Session> sess
       session_(std::move(session)),
       place_(std::move(place)),
       found_(std::move(found)),
-      address_(address_of(place_.bucket, place_.key)) {}
+      address_(session_->address(place_)) {}
 
 void ObjectSource::read(std::span<const Read> reads) const {
   std::vector<Fetch> fetches;

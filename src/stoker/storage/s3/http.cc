@@ -18,6 +18,7 @@ namespace {
 
 constexpr long kBufferBytes = 64 << 10;  // that libcurl receives into at once, one for each request in flight
 constexpr std::size_t kMostErrorBody = 64 << 10;
+constexpr long kMostRedirects = 5;
 
 // Looked-up names and TLS sessions, shared by all handles of the process: 256 handles that start at once would
 // otherwise look up one name 256 times.
@@ -164,6 +165,7 @@ Transfer::Transfer() : handle_((start_curl(), curl_easy_init())) {
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);  // a signature is for one host
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, kBufferBytes);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker");
@@ -205,6 +207,12 @@ void Transfer::prepare(const HttpRequest& request, Signer& signer, Sink sink) {
   if (kept_.without_proxy != request.without_proxy) {
     kept_.without_proxy = request.without_proxy;
     curl_easy_setopt(curl, CURLOPT_NOPROXY, request.without_proxy ? "*" : nullptr);
+  }
+  if (kept_.follows_redirects != request.follows_redirects || request.follows_redirects) {
+    kept_.follows_redirects = request.follows_redirects;
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.follows_redirects ? 1L : 0L);
+    // From https nothing leads back to http.
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, request.url.starts_with("https:") ? "https" : "http,https");
   }
   set_headers(request, signer);
 }

@@ -32,7 +32,8 @@ struct HttpRequest {
   std::chrono::milliseconds stall_timeout{30'000};
   bool without_proxy = false;
   bool requester_pays = false;
-  bool wants_body = true;  // false: the body of a 200 or 206 goes elsewhere
+  bool follows_redirects = false;  // of requests without a signature, which is for one host
+  bool wants_body = true;          // false: the body of a 200 or 206 goes elsewhere
 };
 
 struct HttpReply {

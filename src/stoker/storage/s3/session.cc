@@ -26,9 +26,9 @@ double uniform_now() {
   return Random(now, 0, 0).uniform();
 }
 
-Error error_of(const Failure& failure, std::string_view operation, const Place& place, int tries) {
+Error error_of(const Failure& failure, std::string_view operation, std::string_view address, int tries) {
   return Error(failure.kind,
-               fmt::format("cannot {} `{}`: {}{}", operation, address_of(place.bucket, place.key), failure.text,
+               fmt::format("cannot {} `{}`: {}{}", operation, address, failure.text,
                            tries > 1 ? fmt::format(" ({} tries)", tries) : ""),
                failure.hint);
 }
@@ -67,7 +67,17 @@ class UnsortedObjects {
 Session::Session(Settings settings, CredentialWorld world)
     : settings_(std::move(settings)), keeper_(std::move(world)) {}
 
+void Session::parse(std::string_view name, Place& place) const {
+  is_web() ? parse_web_place(settings_.web_scheme, name, place) : parse_place(name, place);
+}
+
+std::string Session::address(const Place& place) const {
+  return is_web() ? fmt::format("{}://{}/{}", settings_.web_scheme, place.bucket, place.key)
+                  : address_of(place.bucket, place.key);
+}
+
 Endpoint Session::endpoint(const std::string& bucket) const {
+  if (is_web()) return web_endpoint(settings_.web_scheme, bucket);
   std::string region = settings_.region;
   {
     const std::scoped_lock lock(mutex_);
@@ -98,6 +108,7 @@ HttpRequest Session::request(const Endpoint& endpoint, std::shared_ptr<const Cre
   request.connect_timeout = settings_.connect_timeout;
   request.stall_timeout = settings_.stall_timeout;
   request.requester_pays = settings_.requester_pays;
+  request.follows_redirects = is_web();
   return request;
 }
 
@@ -143,9 +154,9 @@ HttpReply Session::ask(const Question& question) {
     }
     HttpReply reply = send(request);
     if (reply.is_complete() && reply.status == 416) return reply;
-    Asked asked{question.place.bucket, question.place.key,         endpoint.origin,
-                endpoint.region,       keys ? keys->origin : "",   "",
-                question.lists,        question.writing != nullptr};
+    Asked asked{question.place.bucket, question.place.key,          endpoint.origin,
+                endpoint.region,       keys ? keys->origin : "",    "",
+                question.lists,        question.writing != nullptr, is_web()};
     const Verdict verdict = judge(reply, asked);
     switch (verdict.next) {
       case Next::accept:
@@ -173,7 +184,7 @@ HttpReply Session::ask(const Question& question) {
       case Next::fail:
         break;
     }
-    throw error_of(verdict.failure, question.operation, question.place, tries);
+    throw error_of(verdict.failure, question.operation, address(question.place), tries);
   }
 }
 
@@ -263,7 +274,21 @@ Error Session::nothing_below(const Place& place) {
                                           address_of(place.bucket, std::string(wanted.substr(0, parent)) + near)));
 }
 
+std::optional<Session::Found> Session::find_by_head(const Place& place) {
+  const Endpoint endpoint = this->endpoint(place.bucket);
+  HttpRequest request = this->request(endpoint, nullptr);
+  request.method = HttpRequest::Method::head;
+  request.url = endpoint.url(place.key);
+  const HttpReply reply = send(request);
+  if (!reply.is_complete() || reply.status != 200 || !reply.content_length) return std::nullopt;
+  return Found{*reply.content_length, std::string(unquoted_tag(reply.etag))};
+}
+
 Session::Found Session::find(const Place& place) {
+  // A web server that knows no ranges would answer the request below with the whole file.
+  if (is_web()) {
+    if (const std::optional<Found> found = find_by_head(place)) return *found;
+  }
   // The first byte, not HEAD: an answer to HEAD says nothing about why it is refused.
   const HttpReply reply = ask({place, "", "bytes=0-0", "open", false});
   Found found{reply.total_bytes.value_or(0), std::string(unquoted_tag(reply.etag))};

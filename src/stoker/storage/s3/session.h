@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ class Session {
   Session(Settings settings, CredentialWorld world);
 
   const Settings& settings() const noexcept { return settings_; }
+  bool is_web() const noexcept { return !settings_.web_scheme.empty(); }  // files of web servers, not S3
+  void parse(std::string_view name,
+             Place& place) const;                 // `name` is an address without its scheme. Throws Error(usage)
+  std::string address(const Place& place) const;  // for messages
   Endpoint endpoint(const std::string& bucket) const;
   void learn_region(const std::string& bucket, const std::string& region);
   // An endpoint is good until this changes.
@@ -74,6 +79,7 @@ class Session {
   HttpReply send(const HttpRequest& request);
   ListPage ask_page(const Place& place, const PageQuestion& question);  // `place` is for messages
   Error nothing_below(const Place& place);
+  std::optional<Found> find_by_head(const Place& place);  // none: ask in another way
 
   std::uint64_t generation_ = os::fork_generation();
   Settings settings_;

@@ -17,6 +17,7 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
 
 struct Settings {
+  std::string web_scheme;  // "http" or "https": plain files of web servers, not S3; empty: S3
   std::string region = "us-east-1";
   std::string endpoint_url;  // empty: Amazon
   Style style = Style::automatic;

@@ -46,7 +46,7 @@ class Transfer {
   struct Kept {
     HttpRequest::Method method = HttpRequest::Method::get;
     std::chrono::milliseconds connect_timeout{-1}, stall_timeout{-1};
-    bool without_proxy = false;
+    bool without_proxy = false, follows_redirects = false;
     std::string ca_bundle;
   };
 

@@ -54,7 +54,10 @@ Verdict judge_broken(const HttpReply& reply, const Asked& asked) {
   verdict.next = may ? Next::retry : Next::fail;
   verdict.failure = failing(ErrorKind::unavailable, reply.broken, "", !may);
   verdict.failure.may_retry = may;
-  if (!may) {
+  if (asked.is_web) {
+    verdict.failure.hint = fmt::format("is {} reachable from here?{}", asked.host,
+                                       may ? "" : " SSL_CERT_FILE names a file with certificates to trust");
+  } else if (!may) {
     verdict.failure.hint = fmt::format(
         "the endpoint is {}; AWS_ENDPOINT_URL_S3 names another one, AWS_CA_BUNDLE its "
         "certificates",
@@ -68,6 +71,9 @@ Verdict judge_broken(const HttpReply& reply, const Asked& asked) {
 
 Failure refused(const HttpReply& reply, const ErrorAnswer& error, const Asked& asked) {
   const std::string text = said(reply, error);
+  if (asked.is_web) {
+    return failing(ErrorKind::permission, text, "the server wants credentials, and Stoker sends none over http");
+  }
   const std::string from = fmt::format("the keys come from {}", asked.keys_origin);
   if (error.code == "SignatureDoesNotMatch") {
     return failing(ErrorKind::permission, text,
@@ -116,7 +122,7 @@ Verdict judge(const HttpReply& reply, const Asked& asked) {
   if (reply.status == 204 && asked.writes) return {};
   const std::string text = said(reply, error);
 
-  if (is_one_of(error.code, kStaleKeys)) {
+  if (!asked.is_web && is_one_of(error.code, kStaleKeys)) {
     return verdict_of(Next::refresh,
                       failing(ErrorKind::permission, text,
                               fmt::format("the keys come from {}: renew them there", asked.keys_origin), true));
@@ -125,6 +131,9 @@ Verdict judge(const HttpReply& reply, const Asked& asked) {
   const bool is_elsewhere = reply.status == 301 || reply.status == 307 || reply.status == 308 ||
                             error.code == "AuthorizationHeaderMalformed" || error.code == "PermanentRedirect" ||
                             (reply.status == 400 && !reply.bucket_region.empty());
+  if (is_elsewhere && asked.is_web) {
+    return verdict_of(Next::fail, failing(ErrorKind::unavailable, fmt::format("{}: it leads elsewhere", text)));
+  }
   if (is_elsewhere) {
     Verdict verdict =
         verdict_of(Next::fail, failing(ErrorKind::unavailable,

@@ -34,6 +34,7 @@ struct Asked {
   std::string version;      // that the object had to have; empty: any
   bool lists = false;       // a listing, which needs another permission than an object
   bool writes = false;      // so does writing
+  bool is_web = false;      // a file of a web server
 };
 
 Verdict judge(const HttpReply& reply, const Asked& asked);
