@@ -1,7 +1,8 @@
 """Runs what the README and docs/ show: `console` blocks with bash, `python` blocks in one program per page.
 
 Each page gets a folder of its own with small data: data/train (2 classes of JPEG), data/speech (WAV), data/slices (16-bit PNG
-with an index.csv), data/scans (DICOM), data/rows.npy and data/speech.pack, and train.py (examples/plain_torch.py). Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
+with an index.csv), data/scans (DICOM), data/rows.npy and data/speech.pack, and train.py (examples/plain_torch.py).
+Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
 """
 
 import importlib.util

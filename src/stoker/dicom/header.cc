@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kUndefined = 0xFFFFFFFF;
 constexpr int kDeepest = 16;                                     // of nested sequences
 constexpr std::size_t kMostFrames = 1u << 20;                    // per-frame items
-constexpr std::uint64_t kMostInflated = std::uint64_t{1} << 31;  // of a deflated file
+constexpr std::uint64_t kMostInflated = std::uint64_t{1} << 28;  // of a deflated file
 
 constexpr std::uint32_t tag(std::uint32_t group, std::uint32_t element) noexcept {
   return group << 16 | element;
@@ -439,7 +439,7 @@ Result inflate_rest(Bytes stream, std::vector<std::byte>& inflated) {
     inflated.resize(written);
     return {};
   }
-  return failed(Code::too_large, "the deflated data are larger than 2 GiB");
+  return failed(Code::too_large, "the deflated data are larger than 256 MiB");
 }
 
 }  // namespace
@@ -489,7 +489,10 @@ Result read_header(Bytes file, bool is_whole, Header& header, std::vector<std::b
     if (const Result result = inflate_rest(file.subspan(meta.at()), inflated); !result.ok()) return result;
     Parser parser(inflated, true, header);
     parser.start(0, true, false);
-    return parser.read_root();
+    const Result result = parser.read_root();
+    // Only here is it known how much there is; of other files the caller knows the size.
+    header.pixels_bytes = std::min<std::uint64_t>(header.pixels_bytes, inflated.size() - header.pixels_at);
+    return result;
   }
   Parser parser(file, is_whole, header);
   parser.start(meta.at(), header.syntax.is_explicit, header.syntax.is_big_endian);

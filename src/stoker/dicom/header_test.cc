@@ -78,20 +78,34 @@ TEST(DicomHeader, ReadsFilesWithoutPreamble) {
   }
 }
 
-TEST(DicomHeader, InflatesDeflatedFiles) {
-  const std::string plain = slice_of(MadeFile::bare(true)).string();
+std::string deflated_file(const std::string& plain) {
   libdeflate_compressor* const compressor = libdeflate_alloc_compressor(6);
   std::string deflated(libdeflate_deflate_compress_bound(compressor, plain.size()), '\0');
   deflated.resize(
       libdeflate_deflate_compress(compressor, plain.data(), plain.size(), deflated.data(), deflated.size()));
   libdeflate_free_compressor(compressor);
-  const std::string file = MadeFile("1.2.840.10008.1.2.1.99").string() + deflated;
-  const Bytes bytes(reinterpret_cast<const std::byte*>(file.data()), file.size());
-  EXPECT_EQ(read(bytes, false).result.code, Code::truncated);
-  const Read one = read(bytes);
+  return MadeFile("1.2.840.10008.1.2.1.99").string() + deflated;
+}
+
+Bytes as_bytes(const std::string& file) {
+  return {reinterpret_cast<const std::byte*>(file.data()), file.size()};
+}
+
+TEST(DicomHeader, InflatesDeflatedFiles) {
+  const std::string file = deflated_file(slice_of(MadeFile::bare(true)).string());
+  EXPECT_EQ(read(as_bytes(file), false).result.code, Code::truncated);
+  const Read one = read(as_bytes(file));
   ASSERT_TRUE(one.result.ok()) << one.result.cause;
   expect_slice(one.header);
-  EXPECT_EQ(read(bytes.first(bytes.size() - 20)).result.code, Code::corrupt);
+  EXPECT_EQ(read(as_bytes(file).first(file.size() - 20)).result.code, Code::corrupt);
+}
+
+TEST(DicomHeader, CountsOnlyPixelsThatADeflatedFileHolds) {
+  const std::string plain = slice_of(MadeFile::bare(true)).string();
+  const std::string file = deflated_file(plain.substr(0, plain.size() - 5));
+  const Read one = read(as_bytes(file));
+  ASSERT_TRUE(one.result.ok()) << one.result.cause;
+  EXPECT_EQ(one.header.pixels_bytes, 7u);
 }
 
 // The functional groups of an enhanced CT, with both kinds of lengths.
