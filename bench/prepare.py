@@ -19,6 +19,7 @@ NPY_ROW = (224, 224, 3)
 NPY_ROWS = 6_000
 IMAGES = 4_000
 SLICES = 1_000
+DICOM_SLICES = 2_000
 HU_OFFSET = 32_768
 NOISE_HU = 15  # makes a file of about 236 KB, as clinical slices are
 
@@ -271,6 +272,46 @@ def ct_slices(work):
             list(pool.map(write, range(SLICES)))
     folder = whole(os.path.join(work, "ct"), make)
     return os.path.join(folder, "png"), os.path.join(folder, "slices.npy")
+
+
+def dicom_slice(pixels, number, series):
+    """A CT slice as an uncompressed DICOM file, 12 of 16 bits, explicit little endian, by hand."""
+    def element(group, number, kind, value):
+        value = value.encode() if isinstance(value, str) else value
+        value += (b"\0" if kind == "UI" else b" ") * (len(value) % 2)
+        length = struct.pack("<HI", 0, len(value)) if kind == "OW" else struct.pack("<H", len(value))
+        return struct.pack("<HH", group, number) + kind.encode() + length + value
+
+    def word(group, number, value):
+        return element(group, number, "US", struct.pack("<H", value))
+
+    ct, uid = "1.2.840.10008.5.1.4.1.1.2", f"1.2.3.{series}.{number}"
+    meta = element(2, 2, "UI", ct) + element(2, 3, "UI", uid) + element(2, 0x10, "UI", "1.2.840.10008.1.2.1")
+    return (bytes(128) + b"DICM" + element(2, 0, "UL", struct.pack("<I", len(meta))) + meta + element(8, 8, "CS", "ORIGINAL\\PRIMARY\\AXIAL") +
+            element(8, 0x16, "UI", ct) + element(8, 0x18, "UI", uid) + element(8, 0x60, "CS", "CT") + element(0x10, 0x20, "LO", f"P{series}") +
+            element(0x20, 0xD, "UI", f"1.2.{series}") + element(0x20, 0xE, "UI", f"1.2.3.{series}") + element(0x20, 0x13, "IS", str(number)) +
+            element(0x20, 0x32, "DS", f"0\\0\\{1.25 * number}") + element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0") + word(0x28, 2, 1) +
+            element(0x28, 4, "CS", "MONOCHROME2") + word(0x28, 0x10, pixels.shape[0]) + word(0x28, 0x11, pixels.shape[1]) +
+            element(0x28, 0x30, "DS", "0.7\\0.7") + word(0x28, 0x100, 16) + word(0x28, 0x101, 12) + word(0x28, 0x102, 11) + word(0x28, 0x103, 0) +
+            element(0x28, 0x1052, "DS", "-1024") + element(0x28, 0x1053, "DS", "1") + element(0x7FE0, 0x10, "OW", pixels.astype("<u2").tobytes()))
+
+
+def dicom_folder(work):
+    """DICOM_SLICES files of generated slices, in series of 100. Every tenth slice is drawn; the others are it, mirrored or shifted."""
+    import numpy
+
+    def make(folder):
+        say(f"making {DICOM_SLICES:,} DICOM files of 512 x 512")
+        generator = numpy.random.default_rng(SEED)
+        coarse = numpy.zeros((512, 512), numpy.float32)
+        for i in range(DICOM_SLICES):
+            if i % 10 == 0:
+                drawn = ct_slice(generator, coarse).astype(numpy.int32) - HU_OFFSET + 1024
+            pixels = numpy.roll(drawn[::-1] if i % 2 else drawn, i % 10 * 7, 1)
+            os.makedirs(os.path.join(folder, f"{i // 100:03d}"), exist_ok=True)
+            with open(os.path.join(folder, f"{i // 100:03d}", f"{i:06d}.dcm"), "wb") as file:
+                file.write(dicom_slice(pixels, i % 100 + 1, i // 100 + 1))
+    return whole(os.path.join(work, "dicom"), make)
 
 
 def files_of(folder):

@@ -20,15 +20,16 @@ namespace stoker::cli {
 namespace {
 
 int run(const std::vector<std::string>& words) {
-  const std::vector<const Verb*> verbs = {&demo_verb(), &inspect_verb(), &load_verb(),  &measure_verb(),
-                                          &tune_verb(), &pack_verb(),    &check_verb(), &stage_verb(),
-                                          &plan_verb(), &report_verb()};
+  const std::vector<const Verb*> verbs = {&demo_verb(),  &inspect_verb(), &load_verb(),  &measure_verb(),
+                                          &tune_verb(),  &pack_verb(),    &check_verb(), &prepare_verb(),
+                                          &stage_verb(), &plan_verb(),    &report_verb()};
   if (words.empty()) {
     say(program_help(verbs, false, 80));
     return 2;
   }
   std::string first = words[0];
   std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (first == kDicomWorker) return run_dicom_worker(rest);
   if (first == "help" && !rest.empty()) {
     first = rest[0];
     rest = {"--help"};
@@ -39,8 +40,9 @@ int run(const std::vector<std::string>& words) {
   }
   if (first == "--version" || first == "-V") {
     const bool has_s3 = storage::find_backend("s3") != nullptr;
-    answer(fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local files{}\n",
-                       kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)"));
+    answer(fmt::format(
+        "stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local files{}\nprepares: {}\n",
+        kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)", dicom_version()));
     return 0;
   }
   for (const Verb* verb : verbs) {

@@ -46,6 +46,33 @@ def wav(format, bits, channels):
     return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + fmt + b"data" + struct.pack("<I", len(data)) + data
 
 
+def dicom(syntax, order="<", explicit=True):
+    """A slice of 4 x 4 with functional groups, in the byte order of its transfer syntax."""
+    def element(group, number, kind, value, order=order, explicit=explicit):
+        head = struct.pack(order + "HH", group, number)
+        if not explicit:
+            return head + struct.pack(order + "I", len(value)) + value
+        long = kind in (b"OW", b"SQ")
+        return head + kind + (struct.pack(order + "HI", 0, len(value)) if long else struct.pack(order + "H", len(value))) + value
+
+    def word(group, number, value):
+        return element(group, number, b"US", struct.pack(order + "H", value))
+
+    def item(content):
+        return struct.pack(order + "HHI", 0xFFFE, 0xE000, len(content)) + content
+
+    meta = element(2, 0x10, b"UI", syntax + b"\0" * (len(syntax) % 2), "<", True)
+    place = element(0x5200, 0x9230, b"SQ", item(element(0x20, 0x9113, b"SQ", item(element(0x20, 0x32, b"DS", b"0\\0\\5 ")))))
+    data = (element(8, 8, b"CS", b"ORIGINAL\\PRIMARY\\AXIAL ") + element(0x20, 0xE, b"UI", b"1.2.3.44") + element(0x20, 0x37, b"DS", b"1\\0\\0\\0\\1\\0 ") +
+            word(0x28, 2, 1) + element(0x28, 4, b"CS", b"MONOCHROME2 ") + element(0x28, 8, b"IS", b"1 ") + word(0x28, 0x10, 4) + word(0x28, 0x11, 4) +
+            word(0x28, 0x100, 16) + word(0x28, 0x101, 16) + word(0x28, 0x102, 15) + word(0x28, 0x103, 1) + element(0x28, 0x1052, b"DS", b"-1024 ") +
+            element(0x28, 0x1053, b"DS", b"1 ") + place + element(0x7FE0, 0x10, b"OW", bytes(32)))
+    if syntax.endswith(b".99"):
+        packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+        data = packer.compress(data) + packer.flush()
+    return bytes(128) + b"DICM" + meta + data
+
+
 def exif(order, orientation):
     entry = struct.pack(order + "HHIHH", 0x0112, 3, 1, orientation, 0)
     return (b"II" if order == "<" else b"MM") + struct.pack(order + "HIH", 42, 8, 1) + entry + bytes(4)
@@ -76,6 +103,9 @@ def files():
     for path in sorted(FORMATS.glob("*.jpg")):
         for places in (0, 3):
             yield "seek", f"{path.stem}-{places}", bytes([0, places]) + bytes(12 * places) + path.read_bytes()
+    for name, order, explicit in ((b"", "<", False), (b".1", "<", True), (b".2", ">", True), (b".1.99", "<", True)):
+        yield "dicom", "slice" + name.decode(), dicom(b"1.2.840.10008.1.2" + name, order, explicit)
+        yield "dicom", "bare" + name.decode(), dicom(b"1.2.840.10008.1.2" + name, order, explicit)[132:]
     for format, bits in ((1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)):
         for channels in (1, 2, 3):
             yield "wav", f"{format}-{bits}-{channels}", wav(format, bits, channels)
@@ -92,7 +122,7 @@ def tar(format, long_name):
 
 
 def main(folder):
-    for format in ("jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek", "json"):
+    for format in ("dicom", "jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek", "json"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)

@@ -1,6 +1,7 @@
 """The benchmarks by name. Each module's run(args) yields tables, and its first line says what it compares."""
 
 from . import (
+    dicom,
     fast_error,
     first_batch,
     jpeg_rrc,
@@ -22,6 +23,6 @@ from . import (
     window_error,
 )
 
-SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "npy-copy": npy_copy, "pack": pack, "scan": scan, "s3": s3, "first-batch": first_batch,
+SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "npy-copy": npy_copy, "pack": pack, "dicom": dicom, "scan": scan, "s3": s3, "first-batch": first_batch,
           "large-batches": large_batches, "memory": memory, "steady-state": steady_state, "fast-error": fast_error,
           "window-error": window_error, "measure-overhead": measure_overhead, "tune-sim": tune_sim, "tune-live": tune_live, "whatif": whatif, "report": report}

@@ -1,7 +1,8 @@
 """Runs what the README and docs/ show: `console` blocks with bash, `python` blocks in one program per page.
 
 Each page gets a folder of its own with small data: data/train (2 classes of JPEG), data/speech (WAV), data/slices (16-bit PNG
-with an index.csv), data/rows.npy and data/speech.pack, and train.py (examples/plain_torch.py). Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
+with an index.csv), data/scans (DICOM), data/rows.npy and data/speech.pack, and train.py (examples/plain_torch.py).
+Other blocks (`sh`) are not run; what they say of ./dev is checked against its help.
 """
 
 import importlib.util
@@ -69,11 +70,31 @@ def folder(tmp_path):
         Image.fromarray(generator.integers(0, 65536, (64, 64), numpy.uint16)).save(tmp_path / f"data/slices/{i}.png")
         rows.append(f"{i}.png,{i % 2},32768")
     (tmp_path / "data/slices/index.csv").write_text("\n".join(rows) + "\n")
+    write_scans(tmp_path / "data/scans", generator)
     (tmp_path / "train.py").write_text((ROOT / "examples/plain_torch.py").read_text())
     numpy.save(tmp_path / "data/rows.npy", generator.integers(0, 256, (64, 8, 8), numpy.uint8))
     subprocess.run(["stoker", "pack", "data/speech", "data/speech.pack", "--kind", "raw", "--samples", "4000"], cwd=tmp_path,
                    env=surroundings(tmp_path), check=True, capture_output=True)
     return tmp_path
+
+
+def write_scans(folder, generator):
+    """A series of eight CT slices."""
+    import pydicom
+
+    folder.mkdir(parents=True)
+    for i in range(8):
+        data = pydicom.Dataset()
+        data.file_meta = pydicom.dataset.FileMetaDataset()
+        data.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+        data.SOPClassUID, data.SOPInstanceUID, data.SeriesInstanceUID = pydicom.uid.CTImageStorage, f"1.2.3.{i + 1}", "1.2.3"
+        data.Modality, data.InstanceNumber, data.PixelSpacing = "CT", i + 1, [0.7, 0.7]
+        data.ImagePositionPatient, data.ImageOrientationPatient = [0, 0, 2.5 * i], [1, 0, 0, 0, 1, 0]
+        data.RescaleSlope, data.RescaleIntercept, data.Rows, data.Columns = 1, -1024, 64, 64
+        data.SamplesPerPixel, data.PhotometricInterpretation, data.PixelRepresentation = 1, "MONOCHROME2", 0
+        data.BitsAllocated, data.BitsStored, data.HighBit = 16, 12, 11
+        data.PixelData = generator.integers(0, 4096, (64, 64), numpy.uint16).tobytes()
+        data.save_as(folder / f"{i}.dcm", enforce_file_format=True)
 
 
 def surroundings(folder):

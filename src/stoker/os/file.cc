@@ -49,6 +49,10 @@ void NewFile::check(int error_number, const char* operation) const {
   if (error_number != 0) throw system_error(error_number, operation, path_);
 }
 
+void NewFile::close_to_others() {
+  check(::fchmod(fd_.get(), S_IRUSR | S_IWUSR) == 0 ? 0 : errno, "close to other users");
+}
+
 void NewFile::write(std::span<const std::byte> bytes) {
   check(write_all(fd_.get(), bytes), "write");
 }
@@ -73,6 +77,13 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
 
 void write_file(const std::string& path, std::string_view text) {
   write_file(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void write_private_file(const std::string& path, std::string_view text) {
+  NewFile file(path);
+  file.close_to_others();
+  file.write(std::as_bytes(std::span(text.data(), text.size())));
+  file.commit();
 }
 
 int write_aside(const std::string& aside, const std::string& path, std::span<const std::byte> bytes) noexcept {

@@ -19,6 +19,7 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile();
 
+  void close_to_others();  // only this user may read and write it
   void write(std::span<const std::byte> bytes);
   void commit();  // the last call
 
@@ -34,6 +35,7 @@ class NewFile {
 // crash.) Throws Error. Safe from many threads and processes; the last one wins.
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 void write_file(const std::string& path, std::string_view text);
+void write_private_file(const std::string& path, std::string_view text);  // closed to other users, from the start
 
 // Writes `bytes` to the new file `aside` and renames it to `path`, in place of what may be there, without waiting for
 // the disk: after a power failure the file may hold anything, so its reader has to check it. Returns 0 or the error

@@ -38,6 +38,14 @@ TEST(WriteFile, WritesAndReplaces) {
   EXPECT_EQ(files_in(folder.path()), 1u);
 }
 
+TEST(WriteFile, APrivateFileIsClosedToOthers) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/key";
+  write_private_file(path, "secret");
+  EXPECT_EQ(content(path), "secret");
+  EXPECT_FALSE(others_may_read(path));
+}
+
 TEST(NewFile, AppearsWhenItIsWholeOrNotAtAll) {
   const TempFolder folder;
   const std::string path = folder.path() + "/a.bin";

@@ -19,4 +19,8 @@ int sync_folder(int fd) noexcept {
   return error_number == EINVAL ? 0 : error_number;
 }
 
+int sync_file_system(int fd) noexcept {
+  return call(Call::fsync, [fd] { return ::syncfs(fd); });
+}
+
 }  // namespace stoker::os

@@ -8,5 +8,7 @@ int sync_file(int fd) noexcept;  // its bytes, and all that is known of it (fsyn
 int sync_data(int fd) noexcept;  // its bytes and its size (fdatasync)
 // The names in an open folder. 0 too where the file system cannot do that.
 int sync_folder(int fd) noexcept;
+// Everything that was written to the file system of `fd`, by anyone: one call for many small files.
+int sync_file_system(int fd) noexcept;
 
 }  // namespace stoker::os
