@@ -59,6 +59,7 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
                             meter::name(loader.verdict->bound), 100 * loader.verdict->share);
       row("loader", text);
     }
+    for (const std::string& line : measure::store_lines(main)) row("store", line);
   }
   const std::string device = answer.main ? measure::arithmetic_line(answer.loaders[*answer.main]) : "";
   row("host", measure::host_line(finding.host, !device.empty()));

@@ -11,10 +11,10 @@ import stoker
 
 
 def options_of(args, folder):
-    """The disk cache, where this build has one and the row asks for it."""
-    options = dict(args["loader"])
-    if args.get("disk_cache") and "cache_limit" in stoker.Loader.__init__.__kwdefaults__:
-        options.update(cache_dir=os.path.join(folder, "cache"), cache_limit=args["disk_cache"])
+    """An empty cache folder, so that no run finds listings or members of another; the disk cache, where the row asks for it."""
+    options = dict(args["loader"], cache_dir=os.path.join(folder, "cache"))
+    if args.get("disk_cache"):
+        options.update(cache_limit=args["disk_cache"])
     return options
 
 

@@ -19,6 +19,10 @@
 #include "stoker/storage/location.h"
 #include "stoker/storage/source.h"
 
+namespace stoker::storage {
+class HandOver;
+}
+
 namespace stoker::dataset {
 
 enum class LabelKind : std::uint8_t { none, integer, real };
@@ -98,6 +102,8 @@ class Dataset {
   virtual std::span<const storage::Source* const> sources() const noexcept { return {}; }
   // The backends that hold its bytes, each once; empty: local files.
   virtual std::span<const storage::Backend* const> backends() const noexcept { return {}; }
+  // What opening read of them and left in memory for the first epoch; null: nothing.
+  virtual std::shared_ptr<storage::HandOver> hand_over() const noexcept { return nullptr; }
   // The number of the stored sample behind an index, below size() if none is there twice; copies share theirs.
   virtual std::uint64_t stored(std::uint64_t index) const noexcept { return index; }
   virtual std::uint64_t stored_count() const noexcept { return size(); }
@@ -125,6 +131,10 @@ struct OpenOptions {
   storage::Storage storage = storage::Storage::buffered;  // npy, pack, tar: how the files are opened
   std::string cache_dir;  // listings are kept here; empty: $XDG_CACHE_HOME/stoker or ~/.cache/stoker
   bool use_cache = true;
+  // What opening reads of tar shards in a store is not read again in the first epoch: with a cache_limit it goes into
+  // the disk cache (object_cache.h), as far as there is room; else it stays in memory (Dataset::hand_over), up to half
+  // of memory_limit. 0: it is not kept. memory_limit also bounds what opening reads at a time.
+  std::uint64_t memory_limit = 0, cache_limit = 0;
   UseListing listing = UseListing::fresh;
   // What cannot be listed is left out and named in Facts::losses; false: it is an error.
   bool skip_losses = false;  // true: a missing file that an index.csv or list names stays, with 0 bytes and a note

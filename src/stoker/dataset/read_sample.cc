@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/storage/hand_over.h"
 
 namespace stoker::dataset {
 namespace {
@@ -46,7 +47,14 @@ std::uint64_t bytes_of_parts(const Dataset& dataset, std::uint64_t index, const 
 storage::WholeRead read_row(const Dataset& dataset, std::uint64_t index, const RowKey& key, Scratch& scratch) {
   if (dataset.facts().most_parts == 1) {
     char text[storage::kLocationText];
-    return storage::read_whole(dataset.locate(index, text), scratch);
+    const storage::Location where = dataset.locate(index, text);
+    if (const auto kept = dataset.hand_over(); kept && where.source != nullptr) {
+      const Scratch::Mark mark = scratch.mark();
+      const std::span<std::byte> into = scratch.take(where.bytes);
+      if (into.size() == where.bytes && kept->copy(*where.source, where.offset, into)) return {State::ok, into, {}};
+      scratch.rewind(mark);
+    }
+    return storage::read_whole(where, scratch);
   }
   const std::uint64_t total = bytes_of_parts(dataset, index, key);
   const std::span<std::byte> into = scratch.take(total);

@@ -24,7 +24,12 @@
 #include "stoker/dataset/tar_label.h"
 #include "stoker/dataset/tar_links.h"
 #include "stoker/dataset/tar_shard.h"
+#include "stoker/dataset/tar_window.h"
 #include "stoker/storage/backend.h"
+#include "stoker/storage/cache_filler.h"
+#include "stoker/storage/hand_over.h"
+#include "stoker/storage/object_cache.h"
+#include "stoker/storage/shared_reads.h"
 
 namespace stoker::dataset {
 namespace {
@@ -34,7 +39,32 @@ using Unused = UnusedMembers;
 
 constexpr std::size_t kExtensionsCounted = 16;
 
-constexpr int kOpenedAtOnce = 16;  // shards of a store: each waits for the network
+// Shards of a store that are opened and read at the same time; each waits for the network.
+constexpr int kAtOnce = 32;
+constexpr std::size_t kRequests = 64;           // in flight, of all of them
+constexpr std::uint64_t kWindows = 256 * kMiB;  // of all shards that are read at the same time
+constexpr std::uint64_t kMostWindow = 16 * kMiB;
+
+// How shards of a store are read, and where their bytes go: see OpenOptions::memory_limit.
+struct StoreShards {
+  StoreShards(const storage::Backend& backend, const OpenOptions& options) : reads(backend, kRequests) {
+    const std::uint64_t windows = options.memory_limit == 0 ? kWindows : std::min(kWindows, options.memory_limit / 4);
+    at_once = static_cast<int>(std::clamp<std::uint64_t>(windows / kMiB, 1, kAtOnce));
+    most_window = std::min(kMostWindow, windows / static_cast<std::uint64_t>(at_once));
+    const std::string folder = options.use_cache ? listing_folder(options.cache_dir) : std::string();
+    if (options.cache_limit > 0 && !folder.empty()) {
+      disk.emplace(std::make_unique<storage::ObjectCache>(folder, options.cache_limit), backend.identity());
+    } else if (options.cache_limit == 0 && options.memory_limit > 0) {
+      memory = std::make_shared<storage::HandOver>(options.memory_limit / 2);
+    }
+  }
+
+  storage::SharedReads reads;
+  std::optional<storage::CacheFiller> disk;
+  std::shared_ptr<storage::HandOver> memory;  // null: nothing is kept there
+  int at_once = 1;
+  std::uint64_t most_window = 0;
+};
 
 // Labels that do not lie beside their data, as `tar cf x.tar *.jpg *.cls` writes them: joined by their key once the
 // shard is read. A key that has several labels or several samples without one stays as it is.
@@ -87,18 +117,26 @@ class TarDataset final : public Dataset {
     facts_.seek_path = seek_path(options, !backends_.empty()  ? address
                                           : paths.size() == 1 ? real_path_of(address)
                                                               : absolute_pattern(address));
-    Crew crew(sources_.size() == 1 ? 1 : backends_.empty() ? options.threads : kOpenedAtOnce, options.progress);
+    std::optional<StoreShards> store;
+    if (!backends_.empty()) store.emplace(*backends_.front(), options);
+    Crew crew(sources_.size() == 1 ? 1
+              : store
+                  ? static_cast<int>(std::min<std::size_t>(sources_.size(), static_cast<std::size_t>(store->at_once)))
+                  : options.threads,
+              options.progress);
     crew.run_in_parts(sources_.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
       for (std::uint64_t i = begin; i < end; ++i) {
         const auto number = static_cast<std::uint32_t>(i);
         if (load_shard(*sources_[i], number, options, scanned[i])) {
           crew.count(scanned[i].samples.size());
         } else {
-          scan(number, scanned[i], crew, options.skip_losses);
+          scan(number, scanned[i], crew, options.skip_losses, store ? &*store : nullptr);
           save_shard(*sources_[i], options, scanned[i]);
         }
       }
     });
+    if (store && store->memory && store->memory->held_bytes() > 0) hand_over_ = store->memory;
+    store.reset();
     judge_ends(scanned, options.skip_losses);
     collect(scanned, options.skip_losses);
     repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
@@ -128,6 +166,7 @@ class TarDataset final : public Dataset {
   double column(std::size_t, std::uint64_t) const noexcept override { return std::numeric_limits<double>::quiet_NaN(); }
   std::span<const storage::Source* const> sources() const noexcept override { return borrowed_; }
   std::span<const storage::Backend* const> backends() const noexcept override { return backends_; }
+  std::shared_ptr<storage::HandOver> hand_over() const noexcept override { return hand_over_; }
   std::uint64_t memory_bytes() const noexcept override {
     return held_bytes(facts_) + held_bytes(names_) + held_bytes(samples_) + held_bytes(labels_) + held_bytes(repeats_);
   }
@@ -152,7 +191,7 @@ class TarDataset final : public Dataset {
         return opened[i] != nullptr;
       };
       if (storage::store_of(paths.front()) != nullptr) {
-        Crew crew(kOpenedAtOnce, options.progress);
+        Crew crew(static_cast<int>(std::min<std::size_t>(kAtOnce, paths.size())), options.progress);
         crew.run_in_parts(paths.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
           for (std::uint64_t i = begin; i < end; ++i) open_one(i);
         });
@@ -193,7 +232,8 @@ class TarDataset final : public Dataset {
                        pattern.substr(slash + 1));
   }
 
-  void scan(std::uint32_t number, ScannedShard& shard, Crew& crew, bool skip_losses) const {
+  // `store`: where the shard lies in one; else null.
+  void scan(std::uint32_t number, ScannedShard& shard, Crew& crew, bool skip_losses, StoreShards* store) const {
     const storage::Source& source = *sources_[number];
     if (source.size_bytes() == 0) {
       if (!skip_losses)
@@ -201,8 +241,11 @@ class TarDataset final : public Dataset {
       shard.gaps.push_back({0, 0, "the file is empty"});
       return;
     }
-    TarReader reader(source, skip_losses ? &shard.gaps : nullptr);
-    TarLinks links(source);
+    TarWindow window(source, store == nullptr
+                                 ? TarWindow::Store()
+                                 : TarWindow::Store{&store->reads, store->memory.get(), store->most_window});
+    TarReader reader(window, skip_losses ? &shard.gaps : nullptr);
+    TarLinks links(window);
     TarMember member;
     std::string key, last;
     bool open = false, has_data = false, is_beside_gap = false;
@@ -227,6 +270,7 @@ class TarDataset final : public Dataset {
       label = {};
     };
     for (std::size_t gaps = 0; reader.next(member); gaps = shard.gaps.size()) {
+      if (store != nullptr) crew.count(0);  // the next member may take long
       const bool is_behind_gap = shard.gaps.size() > gaps;
       is_beside_gap = is_beside_gap || is_behind_gap;
       last = member.name;
@@ -273,6 +317,11 @@ class TarDataset final : public Dataset {
                   number};
         shard.names += member.name;
         has_data = true;
+        if (store != nullptr && store->disk && member.bytes <= window.most_bytes() &&
+            store->disk->has_room(member.bytes)) {
+          store->disk->add(storage::Location::in_source(&source, member.offset, member.bytes),
+                           window.bytes(member.offset, member.bytes));
+        }
       }
     }
     const bool ends_in_gap =
@@ -300,6 +349,9 @@ class TarDataset final : public Dataset {
                           cut == 1 ? "1 sample" : format_count(cut) + " samples")});
       }
     }
+    std::uint64_t sample_bytes = 0;
+    for (const Sample& each : shard.samples) sample_bytes += each.bytes;
+    window.keep(sample_bytes);
     crew.count(shard.samples.size() - counted);
   }
 
@@ -467,6 +519,7 @@ class TarDataset final : public Dataset {
   std::vector<std::unique_ptr<storage::Source>> sources_;
   std::vector<const storage::Source*> borrowed_;
   std::vector<const storage::Backend*> backends_;
+  std::shared_ptr<storage::HandOver> hand_over_;
   std::string names_;
   std::vector<Sample> samples_;
   std::vector<Label> labels_;

@@ -14,8 +14,7 @@
 namespace stoker::dataset {
 namespace {
 
-constexpr std::uint64_t kWindow = 16384;         // a label, its header and the next header, mostly
-constexpr std::uint64_t kStoreWindow = 4 << 20;  // of a store: each request takes as long as a megabyte
+constexpr std::uint64_t kPaxLook = 16384;        // of a block that may be a pax header
 constexpr std::uint64_t kSearch = 1 << 20;       // read at once while a header is looked for
 constexpr std::uint64_t kMostSpecial = 1 << 20;  // of a pax record or a long name
 constexpr std::size_t kMostPatterns = 1'000'000;
@@ -207,25 +206,16 @@ struct TarReader::Damage {
 };
 
 TarReader::TarReader(const storage::Source& source, std::vector<TarGap>* gaps)
-    : source_(source), gaps_(gaps), size_(source.size_bytes()) {}
+    : own_window_(std::in_place, source), window_(*own_window_), gaps_(gaps), size_(source.size_bytes()) {}
+
+TarReader::TarReader(TarWindow& window, std::vector<TarGap>* gaps)
+    : window_(window), gaps_(gaps), size_(window.source().size_bytes()) {}
 
 Error TarReader::error(const Damage& damage) const {
   return Error(ErrorKind::corrupt,
-               fmt::format("cannot read `{}` at byte {}: {}", source_.name(), damage.offset, damage.cause),
+               fmt::format("cannot read `{}` at byte {}: {}", window_.source().name(), damage.offset, damage.cause),
                format_text("{} goes on with the members that can be found", option("on_error", "skip")))
       .about("on_error");
-}
-
-std::span<const std::byte> TarReader::bytes(std::uint64_t offset, std::uint64_t count) {
-  if (const auto view = source_.view(); !view.empty()) return view.subspan(offset, count);
-  if (offset < window_at_ || offset + count > window_at_ + window_.size()) {
-    const std::uint64_t usual = source_.backend() == nullptr ? kWindow : kStoreWindow;
-    window_.resize(std::min(std::max(count, usual), size_ - offset));
-    window_at_ = offset;
-    const storage::Read read{offset, window_};
-    source_.read({&read, 1});
-  }
-  return std::span(window_).subspan(offset - window_at_, count);
 }
 
 std::string TarReader::text(std::uint64_t offset, std::uint64_t count, std::string_view what) {
@@ -277,7 +267,7 @@ bool TarReader::may_lack_its_name(const Damage& damage, std::uint64_t header) {
   if (field(found.name).size() == sizeof found.name) return true;
   if (header - damage.header < 2 * kTarBlock) return false;
   const std::uint64_t content = damage.header + kTarBlock;
-  const std::span<const std::byte> block = bytes(content, std::min(kWindow, header - content));
+  const std::span<const std::byte> block = bytes(content, std::min(kPaxLook, header - content));
   std::size_t length = 0;
   return pax_record_at({reinterpret_cast<const char*>(block.data()), block.size()}, length).has_value();
 }

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stoker/base/error.h"
+#include "stoker/dataset/tar_window.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::dataset {
@@ -56,6 +58,8 @@ class TarReader {
  public:
   // With `gaps`, damage is listed there and reading goes on behind it; without, next() throws.
   explicit TarReader(const storage::Source& source, std::vector<TarGap>* gaps = nullptr);
+  // Reads through `window`, which is borrowed.
+  explicit TarReader(TarWindow& window, std::vector<TarGap>* gaps = nullptr);
 
   // False at the end. Throws Error(corrupt) naming the archive and the byte; an archive that ends without the closing
   // blocks is taken as it is if its last member is whole, and end() says so. Archives that were joined
@@ -69,7 +73,7 @@ class TarReader {
  private:
   struct Damage;
 
-  std::span<const std::byte> bytes(std::uint64_t offset, std::uint64_t count);
+  std::span<const std::byte> bytes(std::uint64_t offset, std::uint64_t count) { return window_.bytes(offset, count); }
   std::string text(std::uint64_t offset, std::uint64_t count, std::string_view what);
   bool read_member(TarMember& member);                   // throws Damage
   std::uint64_t sparse_map_bytes(std::uint64_t header);  // throws Damage
@@ -80,13 +84,12 @@ class TarReader {
   std::uint64_t find_block(std::uint64_t offset, Wanted is_wanted);
   bool may_lack_its_name(const Damage& damage, std::uint64_t header);
 
-  const storage::Source& source_;
+  std::optional<TarWindow> own_window_;
+  TarWindow& window_;
   std::vector<TarGap>* gaps_;
   std::uint64_t size_;
   std::uint64_t at_ = 0;
   TarEnd end_ = TarEnd::none;
-  std::vector<std::byte> window_;
-  std::uint64_t window_at_ = 0;
 };
 
 // Everything that stands before the content of a regular file, a multiple of 512 bytes: a ustar header, with a pax one

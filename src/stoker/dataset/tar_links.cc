@@ -46,7 +46,7 @@ bool is_link(TarKind kind) noexcept {
 bool TarLinks::resolve(TarMember& member) {
   if (!std::exchange(is_read_, true)) {
     std::vector<TarGap> gaps;  // the caller lists them
-    TarReader reader(source_, &gaps);
+    TarReader reader(window_, &gaps);
     for (TarMember found; reader.next(found);)
       members_.insert_or_assign(normal(found.name), Target{found.kind, found.offset, found.bytes, found.link});
   }

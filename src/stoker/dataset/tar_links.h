@@ -15,7 +15,7 @@ namespace stoker::dataset {
 
 class TarLinks {
  public:
-  explicit TarLinks(const storage::Source& source) : source_(source) {}
+  explicit TarLinks(TarWindow& window) : window_(window) {}  // which is borrowed
 
   // Puts the place of the file that a link leads to into `member`, and makes it a file. False: the shard has no such
   // file. The first call reads the headers of the whole shard.
@@ -28,7 +28,7 @@ class TarLinks {
     std::string link;
   };
 
-  const storage::Source& source_;
+  TarWindow& window_;
   bool is_read_ = false;
   std::unordered_map<std::string, Target> members_;  // of members with one name, the last, as tar extracts them
 };

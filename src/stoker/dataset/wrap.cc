@@ -66,6 +66,7 @@ class View : public Dataset {
   }
   std::span<const storage::Source* const> sources() const noexcept override { return base_->sources(); }
   std::span<const storage::Backend* const> backends() const noexcept override { return base_->backends(); }
+  std::shared_ptr<storage::HandOver> hand_over() const noexcept override { return base_->hand_over(); }
   std::uint64_t memory_bytes() const noexcept override { return held_bytes(facts_) + base_->memory_bytes(); }
 
  protected:

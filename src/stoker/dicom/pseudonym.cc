@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <random>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -15,22 +14,7 @@
 namespace stoker::dicom {
 namespace {
 
-constexpr std::size_t kHashBlock = 64, kShownDigits = 16, kLeastKey = 16, kMostKey = 4096;
-
-std::string hash_of(const std::string& text) {
-  const std::string hex = sha256_hex(std::as_bytes(std::span(text)));
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  }
-  return bytes;
-}
-
-std::string hex_of(std::string_view bytes) {
-  std::string hex;
-  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
-}
+constexpr std::size_t kShownDigits = 16, kLeastKey = 16, kMostKey = 4096;
 
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -39,19 +23,10 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-std::string hmac_sha256_hex(std::string_view key, std::string_view message) {
-  std::string block(key.size() > kHashBlock ? hash_of(std::string(key)) : std::string(key));
-  block.resize(kHashBlock, '\0');
-  std::string inner, outer;
-  for (const char c : block) {
-    inner += static_cast<char>(c ^ 0x36);
-    outer += static_cast<char>(c ^ 0x5C);
-  }
-  return hex_of(hash_of(outer + hash_of(inner.append(message))));
-}
-
 std::string Pseudonyms::of(std::string_view kind, std::string_view value) const {
-  return hmac_sha256_hex(key_, fmt::format("{}:{}", kind, value)).substr(0, kShownDigits);
+  std::string digits(2 * sizeof(Digest), ' ');
+  write_hex(HmacKey(key_).sign(fmt::format("{}:{}", kind, value)), digits.data());
+  return digits.substr(0, kShownDigits);
 }
 
 std::string default_key_path() {

@@ -26,7 +26,4 @@ std::string read_or_make_key(const std::string& path);
 // $XDG_CONFIG_HOME/stoker/dicom/key or ~/.config/stoker/dicom/key. Throws Error(usage): there is no home.
 std::string default_key_path();
 
-// As RFC 2104 has it: 64 digits. For tests.
-std::string hmac_sha256_hex(std::string_view key, std::string_view message);
-
 }  // namespace stoker::dicom

@@ -187,8 +187,10 @@ Stats Loader::Engine::stats() const {
   const WorkingMemory& working = parts_->prep.working_memory();
   const std::uint64_t kept =
       job_.memory.allowance.fixed_bytes + parts_->units.memory_bytes_locked() + seek.memory_bytes + ram.memory_bytes;
-  stats.memory_used = pool.used_bytes() + working.used_bytes() + kept;
-  stats.memory_peak = std::max(pool.peak_bytes() + working.peak_bytes() + kept, job_.recipe.look_bytes());
+  const std::uint64_t handed_over = job_.hand_over ? job_.hand_over->held_bytes() : 0;
+  stats.memory_used = pool.used_bytes() + working.used_bytes() + kept + handed_over;
+  stats.memory_peak =
+      std::max(pool.peak_bytes() + working.peak_bytes() + kept + job_.memory.hand_over, job_.recipe.look_bytes());
   stats.slabs = pool.count();
   stats.slabs_held = parts_->batches.slabs_held_locked();
   stats.slab_bytes = pool.used_bytes();

@@ -36,6 +36,7 @@ void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, co
   if (!prefetched) drain(interrupted);
   {
     const std::scoped_lock lock(signals_.mutex);
+    if (job_.hand_over && step_ > 0) job_.hand_over->clear();  // one epoch has taken what it needs
     order_ = order;
     epoch_ = epoch, step_ = 0, position_ = position;
     errors_.epoch_entered();

@@ -121,6 +121,12 @@ void FetchStage::submit(Reader& self, Unit& unit) {
       fetch.into = {at, room};
       at += room;
     }
+    if (was_handed_over(where, fetch.into, first_use(self, unit, where.bytes))) {
+      unit.bytes[i] = fetch.into.first(where.bytes);
+      self.counters.items.add(1);
+      self.counters.bytes.add(static_cast<std::int64_t>(where.bytes));
+      continue;
+    }
     ++count;
   }
   unit.reads_left = count;
@@ -129,6 +135,19 @@ void FetchStage::submit(Reader& self, Unit& unit) {
     return;
   }
   self.fetcher->submit({fetches.data(), count});
+}
+
+// Of `bytes`, those that count as used for the first time: what is read ahead for the next epoch does not.
+std::uint64_t FetchStage::first_use(Reader& self, const Unit& unit, std::uint64_t bytes) const noexcept {
+  if (!job_.hand_over) return 0;
+  if (!self.first_epoch) self.first_epoch = unit.pending->epoch;
+  return unit.pending->epoch == *self.first_epoch ? bytes : 0;
+}
+
+// Takes bytes that opening the data set has read, if it has.
+bool FetchStage::was_handed_over(const storage::Location& where, std::span<std::byte> into, std::uint64_t first_used) {
+  return job_.hand_over && where.source != nullptr && where.bytes > 0 && into.size() >= where.bytes &&
+         job_.hand_over->hand_out(*where.source, where.offset, into.first(where.bytes), first_used);
 }
 
 ReadFault FetchStage::fault_of(const storage::Fetched& fetched) {

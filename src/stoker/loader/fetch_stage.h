@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,6 +54,7 @@ class FetchStage {
     std::unique_ptr<storage::Fetcher> fetcher;  // changed with Signals::mutex held
     storage::StoreFigures ended;                // of a fetcher that is gone. Signals::mutex
     std::optional<UseForecast> forecast;        // none: nothing is cached
+    std::optional<std::uint64_t> first_epoch;   // that it read for
     ReaderBell::Reader bell;
     Sweep* sweep = nullptr;  // not all of its reads are submitted yet
     Unit* parted = nullptr;  // not all parts of its row are submitted yet; next_part is next
@@ -67,6 +69,8 @@ class FetchStage {
   void submit(Reader& self, Unit& unit);
   void complete(Reader& self, const storage::Fetched& fetched);
   void read_finished(Unit& unit, std::int64_t now_ns);
+  std::uint64_t first_use(Reader& self, const Unit& unit, std::uint64_t bytes) const noexcept;
+  bool was_handed_over(const storage::Location& where, std::span<std::byte> into, std::uint64_t first_used);
   static ReadFault fault_of(const storage::Fetched& fetched);
 
   // fetch_parts.cc

@@ -40,9 +40,20 @@ bool FetchStage::submit_sweeps(Reader& self) {
         finish_pieces(self, read, {});
         continue;
       }
+      const storage::Location where = storage::Location::in_source(read.source, read.offset, read.bytes);
+      std::uint64_t first_used = 0;  // without what lies between the rows
+      for (std::uint32_t i = 0; i < read.pieces; ++i) {
+        const Sweep::Piece& piece = sweep.pieces[read.first + i];
+        first_used += first_use(self, *piece.unit, piece.range.bytes);
+      }
+      if (was_handed_over(where, {read.into, read.room}, first_used)) {
+        self.counters.bytes.add(static_cast<std::int64_t>(read.bytes));
+        finish_pieces(self, read, {read.into, read.bytes});
+        continue;
+      }
       storage::Fetch& fetch = fetches[count++];
       fetch = {};
-      fetch.where = storage::Location::in_source(read.source, read.offset, read.bytes);
+      fetch.where = where;
       fetch.into = {read.into, read.room};
       fetch.tag = reinterpret_cast<std::uintptr_t>(&read) | kReadTag;
     }

@@ -34,8 +34,7 @@ constexpr std::uint64_t kLeastMixed = 16;  // blocks
 
 LoaderOptions checked(LoaderOptions options) {
   check_options(options);
-  if (options.memory_limit == 0)
-    options.memory_limit = std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
+  if (options.memory_limit == 0) options.memory_limit = default_memory_limit();
   return options;
 }
 
@@ -272,6 +271,9 @@ void Job::divide(bool sweeps) {
   facts.workers = static_cast<std::uint64_t>(max_workers);
   facts.io_threads = static_cast<std::uint64_t>(options.io_threads);
   facts.stored_files = dataset->stored_count();
+  hand_over = dataset->hand_over();
+  if (cache && hand_over) hand_over->clear();  // the cache gets everything from its fetcher
+  facts.hand_over_bytes = hand_over ? hand_over->held_bytes() : 0;
   choose_seek();
   choose_ram();
   memory = divide_memory(facts);
@@ -287,6 +289,7 @@ void Job::divide(bool sweeps) {
         format_text("raise {}, or lower {} or {}", option("memory_limit"), option("batch_size"), option("num_workers")))
         .about("memory_limit");
   }
+  if (hand_over && memory.ram == 0) hand_over->shrink(memory.hand_over);
   if (options.io_batch == 0) options.io_batch = in_place ? memory.unit_rows : Unit::kMaxRows;
   seek_options.limit_bytes = memory.seek;
   if (memory.seek_step != 0) {

@@ -13,6 +13,7 @@
 #include "stoker/loader/memory_division.h"
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/seek_store.h"
+#include "stoker/storage/hand_over.h"
 #include "stoker/storage/location.h"
 #include "stoker/storage/object_cache.h"
 
@@ -45,6 +46,8 @@ struct Job {
   Division memory;
   SeekOptions seek_options;
   std::shared_ptr<storage::ObjectCache> cache;  // of objects of a store; null: none are kept
+  // What opening the data set has left in memory for the first epoch; null: nothing.
+  std::shared_ptr<storage::HandOver> hand_over;
 
  private:
   struct Sizes {

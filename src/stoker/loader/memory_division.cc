@@ -144,6 +144,8 @@ Division divide_memory(const MemoryFacts& facts) noexcept {
   left -= division.seek;
   share_with_ram(facts, left - std::min(left, 2 * slab), division);
   left -= division.ram;
+  if (division.ram == 0) division.hand_over = std::min(facts.hand_over_bytes, left - std::min(left, 2 * slab));
+  left -= division.hand_over;
   // What is left may hold batches that the consumer keeps.
   division.slabs = (demand.varies ? 2 * allowance.batch_bytes : (2 + more_slabs) * slab) + left;
 

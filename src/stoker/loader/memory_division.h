@@ -40,6 +40,7 @@ struct MemoryFacts {
   // The data itself.
   enum class Ram : std::uint8_t { off, if_all_fits, what_fits } ram = Ram::off;
   std::uint64_t data_bytes = 0, data_beside_bytes = 0;  // and what keeping them takes besides
+  std::uint64_t hand_over_bytes = 0;                    // of it that opening has left in memory, for the first epoch
 };
 
 // The shares. Bytes, unless the name says otherwise.
@@ -56,6 +57,7 @@ struct Division {
   std::uint64_t seek = 0;                    // places in JPEG files
   std::uint32_t seek_step = 0;               // MCUs between places; 0: none are noted
   std::uint64_t ram_room = 0, ram = 0;       // what the data itself could have, and what it gets
+  std::uint64_t hand_over = 0;               // what opening has left, where `ram` is 0: else that takes it over
   std::uint32_t unit_rows = 1;               // rows that are read and handed over together
   std::uint64_t unit = 0;                    // and their bytes, at most
   std::uint64_t max_pendings = 0, max_units = 0;  // batches and units in the making

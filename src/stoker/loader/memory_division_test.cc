@@ -88,6 +88,7 @@ std::string text_of(const Division& division) {
   }
   if (division.seek != 0) text += fmt::format(" seek {}/{}", kib(division.seek), division.seek_step);
   if (division.ram != 0) text += fmt::format(" ram {}", kib(division.ram));
+  if (division.hand_over != 0) text += fmt::format(" hand-over {}", kib(division.hand_over));
   return text + fmt::format(" | {} rows in {}, {} units, {} batches", division.unit_rows, kib(division.unit),
                             division.max_units, division.max_pendings);
 }
@@ -123,6 +124,12 @@ std::vector<Case> cases() {
       {"photos, kept in memory as far as they fit",
        with(photo_files(kGiB), [](auto& f) { f.ram = Ram::what_fits, f.data_bytes = kGiB; }),
        "working 598016 slabs 36864 ring 18432 ram 371212 | 1 rows in 256, 264 units, 8 batches"},
+      {"photos that opening has left in memory",
+       with(photo_files(kGiB), [](auto& f) { f.hand_over_bytes = 100 * kMiB; }),
+       "working 598016 slabs 305676 ring 18432 hand-over 102400 | 1 rows in 256, 264 units, 8 batches"},
+      {"photos that opening has left in memory, as far as they fit",
+       with(photo_files(kGiB), [](auto& f) { f.hand_over_bytes = kGiB; }),
+       "working 598016 slabs 36864 ring 18432 hand-over 371212 | 1 rows in 256, 264 units, 8 batches"},
       {"photos with O_DIRECT", with(photo_files(kGiB), [](auto& f) { f.direct = true; }),
        "working 598016 slabs 406028 ring 20480 | 1 rows in 256, 264 units, 8 batches"},
       {"patches of many parts", with(photo_files(kGiB), [](auto& f) { f.demand.most_parts = 27; }),
@@ -146,7 +153,8 @@ TEST(MemoryDivision, GivesEachPartItsShare) {
 
 std::uint64_t sum(const MemoryFacts& facts, const Division& division) {
   return division.allowance.fixed_bytes + thread_bytes(facts.workers + facts.io_threads) + division.working +
-         division.slabs + division.ring + division.sweep_count * division.sweep + division.seek + division.ram;
+         division.slabs + division.ring + division.sweep_count * division.sweep + division.seek + division.ram +
+         division.hand_over;
 }
 
 TEST(MemoryDivision, HasRoomForAllRequestsInFlightWhereDataIsFar) {

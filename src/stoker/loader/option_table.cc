@@ -403,17 +403,18 @@ constexpr std::array kTable = {
            .takes_auto = true,
            .takes_none = true,
            .is_knob = true},
-    Option{.name = "cache_limit",
-           .heading = Heading::resources,
-           .type = ValueType::bytes,
-           .placeholder = "SIZE",
-           .unset = "objects are not kept",
-           .meaning = "keep objects of a store on disk, up to this size; all processes of a machine share them",
-           .set = [](Request& to, const Value& value) { to.loader.cache_limit = count(value); },
-           .get = [](const Request& of) { return none_if_zero(of.loader.cache_limit); },
-           .least = 1,
-           .most = kMostSamples,
-           .takes_none = true},
+    Option{
+        .name = "cache_limit",
+        .heading = Heading::resources,
+        .type = ValueType::bytes,
+        .placeholder = "SIZE",
+        .unset = "objects are not kept",
+        .meaning = "keep objects of a store on disk, up to this size; all processes of a machine share them",
+        .set = [](Request& to, const Value& value) { to.loader.cache_limit = to.opening.cache_limit = count(value); },
+        .get = [](const Request& of) { return none_if_zero(of.loader.cache_limit); },
+        .least = 1,
+        .most = kMostSamples,
+        .takes_none = true},
     Option{
         .name = "timeout",
         .heading = Heading::resources,
@@ -636,6 +637,8 @@ Request make_request(const std::vector<Given>& given) {
   for (const Given& one : given) set_option(request, find_option(one.name), one.value);
   check_last_batch(given);
   check_rank(request.loader);
+  request.opening.memory_limit =
+      request.loader.memory_limit != 0 ? request.loader.memory_limit : default_memory_limit();
   return request;
 }
 

@@ -1,5 +1,6 @@
 #include "stoker/loader/options.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/os/memory.h"
 
 namespace stoker::loader {
 namespace {
@@ -48,6 +50,10 @@ transform::Layout parse_layout(std::string_view text) {
 }
 dataset::LastBatch parse_last_batch(std::string_view text) {
   return parse<dataset::LastBatch>(text, "last_batch", kLastBatchWords);
+}
+
+std::uint64_t default_memory_limit() {
+  return std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
 }
 
 std::string_view name(OnError on_error) noexcept {

@@ -55,7 +55,7 @@ struct LoaderOptions {
 
   int num_workers = kAuto;  // kAuto: effective cores, fewer while the consumer is the limit; 0: decode in next()
   std::uint64_t prefetch_factor = 2;  // ready batches beyond the one in use, in total
-  std::uint64_t memory_limit = 0;     // bytes, hard; 0: min(25 % of the cgroup or host limit, 8 GB)
+  std::uint64_t memory_limit = 0;     // bytes, hard; 0: default_memory_limit()
   storage::Storage storage = storage::Storage::buffered;
   std::uint64_t io_depth = 0;    // requests in flight per I/O thread; 0: auto
   std::uint64_t io_batch = 0;    // requests per submission; 0: auto
@@ -85,6 +85,8 @@ codec::Color parse_color(std::string_view text);
 UseSeekIndex parse_seek_index(std::string_view text);
 transform::Layout parse_layout(std::string_view text);
 dataset::LastBatch parse_last_batch(std::string_view text);
+
+std::uint64_t default_memory_limit();  // min(25 % of the cgroup or host limit, 8 GB)
 
 std::string_view name(OnError on_error) noexcept;
 std::string_view name(Decode decode) noexcept;

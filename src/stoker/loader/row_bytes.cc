@@ -42,7 +42,10 @@ std::unique_ptr<storage::RamStore> make_ram_store(const Job& job) {
   auto ram = std::make_unique<storage::RamStore>(job.memory.ram);
   const dataset::Dataset& dataset = *job.dataset;
   if (!job.keeps_samples()) {
-    for (const storage::Source* const source : dataset.sources()) ram->add(*source);
+    for (const storage::Source* const source : dataset.sources()) {
+      ram->add(*source, job.hand_over ? job.hand_over->take(*source) : os::Arena());
+    }
+    if (job.hand_over) job.hand_over->clear();
   } else {
     // By their stored numbers: a subset keeps only what it has, and copies share.
     std::vector<std::uint64_t> bytes(dataset.stored_count(), 0);

@@ -126,16 +126,26 @@ LoaderAnswer answer_for(const LoaderRun& run) {
     answer.sent_bytes = run.sent_bytes / run.sent;
   }
   std::vector<Step> steps = run.steps;
-  if (!steps.empty() && steps.back().compute_ns == 0 && answer.all_steps > 1) steps.pop_back();
+  std::vector<Step> untimed;  // what they asked of stores counts
+  if (!steps.empty() && steps.back().compute_ns == 0 && answer.all_steps > 1) {
+    untimed.push_back(steps.back());
+    steps.pop_back();
+  }
   if (run.folded_steps == 0 && !steps.empty()) {
     answer.first_batch_ns = steps.front().wait.total_ns();
-    if (steps.size() > 1) steps.erase(steps.begin());
+    if (steps.size() > 1) {
+      untimed.push_back(steps.front());
+      steps.erase(steps.begin());
+    }
   }
   charge_busy_workers(steps, run);
   answer.device_timed = use_device_clock(steps);
 
   std::map<std::uint32_t, Steps> epochs = run.folded;
   for (const Step& step : steps) epochs[step.epoch].add(step);
+  for (const Step& step : untimed) {
+    if (const auto found = epochs.find(step.epoch); found != epochs.end()) found->second.store += step.store;
+  }
   for (const auto& [epoch, sum] : epochs) {
     answer.steps.add(sum);
     const auto made = run.made_by_epoch.find(epoch);

@@ -84,6 +84,9 @@ std::string settings_line(const LoaderAnswer& loader);     // "train_loader at t
 // "NVIDIA H100: autocast bfloat16, TF32 off, float32_matmul_precision highest, batches channels_last"; empty: not
 // known.
 std::string arithmetic_line(const LoaderAnswer& loader);
+// What each epoch asked of a store: "epoch 0: 1,000 requests, 105 MiB received, 0 retries". One line for all the middle
+// ones of many. Empty: no store was asked.
+std::vector<std::string> store_lines(const LoaderAnswer& loader);
 Json to_json(const Answer& answer);
 std::string steps_csv(const Job& job);
 // The steps as a trace for Perfetto or chrome://tracing: a track per training process and per worker, the ready batches

@@ -207,6 +207,28 @@ std::string settings_line(const LoaderAnswer& loader) {
   return text;
 }
 
+std::vector<std::string> store_lines(const LoaderAnswer& loader) {
+  constexpr std::size_t kMostLines = 5, kAtEachEnd = 2;
+  const std::vector<EpochAnswer>& epochs = loader.epochs;
+  std::vector<std::string> lines;
+  if (!loader.steps.store.is_any()) return lines;
+  const std::size_t middle = epochs.size() > kMostLines ? epochs.size() - 2 * kAtEachEnd : 0;  // in one line
+  for (std::size_t first = 0, next = 0; first < epochs.size(); first = next) {
+    next = middle > 0 && first == kAtEachEnd ? first + middle : first + 1;
+    StoreUse store;
+    for (std::size_t i = first; i < next; ++i) store += epochs[i].steps.store;
+    std::string line = next - first == 1 ? fmt::format("epoch {}", epochs[first].epoch)
+                                         : fmt::format("epochs {} to {}", epochs[first].epoch, epochs[next - 1].epoch);
+    line += fmt::format(": {} requests, {} received, {} retries", format_count(store.requests),
+                        format_bytes(store.bytes), format_count(store.retries));
+    if (const std::uint64_t reads = store.cache_hits + store.cache_misses; reads > 0) {
+      line += fmt::format(", {} of {} reads from the cache", format_count(store.cache_hits), format_count(reads));
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 Json to_json(const Answer& answer) {
   Json json;
   json["verdict"] = answer.verdict ? to_json(*answer.verdict, answer.half_width) : Json(nullptr);

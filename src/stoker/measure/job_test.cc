@@ -445,6 +445,36 @@ TEST(Answer, NamesThePartOfTheWaitAndNotTheWhole) {
   EXPECT_EQ(settings_line(got.loaders.at(0)), "Loader: num_workers=2, batch_size=4, prefetch_factor=2");
 }
 
+TEST(Answer, TellsWhatEachEpochAskedOfAStore) {
+  const auto lines_of = [](int epochs, const char* cache) {
+    Teller tell;
+    tell.job.add(1, R"({"k":"loader","i":0,"kind":"stoker","type":"Loader","num_workers":2,"batch_size":4})");
+    for (int epoch = 0; epoch < epochs; ++epoch) {
+      tell.iter(0, epoch, 1000 * epoch, 1000 * epoch);
+      for (int i = 0; i < 4; ++i) {
+        tell.job.add(
+            1, fmt::format(R"({{"k":"next","n":{},"b":{},"t0":{},"t1":{},"g":1,"fetch":1,"prep":1,"samples":4,)"
+                           R"("store":{{"requests":{},"retries":1,"store_bytes":1048576{}}}}})",
+                           epoch, i, (1000 * epoch + 40 * i) * kMs, (1000 * epoch + 40 * i + 10) * kMs, 400 + epoch,
+                           cache));
+      }
+      tell.end(epoch, 1000 * epoch + 160, 1000 * epoch + 160);
+    }
+    tell.job.settle(true);
+    return store_lines(answer(tell.job, machine(2)).loaders.at(0));
+  };
+  const char* const cache = R"(,"cache_hits":30,"cache_misses":10)";
+  EXPECT_EQ(lines_of(2, ""), (std::vector<std::string>{"epoch 0: 1,600 requests, 4.0 MiB received, 4 retries",
+                                                       "epoch 1: 1,604 requests, 4.0 MiB received, 4 retries"}));
+  EXPECT_EQ(lines_of(1, cache),
+            (std::vector<std::string>{
+                "epoch 0: 1,600 requests, 4.0 MiB received, 4 retries, 120 of 160 reads from the cache"}));
+  const std::vector<std::string> many = lines_of(9, "");
+  ASSERT_EQ(many.size(), 5u);
+  EXPECT_EQ(many[2], "epochs 2 to 6: 8,080 requests, 20.0 MiB received, 20 retries");
+  EXPECT_TRUE(many[4].starts_with("epoch 8: "));
+}
+
 TEST(Answer, KnowsTheCpuTimeOfAStep) {
   Teller tell;
   tell.loader(0, "train_loader");

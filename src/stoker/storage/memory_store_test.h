@@ -75,6 +75,7 @@ class MemoryStore final : public Backend {
 
   std::uint64_t requests() const { return requests_; }  // asked for so far
   std::uint64_t answered() const { return answered_; }
+  std::uint64_t sent_bytes() const { return sent_; }
   std::uint64_t most_in_flight() const { return most_in_flight_; }
 
   std::string_view scheme() const noexcept override { return scheme_; }
@@ -329,6 +330,7 @@ class MemoryStore final : public Backend {
         if (answer.code == FetchCode::ok) {
           fetched.data = request.wanted.into;
           StoreCounters::add(counters_.store_bytes, request.bytes);
+          store_.sent_ += request.bytes;
           fetched.actual_bytes = request.bytes;
         } else if (answer.code == FetchCode::failed) {
           fetched.failure = std::make_shared<const Failure>(std::move(answer.failure));
@@ -359,7 +361,7 @@ class MemoryStore final : public Backend {
   mutable std::set<os::Event*> waiting_;
   std::atomic<std::int64_t> usual_ns_{0};
   bool can_list_ = true;
-  mutable std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0};
+  mutable std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0}, sent_{0};
   AddedBackend added_;
 };
 

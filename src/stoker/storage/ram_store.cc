@@ -27,7 +27,7 @@ void RamStore::stop() noexcept {
   if (thread_.joinable()) thread_.join();
 }
 
-void RamStore::add(const Source& source) {
+void RamStore::add(const Source& source, os::Arena whole) {
   wanted_ += source.size_bytes();
   const std::uint64_t most = source.descriptor() >= 0 ? left() / kPage * kPage : os::Arena::within(left());
   const std::uint64_t room = std::min(source.size_bytes(), most);
@@ -37,6 +37,11 @@ void RamStore::add(const Source& source) {
   part->room = room;
   memory_ += source.descriptor() >= 0 ? round_up(room, kPage) : os::Arena::rounded(room);
   room_ += room;
+  if (whole.size() > 0 && room == source.size_bytes()) {
+    part->copy = std::move(whole);
+    part->bytes = part->copy.bytes().first(room);
+    part->loaded.store(room, std::memory_order_release);
+  }
   by_source_.emplace(&source, part.get());
   parts_.push_back(std::move(part));
 }
@@ -85,6 +90,7 @@ void RamStore::read_ahead() {
 }
 
 void RamStore::load(Part& part) {
+  if (part.loaded.load(std::memory_order_relaxed) == part.room) return;
   if (part.source->descriptor() >= 0) {
     map(part);
   } else {

@@ -32,8 +32,9 @@ class RamStore {
   RamStore(const RamStore&) = delete;
   RamStore& operator=(const RamStore&) = delete;
 
-  // Takes room for as much of the source as fits. The source must outlive the store. Throws Error.
-  void add(const Source& source);
+  // Takes room for as much of the source as fits. The source must outlive the store. `whole`: all its bytes, if they
+  // are in memory already; they are dropped where they do not fit. Throws Error.
+  void add(const Source& source, os::Arena whole = {});
   // Takes room for the first of `count` files that fit; they are known by their number. Throws Error.
   void add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of);
   void start();

@@ -125,6 +125,20 @@ TEST_F(Keeping, ASourceWithoutADescriptorIsCopiedWithinTheLimit) {
   EXPECT_TRUE(small.find(far, 5 << 20, 77).empty());
 }
 
+TEST_F(Keeping, ASourceThatIsInMemoryAlreadyIsTakenOver) {
+  const std::string text = text_of(5 << 20, 4);
+  const FarSource far(text, 0), too_large(text, 0);  // reading them fails
+  os::Arena first(text.size()), second(text.size());
+  std::memcpy(first.data(), text.data(), text.size());
+  RamStore store(7 << 20);
+  store.add(far, std::move(first));
+  store.add(too_large, std::move(second));
+  store.start();
+  EXPECT_EQ(as_text(store.find(far, 1000, 4 << 20)), text.substr(1000, 4 << 20));
+  EXPECT_TRUE(store.find(too_large, 0, 10).empty());
+  EXPECT_LE(store.figures().memory_bytes, 7u << 20);
+}
+
 TEST_F(Keeping, WhatWasCopiedBeforeAFailureStaysAndTheTextOfTheFailureIsSaid) {
   const std::string text = text_of(5 << 20, 4);
   const FarSource far(text, 2 << 20);

@@ -1,0 +1,69 @@
+// Reads of many threads from one store through one fetcher: they share its connections, its retries and its limit of
+// requests in flight. A thread of its own drives the fetcher; it starts with the first read.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "stoker/base/error.h"
+#include "stoker/storage/backend.h"
+#include "stoker/storage/fetcher.h"
+
+namespace stoker::storage {
+
+class SharedReads {
+ public:
+  // A longer read is several requests, which are in flight at the same time.
+  static constexpr std::uint64_t kPiece = 8 << 20;
+
+  // `depth`: the most requests in flight.
+  SharedReads(const Backend& backend, std::size_t depth) noexcept : backend_(backend), depth_(depth) {}
+  ~SharedReads();  // no thread may be in read()
+  SharedReads(const SharedReads&) = delete;
+  SharedReads& operator=(const SharedReads&) = delete;
+
+  // Fills `into` with the bytes of `source`, of the same backend, from `offset` on. Blocks. From any thread.
+  // Throws Error naming the source, also where it is no longer the version that was opened.
+  void read(const Source& source, std::uint64_t offset, std::span<std::byte> into);
+
+ private:
+  // One call of read(); it lives on the stack of its caller.
+  struct Call {
+    std::size_t left = 0;  // pieces
+    std::optional<Error> error;
+    std::condition_variable done;
+  };
+  struct Piece {
+    const Source* source = nullptr;
+    std::uint64_t offset = 0;
+    std::span<std::byte> into;
+    Call* call = nullptr;
+  };
+
+  void start_locked();
+  void run() noexcept;
+  void loop();
+  void settle_locked(Piece& piece, std::optional<Error> error);
+  void fail_all(const Error& error);
+
+  const Backend& backend_;
+  const std::size_t depth_;
+  std::mutex mutex_;
+  std::condition_variable changed_;  // queue_, or is_ending_
+  std::deque<Piece> queue_;
+  std::vector<Piece> flying_;  // by the tag of their fetch; no call: free
+  std::optional<Error> broken_;
+  bool is_ending_ = false;
+  std::unique_ptr<Fetcher> fetcher_;  // of the thread; wake() by all
+  std::thread thread_;
+};
+
+}  // namespace stoker::storage
