@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::size_t kShownDigits = 16, kLeastKey = 16, kMostKey = 4096;
 
+std::string hex_of(std::string_view bytes) {
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
