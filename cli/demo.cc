@@ -313,7 +313,7 @@ class Story : private Telling {
   Json json_;
 };
 
-int run_s3(const Face& face, const DemoFolder& folder, bool quick) {
+int run_s3([[maybe_unused]] const Face& face, [[maybe_unused]] const DemoFolder& folder, [[maybe_unused]] bool quick) {
 #ifdef STOKER_HAS_S3
   return tell_s3_story(face, folder, quick);
 #else
