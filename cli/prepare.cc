@@ -206,12 +206,13 @@ int run_prepare(const Arguments& arguments) {
 }
 
 std::string more_on_prepare() {
-  return "Exit code: 0 when every image was written, 1 when some were left out (the answer names them), 2 when the "
-         "run\n"
-         "failed. DICOMDIR files, documents, localizers and second copies are ignored and do not change the code.\n"
+  return "Exit code: 0 when every image was written, 1 when some were left out (the\n"
+         "answer names them), 2 when the run failed. DICOMDIR files, documents,\n"
+         "localizers and second copies are ignored and do not change the code.\n"
          "\n"
-         "Identifiers: ids of patients, studies and series, and paths of source files, are written as keyed hashes.\n"
-         "Names, dates and other text of the files are never written. The answer itself names files by their paths.\n";
+         "Ids of patients, studies and series, and paths of source files, are written as\n"
+         "keyed hashes. Names, dates and other text of the files are never written. The\n"
+         "answer itself names files by their paths.\n";
 }
 
 }  // namespace
