@@ -46,7 +46,7 @@ Value auto_if_zero(std::uint64_t number) {
 }
 Value auto_or_count(int number) {
   if (number == kAuto) return Value("auto");
-  return number < 0 ? Value(static_cast<double>(number)) : Value(static_cast<std::uint64_t>(number));
+  return number < 0 ? Value(Unknown{std::to_string(number)}) : Value(static_cast<std::uint64_t>(number));
 }
 int threads(const Value& value) {
   return is_auto(value) ? kAuto : static_cast<int>(count(value));

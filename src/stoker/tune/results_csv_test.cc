@@ -161,7 +161,7 @@ TEST(ResultsCsv, NamesTheLineThatItCannotRead) {
   EXPECT_EQ(refusal(header, {{"images_per_s", "througput"}}),
             "cannot take images_per_s from the column `througput`: `r.csv` has none of that name");
   EXPECT_EQ(refusal(header, {{"image_per_s", "steps"}}),
-            "`--map image_per_s=...`: there is no word `image_per_s` of ours");
+            "`map=\"image_per_s=...\"`: there is no word `image_per_s` of ours");
 }
 
 TEST(ResultsCsv, MapsColumnsByWords) {
