@@ -49,8 +49,8 @@ TEST(WorkerProcess, TellsByWhichSignalItEnded) {
 TEST(WorkerProcess, SendingToOneThatEndedIsNotTheEndOfUs) {
   WorkerProcess worker = run_shell("exit 3");
   EXPECT_TRUE(receive_lines(worker, 1).empty());
-  EXPECT_FALSE(worker.send("anybody?"));
   EXPECT_EQ(worker.wait().code, 3);
+  EXPECT_FALSE(worker.send("anybody?"));
 }
 
 TEST(WorkerProcess, IsGoneWhenItIsDropped) {
