@@ -462,7 +462,8 @@ std::string refused_text(const Option& row, const Value& value) {
     const bool has_digits = !text->empty() && text->find_first_not_of("0123456789") == std::string::npos;
     return fmt::format("{}`{}`", has_digits ? "the text " : "", *text);
   }
-  if (const auto* const real = std::get_if<double>(&value); real != nullptr && *real == std::floor(*real)) {
+  const auto* const real = std::get_if<double>(&value);
+  if (row.type == ValueType::count && real != nullptr && *real >= 0 && *real == std::floor(*real)) {
     return fmt::format("`{:.1f}`", *real);
   }
   if (const auto* const on = std::get_if<bool>(&value)) return *on ? "`True`" : "`False`";
