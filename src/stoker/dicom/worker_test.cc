@@ -82,13 +82,13 @@ TEST(SliceWorker, AFullDiskStopsTheRun) {
 TEST(PixelFile, RefusesPixelDataThatGdcmCannotDecode) {
   const os::TempFolder folder;
   const std::string path = folder.path() + "/x.dcm";
-  std::string file = MadeFile("1.2.840.10008.1.2.4.90").gray(2, 2).string();
+  std::string file = MadeFile("1.2.840.10008.1.2.5").gray(2, 2).string();
   file += std::string("\xE0\x7F\x10\x00OB\0\0\xFF\xFF\xFF\xFF", 12) + std::string("\xFE\xFF\x00\xE0\0\0\0\0", 8);
   file += std::string("\xFE\xFF\x00\xE0\x04\0\0\0", 8) + "abcd" + std::string("\xFE\xFF\xDD\xE0\0\0\0\0", 8);
   os::write_file(path, file);
   PixelFile source(path);
   std::vector<std::uint16_t> pixels;
-  EXPECT_NE(source.read_frame(0, pixels).find("(JPEG 2000 lossless) cannot be decoded"), std::string::npos);
+  EXPECT_NE(source.read_frame(0, pixels).find("(RLE lossless) cannot be decoded"), std::string::npos);
 }
 
 }  // namespace
