@@ -28,9 +28,9 @@ struct CacheEntry {
   std::uint64_t order = 0, next_use = 0;  // see NextUse
   std::uint64_t last_use = 0;             // a number that grows with each use of any object
   State state = State::empty;
-  bool is_awaited = false;  // claimed, and somebody else needs it too
+  bool is_awaited = false;  // claimed, and somebody else needs it too; leaving, and it is fetched again
   std::uint16_t seat = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t generation = 0;  // of its file: one that was fetched again has another
 
   CachedFile file() const noexcept { return {key, bytes, checksum}; }
 };

@@ -28,6 +28,7 @@
 #include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/units.h"
+#include "stoker/os/entry.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/file.h"
 #include "stoker/os/fork.h"
@@ -41,7 +42,8 @@ namespace fs = std::filesystem;
 using State = CacheEntry::State;
 
 constexpr std::uint64_t kTableByte = 0;
-constexpr int kReserveTries = 8;  // other processes may take the room that was made
+constexpr std::size_t kTrimAtOnce = 1024;  // files that are removed between two looks at the table
+constexpr int kReserveTries = 8;           // other processes may take the room that was made
 constexpr std::string_view kAbout =
     "Objects that Stoker downloaded, so that it need not download them again (cache_dir, cache_limit).\n"
     "You may delete this folder while nothing uses it. Stoker deletes files here to keep to its limit.\n";
@@ -127,6 +129,7 @@ ObjectCache::ObjectCache(const std::string& cache_dir, std::uint64_t limit_bytes
     directory_ = os::open_file(folder_, O_RDONLY | O_DIRECTORY);
     lock_ = os::LockFile(folder_ + "/lock");
     take_seat();
+    trim();
   } catch (const fs::filesystem_error& error) {
     throw system_error(error.code().value(), "cache objects in", folder_);
   } catch (const Error& error) {
@@ -156,7 +159,20 @@ std::string ObjectCache::path_of(const CachedFile& file) const {
 
 void ObjectCache::remove(const CachedFile& file) {
   const int error_number = os::remove_file(path_of(file));
-  if (error_number != 0) stop(fmt::format("its files cannot be removed: {}", std::strerror(error_number)));
+  if (error_number != 0 && !note_folder(file))
+    stop(fmt::format("its files cannot be removed: {}", std::strerror(error_number)));
+}
+
+// Somebody made a folder where the file of an object belongs. It is not the cache's to remove, and costs that object.
+bool ObjectCache::note_folder(const CachedFile& file) noexcept {
+  try {
+    const std::string path = path_of(file);
+    if (os::look_up(path).kind != os::Entry::Kind::folder) return false;
+    note(fmt::format("`{}` is a folder where the file of a cached object belongs: this object is not cached", path));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void ObjectCache::take_seat() {
@@ -177,6 +193,41 @@ void ObjectCache::take_seat() {
   }
   table_.seat(seat_).is_taken = 1;
   clear_parts();
+}
+
+// Removes what an earlier run with a larger limit left. Objects that somebody fetches or writes stay.
+void ObjectCache::trim() {
+  std::vector<CacheEntry> present;
+  {
+    const Held held(*this);
+    if (table_.used_bytes() <= limit_) return;
+    for (std::uint64_t slot = 0; slot < table_.capacity(); ++slot) {
+      if (table_.at(slot).state == State::present) present.push_back(table_.at(slot));
+    }
+    const EvictionRule rule = table_.rule();
+    std::sort(present.begin(), present.end(),
+              [&](const CacheEntry& a, const CacheEntry& b) { return rule.prefers_to_evict(a, b); });
+  }
+  for (std::size_t next = 0; next < present.size();) {
+    Files leaving;
+    {
+      const Held held(*this);
+      std::uint64_t freed = 0;
+      for (; next < present.size() && leaving.size() < kTrimAtOnce && table_.used_bytes() - freed > limit_; ++next) {
+        CacheEntry* const entry = table_.find(present[next].key);
+        if (entry == nullptr || entry->state != State::present) continue;
+        entry->seat = static_cast<std::uint16_t>(seat_);
+        table_.set_state(*entry, State::leaving);
+        freed += CacheTable::charge(entry->bytes);
+        leaving.push_back(entry->file());
+        ++stats_.evicted;
+      }
+    }
+    if (leaving.empty()) return;
+    for (const CachedFile& file : leaving) remove(file);
+    const Held held(*this);
+    forget(leaving);
+  }
 }
 
 // What processes were writing when they were killed.
@@ -317,9 +368,10 @@ void ObjectCache::look_one(Lookup& lookup) {
     if (entry->state == State::present) {
       lookup.found = Found::hit;
       lookup.checksum = entry->checksum;
+      lookup.generation = entry->generation;
       table_.touch(*entry, lookup.use);
       ++stats_.hits;
-    } else if (entry->state == State::leaving) {
+    } else if (entry->state == State::leaving && !entry->is_awaited) {
       lookup.found = Found::outside;  // its file is going; it may come back the next time
       ++stats_.passed_by;
     } else {
@@ -331,8 +383,8 @@ void ObjectCache::look_one(Lookup& lookup) {
   }
   if (is_stopped_) return;
   if (CacheTable::charge(lookup.bytes) > limit_) {
-    note(format_text("{} {} is less than an object of {}: objects above the limit are not cached",
-                     option("cache_limit"), format_bytes(limit_), format_bytes(lookup.bytes)));
+    const std::scoped_lock lock(notes_mutex_);
+    largest_above_limit_ = std::max(largest_above_limit_, lookup.bytes);
     return;
   }
   if (!table_.has_room()) grow();
@@ -370,8 +422,12 @@ void ObjectCache::drop(const Lookup& lookup, bool is_damaged) noexcept {
     {
       const Held held(*this);
       CacheEntry* const entry = table_.find(lookup.key);
-      if (entry == nullptr || entry->state != State::present || entry->checksum != lookup.checksum) return;
+      if (entry == nullptr || entry->state != State::present || entry->checksum != lookup.checksum ||
+          entry->generation != lookup.generation) {
+        return;
+      }
       entry->seat = static_cast<std::uint16_t>(seat_);
+      entry->is_awaited = true;
       table_.set_state(*entry, State::leaving);
       leaving.push_back(entry->file());
     }
@@ -434,6 +490,7 @@ bool ObjectCache::commit(const CachedFile& file, const NextUse& use) {
   table_.set_state(*entry, State::present);
   entry->is_awaited = false;
   table_.touch(*entry, use);
+  entry->generation = static_cast<std::uint32_t>(entry->last_use);
   return true;
 }
 
@@ -474,7 +531,8 @@ bool ObjectCache::store(const CacheKey& key, std::span<const std::byte> bytes, c
       }
     }
     if (is_kept) ++stats_.kept;
-    if (error_number != 0 && error_number != EMFILE && error_number != ENFILE && error_number != ENOMEM) {
+    if (error_number != 0 && error_number != EMFILE && error_number != ENFILE && error_number != ENOMEM &&
+        !note_folder(file)) {
       stop(std::strerror(error_number));
     }
     return is_kept;
@@ -521,7 +579,12 @@ void ObjectCache::note(const Text& text) noexcept {
 
 std::vector<Text> ObjectCache::notes() const {
   const std::scoped_lock lock(notes_mutex_);
-  return notes_;
+  std::vector<Text> notes = notes_;
+  if (largest_above_limit_ > 0) {
+    notes.push_back(format_text("{} {} is less than objects of up to {}: those above the limit are not cached",
+                                option("cache_limit"), format_bytes(limit_), format_bytes(largest_above_limit_)));
+  }
+  return notes;
 }
 
 }  // namespace stoker::storage

@@ -35,8 +35,8 @@ class CacheWriter;
 class ObjectCache {
  public:
   // Throws Error: the folder cannot be written, belongs to another user or to something else, or is used by another
-  // machine. `limit_bytes` bounds what the files take on the disk, those being written included; where processes give
-  // different ones, each keeps to its own.
+  // machine. `limit_bytes` bounds what the files take on the disk, those being written included: what is above it goes
+  // now. Where processes give different ones, each keeps to its own.
   ObjectCache(const std::string& cache_dir, std::uint64_t limit_bytes);
   ~ObjectCache();
   ObjectCache(const ObjectCache&) = delete;
@@ -54,13 +54,15 @@ class ObjectCache {
     NextUse use;
     Found found = Found::outside;  // these are the answer
     std::uint64_t checksum = 0;
+    std::uint32_t generation = 0;  // of the file
   };
   void look(std::span<Lookup> lookups) noexcept;
 
   // Of a claim: writes the file, unless it is not worth the room. Blocks as long as the disk does. Whether it is kept.
   bool store(const CacheKey& key, std::span<const std::byte> bytes, const NextUse& use = {}) noexcept;
   void release(const CacheKey& key) noexcept;  // it is not fetched after all
-  // Of a hit whose file is missing or not what `lookup` says. The next look() finds nothing.
+  // Of a hit whose file is missing or not what `lookup` says. The next look() finds nothing, or the file that another
+  // request has put in its place since.
   void drop(const Lookup& lookup, bool is_damaged) noexcept;
 
   int directory() const noexcept { return directory_.get(); }  // what file_name() is below
@@ -85,8 +87,10 @@ class ObjectCache {
   using Files = std::vector<CachedFile>;
 
   void remove(const CachedFile& file);
+  bool note_folder(const CachedFile& file) noexcept;
   void take_seat();
   void clear_parts();
+  void trim();
   void renew_table();
   void find_table_again();
   void rebuild();
@@ -113,6 +117,7 @@ class ObjectCache {
   std::atomic<std::uint64_t> parts_{0};
   mutable std::mutex notes_mutex_;
   std::vector<Text> notes_;
+  std::uint64_t largest_above_limit_ = 0;  // bytes of the largest object that is not cached; 0: none
   struct {
     std::atomic<std::uint64_t> hits, claims, busy, kept, evicted, passed_by, damaged;
   } stats_{};

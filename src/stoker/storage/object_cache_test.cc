@@ -271,5 +271,65 @@ TEST_F(Caching, ALockThatFailsEndsTheCachingAndNothingElse) {
   EXPECT_EQ(cache.notes().size(), 1u);
 }
 
+TEST_F(Caching, ASmallerLimitHoldsFromTheStart) {
+  {
+    ObjectCache cache(folder_.path(), kMuch);
+    for (int i = 0; i < 40; ++i) {
+      look(cache, static_cast<std::uint64_t>(i));
+      ASSERT_TRUE(store(cache, static_cast<std::uint64_t>(i)));
+    }
+  }
+  constexpr std::uint64_t kLess = 100'000;
+  {
+    ObjectCache cache(folder_.path(), kLess);
+    EXPECT_LE(folder_.bytes_on_disk(), kLess);
+    EXPECT_GT(folder_.bytes_on_disk(), kLess / 2);
+    EXPECT_EQ(look(cache, 39).found, Found::hit) << "the last one that was used";
+    EXPECT_NE(look(cache, 0).found, Found::hit);
+  }
+  const ObjectCache none(folder_.path(), 1000);
+  EXPECT_TRUE(folder_.files().empty());
+}
+
+TEST_F(Caching, AFileThatReplacedADamagedOneIsNotDropped) {
+  ObjectCache cache(folder_.path(), kMuch);
+  look(cache, 1);
+  store(cache, 1);
+  const ObjectCache::Lookup first = look(cache, 1), second = look(cache, 1);  // two requests read the damaged file
+  cache.drop(first, true);
+  EXPECT_EQ(look(cache, 1).found, Found::claimed);
+  store(cache, 1);
+  cache.drop(second, true);
+  EXPECT_EQ(read_hit(cache, look(cache, 1)), bytes_number(1));
+}
+
+TEST_F(Caching, AFolderInPlaceOfAFileCostsThatObjectOnly) {
+  ObjectCache cache(folder_.path(), kMuch);
+  for (const std::uint64_t number : {1, 2}) {
+    look(cache, number);
+    store(cache, number);
+  }
+  const ObjectCache::Lookup hit = look(cache, 1);
+  const std::string path = cache.path_of({hit.key, hit.bytes, hit.checksum});
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  cache.drop(hit, true);
+  EXPECT_EQ(look(cache, 1).found, Found::claimed);
+  EXPECT_FALSE(store(cache, 1));
+  EXPECT_EQ(read_hit(cache, look(cache, 2)), bytes_number(2));
+  look(cache, 3);
+  EXPECT_TRUE(store(cache, 3));
+  bool is_named = false;
+  for (const Text& note : cache.notes()) is_named = is_named || note.in_python().find(path) != std::string::npos;
+  EXPECT_TRUE(is_named);
+}
+
+TEST_F(Caching, ObjectsAboveTheLimitAreNotedOnce) {
+  ObjectCache cache(folder_.path(), 1000);
+  for (const std::uint64_t bytes : {5000, 90'000, 7000}) EXPECT_EQ(look(cache, bytes, {}, bytes).found, Found::outside);
+  ASSERT_EQ(cache.notes().size(), 1u);
+  EXPECT_NE(cache.notes()[0].in_python().find("87.9 KiB"), std::string::npos) << cache.notes()[0].in_python();
+}
+
 }  // namespace
 }  // namespace stoker::storage
