@@ -77,6 +77,7 @@ Json to_json(const feed::Span& span) {
           {"store",
            {{"requests", span.store.requests},
             {"retries", span.store.retries},
+            {"doubled", span.store.doubled},
             {"store_bytes", span.store.store_bytes},
             {"cache_hits", span.store.cache_hits},
             {"cache_misses", span.store.cache_misses},
@@ -92,6 +93,7 @@ std::string hit_rate(const storage::StoreFigures& store) {
 std::string store_line(const storage::StoreFigures& store) {
   std::string line = fmt::format("{} requests, {} received, {} retries", format_count(store.requests),
                                  format_bytes(store.store_bytes), format_count(store.retries));
+  if (store.doubled > 0) line += fmt::format(", {} doubled (slow, sent twice)", format_count(store.doubled));
   if (store.cache_hits + store.cache_misses > 0) {
     line += fmt::format("; the cache answered {} of the reads, {}", hit_rate(store), format_bytes(store.cache_bytes));
   }
@@ -112,7 +114,7 @@ std::string epoch_table(const LoadReport& report) {
   for (const char* title : {"fetch", "prep", "hand-off"}) rows[0].emplace_back(title);
   // Of a store, what it was asked for; of files, whether the page cache had them.
   if (has_store) {
-    for (const char* title : {"cache hits", "requests", "received", "retries"}) rows[0].emplace_back(title);
+    for (const char* title : {"cache hits", "requests", "received", "retries", "doubled"}) rows[0].emplace_back(title);
   } else {
     rows[0].emplace_back("cache");
   }
@@ -128,6 +130,7 @@ std::string epoch_table(const LoadReport& report) {
       cells.push_back(format_count(span.store.requests));
       cells.push_back(format_bytes(span.store.store_bytes));
       cells.push_back(format_count(span.store.retries));
+      cells.push_back(format_count(span.store.doubled));
     } else {
       cells.push_back(cache_of(report, span.epoch));
     }

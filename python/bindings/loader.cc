@@ -129,6 +129,7 @@ nb::dict store_dict(const storage::StoreFigures& store) {
   nb::dict out;
   out["requests"] = store.requests;
   out["retries"] = store.retries;
+  out["doubled"] = store.doubled;
   out["store_bytes"] = store.store_bytes;
   out["cache_hits"] = store.cache_hits;
   out["cache_misses"] = store.cache_misses;

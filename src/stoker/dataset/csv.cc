@@ -122,8 +122,8 @@ class CsvDataset final : public Dataset {
     const std::size_t length = text.empty() ? 0 : write_path(index, is_beside, text);
     if (backend_ == nullptr) return in_folder(base_.get(), text, length, sizes_[index] & kSizeMask);
     const char* const version = versions_.c_str() + version_at_[index];
-    return storage::Location::in_store(*backend_, length == 0 ? nullptr : put_root_before(text, length),
-                                       *version == '\0' ? nullptr : version, 0, sizes_[index] & kSizeMask);
+    return storage::Location::whole_object(*backend_, length == 0 ? nullptr : put_root_before(text, length),
+                                           *version == '\0' ? nullptr : version, sizes_[index] & kSizeMask);
   }
   std::span<const storage::Backend* const> backends() const noexcept override {
     return {&backend_, backend_ != nullptr ? 1u : 0u};
@@ -644,8 +644,8 @@ class CsvDataset final : public Dataset {
     char buffer[kMaxPath + 1];
     write_path(not_found.first, false, buffer);
     const std::string why = backend_ == nullptr ? why_no_file(base_.get(), buffer, name(not_found.first))
-                                                : fmt::format("`{}` is not below `{}://{}`", name(not_found.first),
-                                                              backend_->scheme(), root_);
+                                                : fmt::format("there is no object `{}` below `{}://{}`",
+                                                              name(not_found.first), backend_->scheme(), root_);
     if (!not_found.is_refused) {
       facts_.notes.push_back(not_found.note(why));
       return;

@@ -212,8 +212,8 @@ class FolderDataset final : public Dataset {
     if (backend_ == nullptr) return in_folder(root_.get(), text, path(index, text), bytes);
     const std::size_t length = text.empty() ? 0 : join(text, address_, folder_path(index), file_name(index));
     const std::uint64_t version = version_at_.empty() ? kNoVersion : version_at_[index];
-    return storage::Location::in_store(*backend_, length == 0 ? nullptr : text.data(),
-                                       version == kNoVersion ? nullptr : versions_.c_str() + version, 0, bytes);
+    return storage::Location::whole_object(*backend_, length == 0 ? nullptr : text.data(),
+                                           version == kNoVersion ? nullptr : versions_.c_str() + version, bytes);
   }
   std::span<const storage::Backend* const> backends() const noexcept override {
     return {&backend_, backend_ != nullptr ? 1u : 0u};

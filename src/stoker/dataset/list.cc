@@ -93,8 +93,8 @@ class ListDataset final : public Dataset {
     const std::size_t length = path(index, text);
     if (backend_ == nullptr) return in_folder(folder_.get(), text, length, sizes_[index]);
     const char* const version = versions_.c_str() + version_at_[index];
-    return storage::Location::in_store(*backend_, length == 0 ? nullptr : text.data(),
-                                       *version == '\0' ? nullptr : version, 0, sizes_[index]);
+    return storage::Location::whole_object(*backend_, length == 0 ? nullptr : text.data(),
+                                           *version == '\0' ? nullptr : version, sizes_[index]);
   }
   std::span<const storage::Backend* const> backends() const noexcept override {
     return {&backend_, backend_ != nullptr ? 1u : 0u};

@@ -162,7 +162,8 @@ TEST(Objects, AnIndexOfAStoreMayNameWholeAddressesAndNamesWhatIsMissing) {
   store.put("bucket/set/whole.csv", "path\nmemory://bucket/set/1.wav\n");
   EXPECT_EQ(text_of(*open("memory://bucket/set/whole.csv", without_cache()), 0), "one");
   store.put("bucket/set/missing.csv", "path\n1.wav\n2.wav\n");
-  EXPECT_TRUE(mentions(error_of([] { open("memory://bucket/set/missing.csv"); }), "line 3: `2.wav` is not below"));
+  EXPECT_TRUE(
+      mentions(error_of([] { open("memory://bucket/set/missing.csv"); }), "line 3: there is no object `2.wav` below"));
 }
 
 TEST(Objects, OfAStoreThatDoesNotListAreThoseThatAnIndexNames) {
@@ -183,7 +184,8 @@ TEST(Objects, OfAStoreThatDoesNotListAreThoseThatAnIndexNames) {
   EXPECT_STREQ(data->locate(1, text).version, "v2");
   EXPECT_STREQ(data->locate(2, text).name, "other/3.wav");
   store.put("host/set/missing.csv", "path\na/1.wav\n9.wav\n");
-  EXPECT_TRUE(mentions(error_of([] { open("memory://host/set/missing.csv"); }), "line 3: `9.wav` is not below"));
+  EXPECT_TRUE(
+      mentions(error_of([] { open("memory://host/set/missing.csv"); }), "line 3: there is no object `9.wav` below"));
   EXPECT_TRUE(mentions(error_of([] { open("memory://host/set"); }), "does not list"));
   std::vector<std::pair<std::string, Label>> list = {{"memory://host/set/b/2.wav", {}}, {"memory://other/3.wav", {}}};
   EXPECT_EQ(text_of(*from_list(std::move(list), LabelKind::none, without_cache()), 1), "three");

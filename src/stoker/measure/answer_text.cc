@@ -54,6 +54,7 @@ Json to_json(const Steps& steps) {
           {"wait", wait},
           {"store", store.is_any() ? Json{{"requests", store.requests},
                                           {"retries", store.retries},
+                                          {"doubled", store.doubled},
                                           {"store_bytes", store.bytes},
                                           {"cache_hits", store.cache_hits},
                                           {"cache_misses", store.cache_misses}}

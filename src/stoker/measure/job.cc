@@ -54,7 +54,8 @@ StoreUse store_use(const Json& line) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, key)));
   };
   if (!line.is_object()) return {};
-  return {count("requests"), count("retries"), count("store_bytes"), count("cache_hits"), count("cache_misses")};
+  return {count("requests"),    count("retries"),    count("doubled"),
+          count("store_bytes"), count("cache_hits"), count("cache_misses")};
 }
 
 BatchTimes batch_times(const Json& line) {
@@ -122,6 +123,7 @@ Waited& Waited::operator+=(const Waited& other) noexcept {
 StoreUse& StoreUse::operator+=(const StoreUse& other) noexcept {
   requests += other.requests;
   retries += other.retries;
+  doubled += other.doubled;
   bytes += other.bytes;
   cache_hits += other.cache_hits;
   cache_misses += other.cache_misses;

@@ -46,7 +46,7 @@ Waited split_wait(std::int64_t from_ns, std::int64_t to_ns, const BatchTimes& ba
 
 // What a stoker.Loader asked of stores, and what its disk cache answered.
 struct StoreUse {
-  std::uint64_t requests = 0, retries = 0, bytes = 0, cache_hits = 0, cache_misses = 0;
+  std::uint64_t requests = 0, retries = 0, doubled = 0, bytes = 0, cache_hits = 0, cache_misses = 0;
 
   StoreUse& operator+=(const StoreUse& other) noexcept;
   bool is_any() const noexcept { return requests + cache_hits > 0; }

@@ -103,6 +103,8 @@ std::string metrics_text(const Live& live, const HostFacts& host, MetricsFormat 
     };
     counter("stoker_store_requests", "", "Requests that stoker.Loader sent to stores.", &StoreUse::requests);
     counter("stoker_store_retries", "", "Requests to stores that were sent again.", &StoreUse::retries);
+    counter("stoker_store_doubled", "", "Requests that were slow to be answered, and were sent a second time.",
+            &StoreUse::doubled);
     counter("stoker_store_read_bytes", "bytes", "What stores sent.", &StoreUse::bytes);
     counter("stoker_cache_hits", "", "Reads that the disk cache answered.", &StoreUse::cache_hits);
     counter("stoker_cache_misses", "", "Reads that the disk cache could have answered, and a store did.",

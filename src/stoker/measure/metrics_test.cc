@@ -86,16 +86,19 @@ TEST(Metrics, CountsWhatALoaderAskedOfStores) {
   job.add(1, R"({"k":"loader","i":0,"kind":"stoker","type":"Loader","num_workers":2})");
   job.add(1, R"({"k":"iter","i":0,"n":0,"t0":0,"t1":0,"workers":[],"seed":1})");
   for (int i = 0; i < 4; ++i) {
-    job.add(1,
-            fmt::format(R"({{"k":"next","n":0,"b":{},"t0":{},"t1":{},"g":1,"fetch":1,"prep":1,"samples":8,)"
-                        R"("store":{{"requests":5,"retries":1,"store_bytes":100,"cache_hits":3,"cache_misses":5}}}})",
-                        i, i * 10 * kMs, i * 10 * kMs + kMs));
+    job.add(
+        1,
+        fmt::format(
+            R"({{"k":"next","n":0,"b":{},"t0":{},"t1":{},"g":1,"fetch":1,"prep":1,"samples":8,)"
+            R"("store":{{"requests":5,"retries":1,"doubled":2,"store_bytes":100,"cache_hits":3,"cache_misses":5}}}})",
+            i, i * 10 * kMs, i * 10 * kMs + kMs));
   }
   job.settle(true);
   live.update(job, 1);
   const std::string open = metrics_text(live, {}, MetricsFormat::openmetrics);
   for (const char* line : {"stoker_store_requests_total{role=\"train\",rank=\"0\"} 15\n",
                            "stoker_store_retries_total{role=\"train\",rank=\"0\"} 3\n",
+                           "stoker_store_doubled_total{role=\"train\",rank=\"0\"} 6\n",
                            "stoker_store_read_bytes_total{role=\"train\",rank=\"0\"} 300\n",
                            "stoker_cache_hits_total{role=\"train\",rank=\"0\"} 9\n",
                            "stoker_cache_misses_total{role=\"train\",rank=\"0\"} 15\n"}) {

@@ -31,6 +31,7 @@ struct Location {
   int directory = kWorkingFolder;
   std::uint64_t offset = 0;  // in the source or object; files are read whole
   std::uint64_t bytes = 0;
+  std::uint64_t object_bytes = 0;  // of the whole object as it was listed; 0: not known. Another size is a change
 
   static Location in_source(const Source* source, std::uint64_t offset, std::uint64_t bytes) noexcept {
     Location location;
@@ -54,6 +55,12 @@ struct Location {
     location.version = version;
     location.offset = offset;
     location.bytes = bytes;
+    return location;
+  }
+  static Location whole_object(const Backend& backend, const char* name, const char* version,
+                               std::uint64_t bytes) noexcept {
+    Location location = in_store(backend, name, version, 0, bytes);
+    location.object_bytes = bytes;
     return location;
   }
 

@@ -71,7 +71,8 @@ struct Slot {
   std::uint64_t offset = 0;
   std::span<std::byte> into;  // of exactly the bytes wanted
   std::uint64_t received = 0;
-  std::uint64_t received_before = 0;  // when the last try began
+  std::uint64_t received_before = 0;  // the most that was there when a try began
+  std::uint64_t object_bytes = 0;     // of the whole object; 0: not known
   int tries = 0, refreshes = 0, regions = 0;
   FetchClock::time_point due{};  // of one that waits
   Try* first = nullptr;
@@ -82,7 +83,7 @@ struct Slot {
     place.bucket.clear();
     place.key.clear();
     version.clear();
-    received = received_before = 0;
+    received = received_before = object_bytes = 0;
     tries = refreshes = regions = 0;
     first = second = nullptr;
     was_hedged = false;
@@ -210,6 +211,7 @@ class S3Fetcher final : public Fetcher {
       }
       slot.place = object->place();
       slot.version = object->version();
+      slot.object_bytes = size;
     } else {
       try {
         session_->parse(where.name, slot.place);
@@ -218,6 +220,7 @@ class S3Fetcher final : public Fetcher {
         return release(slot);
       }
       if (where.version != nullptr) slot.version = where.version;
+      slot.object_bytes = where.object_bytes;
     }
     queue_.push(&slot);
   }
@@ -312,7 +315,7 @@ class S3Fetcher final : public Fetcher {
   }
 
   void begin(Slot& slot, FetchClock::time_point now) {
-    slot.received_before = slot.received;
+    slot.received_before = std::max(slot.received_before, slot.received);
     ++slot.tries;
     try {
       slot.first = send(slot, now);
@@ -389,6 +392,7 @@ class S3Fetcher final : public Fetcher {
       if (one.has_answered || one.is_cancelled || slot.was_hedged || now - one.began < *patience) continue;
       slot.was_hedged = true;
       hedges_.hedged();
+      StoreCounters::add(counters_.doubled);
       try {
         slot.second = send(slot, now);
       } catch (const Error&) {
@@ -425,7 +429,7 @@ class S3Fetcher final : public Fetcher {
     Slot& slot = *one.slot;
     const std::uint64_t first = slot.offset + one.from, end = slot.offset + slot.into.size();
     const std::string_view tag = unquoted_tag(reply.etag);
-    if (!slot.version.empty() && !tag.empty() && tag != slot.version) {
+    if (!slot.version.empty() && !tag.empty() && !is_same_tag(tag, slot.version)) {
       return fails(one, changed_object(slot.version, std::string(tag)));
     }
     if (slot.into.empty()) {
@@ -436,12 +440,20 @@ class S3Fetcher final : public Fetcher {
       if (*reply.range_first != first || !reply.range_last || *reply.range_last >= end) {
         return fails(one, "the store answered with another range than was asked for");
       }
+      const std::uint64_t total = reply.total_bytes.value_or(0);
+      if (total != 0 && slot.object_bytes != 0 && total != slot.object_bytes) return is_changed(one, total);
       if (*reply.range_last + 1 == end) return true;
-      return is_changed(one, reply.total_bytes.value_or(*reply.range_last + 1));
+      if (total < end) return is_changed(one, total != 0 ? total : *reply.range_last + 1);
+      return fails(one, fmt::format("the store answered with bytes {} to {} of the {} to {} that were asked for",
+                                    *reply.range_first, *reply.range_last, first, end - 1));
     }
     if (reply.status == 200 && reply.content_length) {
-      if (*reply.content_length < end) return is_changed(one, *reply.content_length);
-      if (first == 0 && *reply.content_length == end) return true;
+      const std::uint64_t total = *reply.content_length;
+      if (total < end || (slot.object_bytes != 0 && total != slot.object_bytes)) return is_changed(one, total);
+      if (slot.offset == 0 && total == end) {
+        slot.received = one.from = 0;  // it sends the whole object: a body that broke off starts again
+        return true;
+      }
     }
     return fails(one, "the store does not answer requests for a range");
   }
@@ -547,7 +559,7 @@ class S3Fetcher final : public Fetcher {
         urgent_.push_back(&slot);
         return;
       case Next::retry:
-        if (slot.received - slot.received_before >= kProgress) slot.tries = 0;
+        if (slot.received >= slot.received_before + kProgress) slot.tries = 0;
         if (!policy_.may_try_again(slot.tries)) return end_failed(one, std::move(verdict.failure), slot.tries);
         slot.due = now + policy_.pause(slot.tries, random_.uniform(), asked_for);
         slot.was_hedged = false;

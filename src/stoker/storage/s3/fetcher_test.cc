@@ -38,10 +38,16 @@ class OnS3 : public ::testing::Test {
     std::string text;
   };
   Came fetch(const std::string& name, std::uint64_t bytes, const char* version = nullptr, std::uint64_t offset = 0) {
-    std::string into(bytes, '?');
+    return fetch(Location::in_store(store_.backend(), name.c_str(), version, offset, bytes));
+  }
+  Came fetch_whole(const std::string& name, std::uint64_t bytes) {
+    return fetch(Location::whole_object(store_.backend(), name.c_str(), nullptr, bytes));
+  }
+  Came fetch(const Location& where) {
+    std::string into(where.bytes, '?');
     const auto fetcher = store_.backend().make_fetcher({.depth = 4}, nullptr);
     Fetch fetch;
-    fetch.where = Location::in_store(store_.backend(), name.c_str(), version, offset, bytes);
+    fetch.where = where;
     fetch.into = std::as_writable_bytes(std::span(into));
     fetcher->submit({&fetch, 1});
     Came came;
@@ -242,6 +248,52 @@ TEST_F(OnS3, AnObjectOfAnotherSizeIsTold) {
   expect_bytes(fetch("bucket/empty", 0), "");
 }
 
+TEST_F(OnS3, AnObjectThatIsLongerThanListedIsAChange) {
+  store_.put("bucket/f", "0123456789");
+  for (const bool ignores_range : {false, true}) {
+    store_.fail("bucket/f", {.ignores_range = ignores_range});
+    const Came came = fetch_whole("bucket/f", 9);
+    EXPECT_EQ(came.fetched.code, FetchCode::size_changed);
+    EXPECT_EQ(came.fetched.actual_bytes, 10u);
+  }
+  expect_bytes(fetch_whole("bucket/f", 10), "0123456789");
+  expect_bytes(fetch("bucket/f", 9), "012345678");  // a part of one whose size nobody said
+}
+
+TEST_F(OnS3, ARangeThatIsAnsweredInPartIsNotAChange) {
+  store_.put("bucket/f", "0123456789");
+  store_.fail("bucket/f", {.range_bytes = 4});
+  EXPECT_EQ(failure_when("bucket/f", 10).text,
+            "the store answered with bytes 0 to 3 of the 0 to 9 that were asked for");
+}
+
+TEST_F(OnS3, ABrokenBodyStartsAgainWhereTheRestIsAnsweredWithTheWholeObject) {
+  const std::string text = made_of(100'000);
+  store_.put("bucket/f", text);
+  store_.fail("bucket/f", {.cut = 70'000});
+  store_.fail("bucket/f", {.ignores_range = true});
+  expect_bytes(fetch_whole("bucket/f", text.size()), text);
+}
+
+TEST_F(OnS3, AServerThatAlwaysBreaksOffAndSendsAllAgainIsGivenUp) {
+  const std::string text = made_of(1'000'000);
+  store_.put("bucket/f", text);
+  store_.set("AWS_MAX_ATTEMPTS", "3");
+  store_.fail("bucket/f", {.cut = 700'000, .ignores_range = true}, 20);
+  const Came came = fetch_whole("bucket/f", text.size());
+  ASSERT_EQ(came.fetched.code, FetchCode::failed);
+  EXPECT_LE(store_.requests(), 5u);
+}
+
+TEST_F(OnS3, WeakAndStrongTagsOfOneContentAreTheSame) {
+  store_.put("bucket/f", "0123456789");
+  store_.fail("bucket/f", {.etag = "W/v1"});
+  expect_bytes(fetch("bucket/f", 10, "v1"), "0123456789");
+  expect_bytes(fetch("bucket/f", 10, "W/\"v1\""), "0123456789");
+  EXPECT_EQ(failure_when("bucket/f", 10, "W/\"v2\"").text,
+            "it changed since it was listed: version W/\"v2\" then, v1 now");
+}
+
 TEST_F(OnS3, AServerThatKnowsNoRangesIsToldApart) {
   store_.put("bucket/f", "0123456789");
   store_.fail("bucket/f", {.ignores_range = true}, 2);
@@ -399,6 +451,7 @@ TEST_F(OnS3, ARequestThatWaitsMuchLongerThanTheOthersIsAskedForAgain) {
   EXPECT_EQ(fetched.code, FetchCode::ok);
   EXPECT_EQ(into, "abcdefghij");
   store_.let_go();
+  EXPECT_GE(fetcher->figures().doubled, 1u);
 }
 
 TEST_F(OnS3, AHedgeThatAnswersFirstAndBreaksIsContinued) {

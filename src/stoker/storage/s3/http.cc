@@ -95,6 +95,7 @@ void start_curl() {
 void HttpReply::clear() {
   status = 0;
   curl_code = 0;
+  is_too_large = false;
   for (std::string* const text : {&etag, &bucket_region, &date, &location, &body, &broken}) text->clear();
   content_length = range_first = range_last = total_bytes = std::nullopt;
   retry_after = {};
@@ -294,7 +295,10 @@ std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, v
     reply.body.append(data, std::min(bytes, kMostErrorBody - std::min(kMostErrorBody, reply.body.size())));
     return bytes;
   }
-  if (bytes > HttpReply::kMostBody - reply.body.size()) return 0;
+  if (bytes > HttpReply::kMostBody - reply.body.size()) {
+    reply.is_too_large = true;
+    return 0;
+  }
   reply.body.append(data, bytes);
   return bytes;
 }

@@ -42,9 +42,10 @@ struct HttpReply {
   std::optional<std::uint64_t> content_length;
   std::optional<std::uint64_t> range_first, range_last, total_bytes;  // of Content-Range
   std::chrono::seconds retry_after{0};
-  std::string body;    // at most kMostBody
-  std::string broken;  // what libcurl says of a connection that failed, or empty
-  int curl_code = 0;   // 0: the exchange is complete
+  std::string body;           // at most kMostBody
+  std::string broken;         // what libcurl says of a connection that failed, or empty
+  int curl_code = 0;          // 0: the exchange is complete
+  bool is_too_large = false;  // the body was longer than kMostBody, and is cut off
 
   static constexpr std::size_t kMostBody = 64 << 20;
 

@@ -135,4 +135,9 @@ std::string_view unquoted_tag(std::string_view tag) noexcept {
   return tag;
 }
 
+bool is_same_tag(std::string_view a, std::string_view b) noexcept {
+  const auto opaque = [](std::string_view tag) { return unquoted_tag(tag.starts_with("W/") ? tag.substr(2) : tag); };
+  return opaque(a) == opaque(b);
+}
+
 }  // namespace stoker::storage::s3

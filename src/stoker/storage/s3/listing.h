@@ -39,5 +39,7 @@ std::string text_of_element(std::string_view xml, std::string_view name);
 
 // "abc" of "\"abc\""; a weak tag keeps its W/.
 std::string_view unquoted_tag(std::string_view tag) noexcept;
+// Whether two tags name the same content: servers and proxies make strong tags weak on the way.
+bool is_same_tag(std::string_view a, std::string_view b) noexcept;
 
 }  // namespace stoker::storage::s3

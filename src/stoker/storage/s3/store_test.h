@@ -46,8 +46,9 @@ class S3Store {
     std::int64_t cut = -1;  // the connection closes after so many bytes of the body
     bool reset = false;     // it is reset instead
     bool hold = false;      // and waits there until let_go()
-    std::string etag{};     // in place of the object's own
+    std::string etag{};     // in place of the object's own; W/ before it makes it a weak one
     bool ignores_range = false;
+    std::int64_t range_bytes = -1;  // of a range, only so many are sent
   };
   struct Seen {
     std::string method, path, query, range, if_match, authorization, token, payer, body_hash;
@@ -390,14 +391,17 @@ class S3Store {
     const auto found = objects_.find(name);
     if (found == objects_.end()) return say(404, error_xml("NoSuchKey"));
     const auto& [bytes, version] = found->second;
-    const std::string etag = fmt::format("\"{}\"", fault.etag.empty() ? version : fault.etag);
+    const bool is_weak = fault.etag.starts_with("W/");
+    const std::string etag =
+        fmt::format("{}\"{}\"", is_weak ? "W/" : "", fault.etag.empty() ? version : fault.etag.substr(is_weak ? 2 : 0));
     if (fault.etag.empty() && !seen.if_match.empty() && seen.if_match != etag) {
       return say(412, error_xml("PreconditionFailed"));
     }
     if (seen.range.empty() || fault.ignores_range) return say(200, bytes, "ETag: " + etag + "\r\n");
     const std::size_t dash = seen.range.find('-');
     const std::uint64_t first = std::stoull(seen.range.substr(6, dash - 6));
-    const std::uint64_t last = std::min<std::uint64_t>(std::stoull(seen.range.substr(dash + 1)), bytes.size() - 1);
+    std::uint64_t last = std::min<std::uint64_t>(std::stoull(seen.range.substr(dash + 1)), bytes.size() - 1);
+    if (fault.range_bytes > 0) last = std::min(last, first + static_cast<std::uint64_t>(fault.range_bytes) - 1);
     if (first >= bytes.size()) {
       return say(416, error_xml("InvalidRange"), fmt::format("Content-Range: bytes */{}\r\n", bytes.size()));
     }

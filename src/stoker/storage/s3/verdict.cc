@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/units.h"
 #include "stoker/storage/s3/listing.h"
 
 namespace stoker::storage::s3 {
@@ -50,6 +51,12 @@ Verdict verdict_of(Next next, Failure failure) {
 
 Verdict judge_broken(const HttpReply& reply, const Asked& asked) {
   Verdict verdict;
+  if (reply.is_too_large) {
+    return verdict_of(
+        Next::fail,
+        failing(ErrorKind::corrupt, fmt::format("the answer is longer than {}", format_bytes(HttpReply::kMostBody)),
+                fmt::format("is {} the address of a store?", asked.host), true));
+  }
   const bool may = may_pass(reply.curl_code);
   verdict.next = may ? Next::retry : Next::fail;
   verdict.failure = failing(ErrorKind::unavailable, reply.broken, "", !may);

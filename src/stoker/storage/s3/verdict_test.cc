@@ -128,5 +128,17 @@ TEST(S3Verdict, HeadersAreReadWhateverTheirCase) {
   }
 }
 
+TEST(S3Verdict, AnAnswerThatIsTooLongSaysSo) {
+  HttpReply reply;
+  reply.status = 200;
+  reply.curl_code = 23;  // CURLE_WRITE_ERROR
+  reply.broken = "Failure writing output to destination";
+  reply.is_too_large = true;
+  const Verdict verdict = judge(reply, kAsked);
+  EXPECT_EQ(verdict.next, Next::fail);
+  EXPECT_EQ(verdict.failure.text, "the answer is longer than 64.0 MiB");
+  EXPECT_EQ(verdict.failure.hint, "is https://photos.s3.us-east-1.amazonaws.com the address of a store?");
+}
+
 }  // namespace
 }  // namespace stoker::storage::s3
