@@ -187,3 +187,54 @@ def test_a_disk_that_is_too_small_is_said_before_anything_is_fetched(stoker, tmp
     done = stoker("stage", "data", "copy")
     assert done.returncode == 2 and "its disk has" in done.stderr and "free some space" in done.stderr
     assert files(tmp_path / "copy") == {}
+
+
+def test_labels_stay_where_a_subset_leaves_classes_empty(stoker, tmp_path):
+    for split in ("train", "val"):
+        for cls in "abcdefgh":
+            for i in range(3):
+                write_wav(tmp_path / "data" / split / cls / f"{i}.wav", frames=50, seed=i)
+    done = stoker("stage", "data", "copy", "--split", "train=4,val=2")
+    assert done.returncode == 0 and " of data (folder)" in done.stdout
+    for split in ("train", "val"):
+        assert sorted(path.name for path in (tmp_path / "copy" / split).iterdir()) == list("abcdefgh")
+    done = stoker("stage", "data", "other", "--split", "train=4,test=2")
+    assert done.returncode == 2 and "it has train, val" in done.stderr
+
+
+def test_few_open_files_are_enough(binary, environment, tmp_path, many):
+    done = subprocess.run(["bash", "-c", 'ulimit -n 48 && exec "$0" stage data copy', binary], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path / "copy") == files(many)
+
+
+def test_a_copy_that_lacks_bad_files_is_not_up_to_date(stoker, tmp_path):
+    write_wav(tmp_path / "data/a.wav")
+    (tmp_path / "data/index.csv").write_text("path,label\na.wav,x\ngone.wav,y\n")
+    for _ in range(2):
+        done = stoker("stage", "data/index.csv", "copy", "--on-error", "skip")
+        assert done.returncode == 0 and "up to date" not in done.stdout and "1 file left out" in done.stdout
+
+
+def test_a_disk_that_fills_up_keeps_whole_files_and_the_next_run_goes_on(stoker, binary, environment, tmp_path, many):
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "stoker-test", small], capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a small disk")
+    (tmp_path / "copy").symlink_to(small / "copy")
+    (small / "copy").mkdir()
+    try:
+        process = start(binary, environment, tmp_path, "stage", "data", "copy", "--max-rate", "1MB")
+        until_there_are(20, tmp_path, process)
+        room = os.statvfs(small)
+        (small / "filler").write_bytes(bytes(room.f_bavail * room.f_bsize - 200_000))
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 2 and "No space left on device" in said and "run the same command again" in said
+        half, whole = files(tmp_path / "copy"), files(many)
+        assert 15 <= len(half) < 200 and half.items() <= whole.items()
+        (small / "filler").unlink()
+        rest = report(stoker("stage", "data", "copy", "--json"))
+        assert rest["kept"] == len(half) and rest["fetched"] == 200 - len(half)
+        assert files(tmp_path / "copy") == whole
+    finally:
+        subprocess.run(["umount", small], check=True)

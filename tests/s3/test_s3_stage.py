@@ -88,6 +88,33 @@ def test_a_copy_that_was_ended_goes_on_and_ends_with_the_same_bytes(store, tmp_p
     assert not list(copy.glob(".stage-*.part"))
 
 
+def test_an_object_that_an_index_names_and_the_store_lacks_is_left_out(store, tmp_path, run):
+    store.put("csv/a.wav", wav(1))
+    store.put("csv/empty.wav", b"")
+    store.put("csv/index.csv", b"path,label\na.wav,x\ngone.wav,y\nempty.wav,x\n")
+    answer = report(run("stage", store.address("csv/index.csv"), tmp_path / "copy", "--on-error", "skip", "--json"))
+    assert [bad["name"] for bad in answer["bad"]] == ["gone.wav"] and answer["fetched"] == 2 and not answer["up_to_date"]
+    assert sorted(files(tmp_path / "copy")) == ["a.wav", "empty.wav", "index.csv"]
+    assert "gone" not in (tmp_path / "copy/index.csv").read_text()
+    assert any("there is no object `gone.wav` below" in note for note in answer["notes"])
+
+
+def test_few_open_files_are_enough(store, tmp_path, run, binary):
+    bodies = {f"{'abcd'[i % 4]}/{i:03}.wav": os.urandom(20_000) for i in range(120)}
+    store.put_all({f"set/{name}": body for name, body in bodies.items()})
+    done = subprocess.run(["bash", "-c", 'ulimit -n 64 && exec "$0" stage "$1" "$2"', binary, store.address("set"), str(tmp_path / "copy")],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path / "copy") == bodies
+
+
+def test_labels_of_a_subset_are_those_of_the_store(store, tmp_path, run):
+    folder = make_folder(tmp_path / "data", [f"c{i % 10}/{i:03}.wav" for i in range(60)])
+    address = store.upload(folder, "set")
+    assert run("stage", address, tmp_path / "copy", "--subset", "4").returncode == 0
+    assert batches(tmp_path / "copy") == batches(address, subset=4)
+
+
 def keys_below(store, prefix):
     """Names of the objects below a prefix of the test's own."""
     whole = f"{store.prefix}/{prefix}/"

@@ -79,7 +79,7 @@ class ObjectReading {
         read_large_file(where, item.bytes);
         return {};
       }
-      if (item.bytes == 0) {
+      if (item.bytes == 0 && where.is_file()) {  // an object of 0 bytes is asked for: it may be missing
         handlers_.take(next_, 0, {}, true);
         step_over();
         continue;

@@ -26,6 +26,7 @@
 #include "stoker/os/disk.h"
 #include "stoker/os/entry.h"
 #include "stoker/os/file.h"
+#include "stoker/os/file_limit.h"
 #include "stoker/os/read_file.h"
 #include "stoker/prepare/object_reader.h"
 #include "stoker/prepare/pack.h"
@@ -42,6 +43,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kDiskBlock = 4096;  // a file takes whole blocks
 constexpr std::string_view kIndexName = "index.csv";
 constexpr std::string_view kMadeHere = "made by stage";  // the version of a file that the source does not have
+constexpr std::uint64_t kDepth = 256;                    // requests in flight
+constexpr std::uint64_t kOtherFiles = 32;                // descriptors that the rest of the process needs
 constexpr double kTrialSeconds = 0.5, kLongestTrial = 2;
 
 // Below the folder, and the same on every disk: no empty, `.` or `..` component.
@@ -90,6 +93,9 @@ class Staging {
     report_.destination = folder_;
     report_.dry_run = options_.dry_run;
     report_.source_kind = choice_.parts.front().data->facts().kind;
+    // What narrows a split concerns that one alone; the splits have lines of their own.
+    if (!options_.splits.empty())
+      report_.source_kind.resize(std::min(report_.source_kind.find(','), report_.source_kind.size()));
     report_.classes_of_source = choice_.classes_of_source;
     report_.classes = choice_.parts.front().data->facts().classes;
     report_.notes = choice_.notes;
@@ -98,6 +104,7 @@ class Staging {
     if (!options_.dry_run) lock();
     compare();
     look_for_leftovers();
+    look_for_empty_folders();
     refuse_conflicts();
     require_room();
     if (options_.dry_run) {
@@ -106,6 +113,7 @@ class Staging {
     }
     const Clock::time_point began = Clock::now();
     copy();
+    std::sort(report_.bad.begin(), report_.bad.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     report_.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     return std::move(report_);
   }
@@ -224,6 +232,7 @@ class Staging {
     const storage::Location where = data_of(item).locate(item.index, text);
     item.bytes = where.bytes;
     if (!is_plain_path(path)) return bad(path, "its name is not a path below the folder of the copy");
+    if (is_own_file(item, path)) return bad(path, "stage writes a file of its own under this name");
     if (where.is_file() && where.name != nullptr) {
       const os::Entry file = os::look_up(where.directory, where.name);
       if (file.kind != os::Entry::Kind::file)
@@ -250,8 +259,29 @@ class Staging {
       ++report_.kept;
       return;
     }
+    refuse_links(path);
     items_.push_back(item);
     report_.fetched_bytes += item.bytes;
+  }
+
+  bool is_own_file(const Item& item, const std::string& path) const {
+    const StagePart& part = choice_.parts[item.part];
+    return path == dataset::kStageManifest || StageWriter::is_part(path) || (is_index(part) && path == index_of(part));
+  }
+
+  // A folder of the copy that is a link leads out of it: what lies there is not the copy's to replace.
+  void refuse_links(const std::string& path) {
+    for (std::size_t slash = path.find('/'); is_there_ && slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      const std::string folder = path.substr(0, slash);
+      if (!looked_at_.insert(folder).second) continue;
+      const std::string whole = fmt::format("{}/{}", folder_, folder);
+      if (std::error_code error; !fs::is_symlink(whole, error)) continue;
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot copy to `{}`: `{}` is a symbolic link, and its files would be written elsewhere",
+                              folder_, whole),
+                  "remove the link, or choose another folder");
+    }
   }
 
   // A file that is made from the choice, and not fetched.
@@ -306,6 +336,84 @@ class Staging {
         format_text("choose another folder, or add {} to remove them", option("prune", "True")));
   }
 
+  // The class folders of a part, below the folder of the copy.
+  std::vector<std::string> class_folders(const StagePart& part) const {
+    std::vector<std::string> folders;
+    if (is_index(part)) return folders;
+    for (const std::string& name : part.classes)
+      folders.push_back(part.folder.empty() ? name : fmt::format("{}/{}", part.folder, name));
+    return folders;
+  }
+
+  // Folders of an earlier choice without any file. They would count as classes, and change the labels.
+  void look_for_empty_folders() {
+    if (!manifest_.was_there()) return;
+    for (const StagePart& part : choice_.parts) {
+      const std::vector<std::string> wanted = class_folders(part);
+      if (wanted.empty()) continue;
+      std::error_code error;
+      const fs::path root = part.folder.empty() ? fs::path(folder_) : fs::path(folder_) / part.folder;
+      for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
+        const std::string path = fs::path(*at).lexically_relative(folder_).string();
+        if (at->path().filename().string().starts_with('.') || !at->is_directory() || at->is_symlink()) continue;
+        if (std::find(wanted.begin(), wanted.end(), path) != wanted.end() || !holds_no_file(*at)) continue;
+        empty_folders_.push_back(path);
+      }
+    }
+    std::sort(empty_folders_.begin(), empty_folders_.end());
+    if (empty_folders_.empty() || options_.prune) return;
+    if (manifest_.settings() == settings_of(options_)) {
+      report_.notes.push_back(fmt::format(
+          "{} without files, such as `{}`, no longer in the source: kept; --prune removes "
+          "what is not chosen",
+          empty_folders_.size() == 1 ? "a folder of the copy"
+                                     : fmt::format("{} folders of the copy", format_count(empty_folders_.size())),
+          empty_folders_.front()));
+      empty_folders_.clear();
+      return;
+    }
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("cannot copy to `{}`: {} of an earlier choice, such as `{}`, would count as {}", folder_,
+                    empty_folders_.size() == 1 ? "an empty folder"
+                                               : fmt::format("{} empty folders", format_count(empty_folders_.size())),
+                    empty_folders_.front(), empty_folders_.size() == 1 ? "a class" : "classes"),
+        format_text("choose another folder, or add {} to remove them", option("prune", "True")));
+  }
+
+  static bool holds_no_file(const fs::path& folder) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      if (at->is_symlink() || !at->is_directory()) return false;
+    }
+    return !error;
+  }
+
+  // A class without samples is a class all the same: without its folder, the classes behind it get other labels.
+  void make_class_folders() {
+    for (const StagePart& part : choice_.parts) {
+      for (const std::string& folder : class_folders(part)) {
+        const std::string whole = fmt::format("{}/{}", folder_, folder);
+        if (os::look_up(whole).kind == os::Entry::Kind::folder) continue;
+        report_.idle = false;
+        try {
+          os::make_folders(whole);
+        } catch (const Error& error) {
+          if (error.kind() == ErrorKind::unavailable) throw;
+          bad(folder, error.message());
+        }
+      }
+    }
+  }
+  bool lacks_class_folders() const {
+    for (const StagePart& part : choice_.parts) {
+      for (const std::string& folder : class_folders(part)) {
+        if (os::look_up(fmt::format("{}/{}", folder_, folder)).kind != os::Entry::Kind::folder) return true;
+      }
+    }
+    return false;
+  }
+
   void require_room() {
     std::uint64_t needed = 0;
     for (const Item& item : items_) needed += round_up(item.bytes, kDiskBlock);
@@ -333,8 +441,15 @@ class Staging {
     return all;
   }
 
+  // Every request in flight may hold a descriptor. So may every large file that is being written, of which there is one
+  // for each request at most.
+  static std::size_t depth() {
+    const std::uint64_t files = os::open_file_limit();
+    return files == os::kNoFileLimit ? kDepth
+                                     : std::clamp<std::uint64_t>((files - std::min(files, kOtherFiles)) / 2, 1, kDepth);
+  }
   ReaderOptions reader_options() const {
-    return {.memory_bytes = options_.memory_limit, .max_rate = options_.max_rate};
+    return {.memory_bytes = options_.memory_limit, .depth = depth(), .max_rate = options_.max_rate};
   }
   std::uint64_t requests_of(std::span<const Item> items) const {
     if (backends().empty()) return 0;
@@ -353,8 +468,10 @@ class Staging {
     const Json settings = settings_of(options_);
     const bool same_choice = manifest_.was_there() && manifest_.settings() == settings;
     const bool has_index = std::any_of(choice_.parts.begin(), choice_.parts.end(), is_index);
-    report_.idle = items_.empty() && (leftovers_.empty() || !options_.prune);
-    if (report_.idle && same_choice && !has_index) return;
+    const bool has_leftovers = !leftovers_.empty() || !empty_folders_.empty();
+    const bool is_complete = items_.empty() && !(has_leftovers && options_.prune) && !lacks_class_folders();
+    report_.idle = is_complete && report_.bad.empty();
+    if (is_complete && same_choice && !has_index) return;
     manifest_.begin(lasting_address(options_.source), settings);
     report_.requests = requests_of(items_);
     const std::uint64_t total_bytes = std::exchange(report_.fetched_bytes, 0);
@@ -380,22 +497,18 @@ class Staging {
       const bool is_done = read_objects(to_read(items_), backends(), reader_options(), handlers);
       writer.settle();
       if (!is_done) throw Error(ErrorKind::unavailable, "interrupted");
+      make_class_folders();
       write_indexes();
       prune();
       manifest_.finish();
       os::sync_file_system(directory_.get(), folder_);
     } catch (const Error& error) {
-      try {
-        writer.settle();
-      } catch (const Error&) {
-        // The first error is the one to tell.
-      }
+      writer.rescue();  // the first error is the one to tell
       throw Error(error.kind(), error.text(),
                   format_text("{}{}run the same command again: it goes on where it stopped", error.hint_text(),
                               error.hint().empty() ? "" : "; then "))
           .about(error.option());
     }
-    std::sort(report_.bad.begin(), report_.bad.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   }
 
   // A file that was fetched and cannot have its name.
@@ -410,7 +523,24 @@ class Staging {
     return {path_of(item.part, item.index), version_of(item, data_of(item).locate(item.index, text)), item.bytes};
   }
 
-  // The rows of an index.csv that were chosen, with labels and columns as they were written.
+  // Whether a class without a row in the copy comes before one with rows: names would then give other numbers.
+  bool lacks_classes(std::size_t p, const std::unordered_set<std::string>& bad_names) {
+    const dataset::Dataset& data = *choice_.parts[p].data;
+    const std::size_t classes = data.facts().classes.size();
+    std::unordered_set<std::int64_t> seen;
+    for (std::uint64_t i = 0; i < data.size() && seen.size() < classes; ++i) {
+      if (!bad_names.contains(path_of(p, i))) seen.insert(data.label(i).integer);
+    }
+    const std::int64_t last = seen.empty() ? -1 : *std::max_element(seen.begin(), seen.end());
+    if (seen.size() >= classes || last < static_cast<std::int64_t>(seen.size())) return false;
+    report_.notes.push_back(fmt::format("{}: {} of {} classes have no sample here, so labels are written as numbers",
+                                        index_of(choice_.parts[p]), format_count(classes - seen.size()),
+                                        format_count(classes)));
+    return true;
+  }
+
+  // The rows of an index.csv that were chosen, with labels and columns as they were written. Where a class has no row,
+  // labels are numbers.
   void write_indexes() {
     std::unordered_set<std::string> bad_names;
     for (const StageReport::Bad& one : report_.bad) bad_names.insert(one.name);
@@ -418,6 +548,7 @@ class Staging {
       const dataset::Dataset& data = *choice_.parts[p].data;
       const dataset::Facts& facts = data.facts();
       if (!is_index(choice_.parts[p])) continue;
+      const bool by_number = lacks_classes(p, bad_names);
       std::string text = "path";
       if (facts.label_kind != dataset::LabelKind::none) text += ",label";
       for (const std::string& column : facts.columns) text += "," + csv_field(column);
@@ -428,7 +559,7 @@ class Staging {
         const dataset::Label label = data.label(i);
         if (facts.label_kind == dataset::LabelKind::real) text += fmt::format(",{}", label.real);
         if (facts.label_kind == dataset::LabelKind::integer) {
-          const bool is_class = !facts.classes.empty() && label.integer >= 0;
+          const bool is_class = !facts.classes.empty() && label.integer >= 0 && !by_number;
           text += "," + (is_class ? csv_field(facts.classes[static_cast<std::size_t>(label.integer)])
                                   : std::to_string(label.integer));
         }
@@ -447,6 +578,10 @@ class Staging {
 
   void prune() {
     if (!options_.prune) return;
+    std::unordered_set<std::string> classes;
+    for (const StagePart& part : choice_.parts) {
+      for (const std::string& folder : class_folders(part)) classes.insert(fmt::format("{}/{}", folder_, folder));
+    }
     for (const std::string& path : leftovers_) {
       const std::string whole = fmt::format("{}/{}", folder_, path);
       if (const int error_number = os::remove_file(whole); error_number != 0 && error_number != ENOENT)
@@ -457,8 +592,14 @@ class Staging {
       std::error_code error;
       for (fs::path folder = fs::path(whole).parent_path(); folder != fs::path(folder_);
            folder = folder.parent_path()) {
-        if (!fs::is_empty(folder, error) || error || !fs::remove(folder, error)) break;
+        if (classes.contains(folder.string()) || !fs::is_empty(folder, error) || error || !fs::remove(folder, error))
+          break;
       }
+    }
+    for (const std::string& path : empty_folders_) {
+      std::error_code error;
+      const fs::path whole = fs::path(folder_) / path;
+      if (holds_no_file(whole)) fs::remove_all(whole, error);
     }
   }
 
@@ -516,8 +657,10 @@ class Staging {
   std::vector<Item> items_;  // to be fetched
   std::uint64_t foreign_ = 0, changed_here_ = 0;
   std::string first_conflict_;
-  std::vector<std::string> leftovers_;  // sorted
-  std::string_view phase_;              // the last one that was told
+  std::vector<std::string> leftovers_;         // sorted
+  std::vector<std::string> empty_folders_;     // of earlier choices; sorted
+  std::unordered_set<std::string> looked_at_;  // folders that are no links
+  std::string_view phase_;                     // the last one that was told
   Clock::time_point told_{};
 };
 

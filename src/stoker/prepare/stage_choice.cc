@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 namespace stoker::prepare {
 namespace {
 
+constexpr std::size_t kNamedFolders = 10;          // of a source, in a hint
 constexpr std::uint64_t kSplitKey = 0x73706C6974;  // separates the draw of splits from that of subsets
 
 using dataset::DatasetPtr;
@@ -46,7 +48,8 @@ class Chooser {
     } else {
       draw(narrow_classes(dataset::open(options_.source, opening_)));
     }
-    for (const StagePart& part : choice_.parts) {
+    for (StagePart& part : choice_.parts) {
+      if (part.classes.empty()) part.classes = part.data->facts().classes;
       for (const std::string& note : part.data->facts().notes)
         choice_.notes.push_back(part.folder.empty() ? note : fmt::format("{}: {}", part.folder, note));
     }
@@ -86,12 +89,25 @@ class Chooser {
         data = narrow_classes(std::exchange(first, nullptr));
         classes = data->facts().classes;
       } else {
-        data = dataset::open(folder_of(split), opening_);
+        data = try_open(folder_of(split));
+        if (!data) refuse_missing(split);
         if (narrows) data = take_same_classes(std::move(data), classes, split.name);
       }
       if (split.count != 0) data = dataset::take_subset(std::move(data), split.count, options_.narrowing.subset_seed);
-      choice_.parts.push_back({split.name, std::move(data)});
+      choice_.parts.push_back({split.name, std::move(data), narrows ? classes : std::vector<std::string>{}});
     }
+  }
+
+  [[noreturn]] void refuse_missing(const StageSplit& split) {
+    const DatasetPtr whole = try_open(options_.source);
+    const std::vector<std::string> folders = whole ? whole->facts().classes : std::vector<std::string>{};
+    throw Error(ErrorKind::not_found,
+                fmt::format("cannot copy the split `{}`: `{}` has no folder `{}` with samples", split.name,
+                            options_.source, split.name),
+                folders.empty()
+                    ? std::string()
+                    : fmt::format("it has {}",
+                                  fmt::join(std::span(folders).first(std::min(kNamedFolders, folders.size())), ", ")));
   }
 
   // A class that is missing here is worth a note; the others are taken.
@@ -100,8 +116,9 @@ class Chooser {
     std::vector<std::string> here, missing;
     for (const std::string& name : classes) (known.contains(name) ? here : missing).push_back(name);
     if (!missing.empty()) {
-      choice_.notes.push_back(fmt::format("{}: it lacks {} of the {} classes, such as `{}`", split,
-                                          format_count(missing.size()), format_count(classes.size()), missing.front()));
+      choice_.notes.push_back(fmt::format("{}: it lacks {} of the {} classes, such as `{}`; they are empty folders",
+                                          split, format_count(missing.size()), format_count(classes.size()),
+                                          missing.front()));
     }
     if (here.empty()) {
       throw Error(ErrorKind::not_found, fmt::format("cannot take the classes of `{}` from `{}`: it has none of them",

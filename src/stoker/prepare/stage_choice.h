@@ -12,6 +12,7 @@ namespace stoker::prepare {
 struct StagePart {
   std::string folder;  // below the destination, without a slash; empty: the destination itself
   dataset::DatasetPtr data;
+  std::vector<std::string> classes = {};  // that its labels count from 0; the copy has a folder for each
 };
 
 struct StageChoice {

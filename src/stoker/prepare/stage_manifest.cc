@@ -17,6 +17,7 @@ namespace stoker::prepare {
 namespace {
 
 constexpr std::string_view kStageSchema = "stoker.stage_manifest/1";
+constexpr std::size_t kFlushBytes = 4096;
 constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 36;
 
 std::string line_of(const std::string& path, const StagedFile& file) {
@@ -90,8 +91,17 @@ void StageManifest::add(const std::string& path, StagedFile file) {
 }
 
 void StageManifest::flush() {
-  const int error_number = os::write_all(fd_.get(), std::as_bytes(std::span(pending_.data(), pending_.size())));
-  if (error_number != 0) throw system_error(error_number, "write", path_);
+  // Some lines at a time: a full disk loses little room to a piece that it took in part.
+  for (std::size_t at = 0; at < pending_.size();) {
+    const std::size_t line_end = pending_.find('\n', std::min(at + kFlushBytes, pending_.size() - 1));
+    const std::size_t end = line_end == std::string::npos ? pending_.size() : line_end + 1;
+    const int error_number = os::write_all(fd_.get(), std::as_bytes(std::span(pending_.data() + at, end - at)));
+    if (error_number != 0) {
+      pending_.replace(0, at, "\n");  // ends a line that is there in part
+      throw system_error(error_number, "write", path_);
+    }
+    at = end;
+  }
   pending_.clear();
 }
 

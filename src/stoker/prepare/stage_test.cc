@@ -119,6 +119,65 @@ TEST_P(Stage, CopiesTheSamplesThatTheSameWordsChooseElsewhere) {
   EXPECT_EQ(copy->size(), 5u);
 }
 
+TEST_P(Stage, KeepsTheLabelsWhereClassesHaveNoSampleLeft) {
+  StageOptions narrowed = options();
+  narrowed.narrowing = {.subset = 2, .subset_seed = 3};
+  const StageReport report = stage(narrowed);
+  dataset::OpenOptions opening = dataset::without_cache();
+  narrowed.narrowing.put_into(opening);
+  const dataset::DatasetPtr original = dataset::open(narrowed.source, opening);
+  const dataset::DatasetPtr copy = dataset::open(tree_.at("copy"), dataset::without_cache());
+  EXPECT_EQ(copy->facts().classes, original->facts().classes);
+  EXPECT_EQ(dataset::labels_of(*copy), dataset::labels_of(*original));
+  EXPECT_EQ(dataset::ids_of(*copy), dataset::ids_of(*original));
+  EXPECT_TRUE(stage(narrowed).idle);
+  int removed = 0;
+  for (const char* const cls : {"ant", "bee", "cat", "dog"}) {
+    std::error_code is_not_empty;
+    removed += fs::remove(tree_.at(fmt::format("copy/{}", cls)), is_not_empty) ? 1 : 0;
+  }
+  EXPECT_GE(removed, 2);
+  EXPECT_FALSE(stage(narrowed).idle);
+  EXPECT_EQ(dataset::open(tree_.at("copy"), dataset::without_cache())->facts().classes, original->facts().classes);
+
+  // Another choice: the empty folders of the first one would count as classes.
+  narrowed.narrowing = {.class_list = {"bee", "cat"}};
+  EXPECT_TRUE(error_of([&] { stage(narrowed); }));
+  narrowed.prune = true;
+  stage(narrowed);
+  EXPECT_EQ(dataset::open(tree_.at("copy"), dataset::without_cache())->facts().classes,
+            (std::vector<std::string>{"bee", "cat"}));
+}
+
+TEST_P(Stage, AnObjectThatAnIndexNamesAndTheStoreLacksIsBad) {
+  store_.put("bucket/csv/1.wav", "one");
+  store_.put("bucket/csv/empty.wav", "");
+  store_.put("bucket/csv/index.csv", "path,label\n1.wav,a\ngone.wav,b\nempty.wav,a\n");
+  StageOptions skipping = options();
+  skipping.source = store_.address("bucket/csv/index.csv");
+  EXPECT_TRUE(mentions(error_of([&] { stage(skipping); }), "there is no object `gone.wav` below"));
+  skipping.on_error = loader::OnError::skip;
+  const StageReport report = stage(skipping);
+  ASSERT_EQ(report.bad.size(), 1u);
+  EXPECT_EQ(report.bad[0].name, "gone.wav");
+  EXPECT_NE(report.bad[0].cause.find("no such object"), std::string::npos) << report.bad[0].cause;
+  EXPECT_EQ(report.files, 2u);
+  EXPECT_EQ(report.fetched, 2u);
+  Contents copy = copied();
+  copy.erase("index.csv");
+  EXPECT_EQ(copy, (Contents{{"1.wav", "one"}, {"empty.wav", ""}}));
+  EXPECT_FALSE(stage(skipping).idle) << "a copy that lacks an object is not up to date";
+}
+
+TEST_P(Stage, NamesThatAreAFileAndAFolderCollide) {
+  put("ant/0.wav/below.wav", "below a file");
+  StageOptions skipping = options();
+  skipping.on_error = loader::OnError::skip;
+  const StageReport report = stage(skipping);
+  ASSERT_EQ(report.bad.size(), 1u);
+  EXPECT_NE(report.bad[0].cause.find("two names collide"), std::string::npos) << report.bad[0].cause;
+}
+
 TEST_P(Stage, GoesOnAfterAnInterruptionAndFetchesNothingTwice) {
   StageOptions interrupted = options();
   interrupted.memory_limit = 1;  // one request at a time
@@ -337,6 +396,36 @@ TEST(StageLocal, TakesTheSameClassesOfEverySplit) {
     EXPECT_TRUE(std::find(report.classes.begin(), report.classes.end(), name) != report.classes.end());
 }
 
+// The labels of `c9` in each split, and in the source narrowed to the same classes.
+TEST(StageLocal, LabelsAgreeBetweenTheSplitsAndWithTheSource) {
+  Tree tree;
+  for (int c = 0; c < 10; ++c) {
+    for (int i = 0; i < 4; ++i) {
+      tree.write(fmt::format("src/train/c{}/{}.wav", c, i), "t");
+      if (c != 4) tree.write(fmt::format("src/val/c{}/{}.wav", c, i), "v");
+    }
+  }
+  StageOptions options;
+  options.source = tree.at("src");
+  options.destination = tree.at("copy");
+  options.narrowing.class_list = {"c2", "c4", "c7", "c9"};
+  options.splits = parse_splits("train=3,val=3");
+  const StageReport report = stage(options);
+  EXPECT_EQ(report.source_kind, "folder");
+  for (const char* const split : {"train", "val"}) {
+    const dataset::DatasetPtr copy = dataset::open(tree.at(fmt::format("copy/{}", split)), dataset::without_cache());
+    EXPECT_EQ(copy->facts().classes, options.narrowing.class_list) << split;
+    for (std::uint64_t i = 0; i < copy->size(); ++i) {
+      const std::string name = copy->name(i).substr(0, 2);
+      EXPECT_EQ(options.narrowing.class_list.at(static_cast<std::size_t>(copy->label(i).integer)), name);
+    }
+  }
+  options.splits = parse_splits("train=3,test=3");
+  const auto error = error_of([&] { stage(options); });
+  EXPECT_TRUE(mentions(error, "has no folder `test` with samples"));
+  EXPECT_EQ(error->hint(), "it has train, val");
+}
+
 TEST(StageLocal, SharesSamplesOutWhereTheSourceHasNoSplits) {
   Local local;
   StageOptions options = local.options();
@@ -375,6 +464,55 @@ TEST(StageLocal, WritesTheIndexOfTheRowsThatWereChosen) {
   EXPECT_TRUE(stage(options).idle);
 }
 
+TEST(StageLocal, AnIndexKeepsTheLabelsWhereClassesHaveNoRowLeft) {
+  Tree tree;
+  std::string csv = "path,label\n";
+  for (int i = 0; i < 8; ++i) {
+    tree.write(fmt::format("src/{}.wav", i), "x");
+    csv += fmt::format("{}.wav,{}\n", i, "abcdefgh"[i]);
+  }
+  tree.write("src/index.csv", csv);
+  StageOptions options;
+  options.source = tree.at("src/index.csv");
+  options.destination = tree.at("copy");
+  options.narrowing.subset = 3;
+  const StageReport report = stage(options);
+  const dataset::DatasetPtr copy = dataset::open(tree.at("copy/index.csv"), dataset::without_cache());
+  dataset::OpenOptions opening = dataset::without_cache();
+  options.narrowing.put_into(opening);
+  EXPECT_EQ(dataset::labels_of(*copy), dataset::labels_of(*dataset::open(options.source, opening)));
+  ASSERT_FALSE(report.notes.empty());
+  EXPECT_EQ(report.notes.back(), "index.csv: 5 of 8 classes have no sample here, so labels are written as numbers");
+}
+
+TEST(StageLocal, RefusesNamesThatItNeedsForItsOwnFiles) {
+  for (const char* const name : {".stage.jsonl", "index.csv", ".stage-0.part"}) {
+    Tree tree;
+    tree.write("src/in.wav", "x");
+    tree.write(fmt::format("src/{}", name), "y");
+    tree.write("src/list.csv", fmt::format("path,label\nin.wav,a\n{},b\n", name));
+    StageOptions options;
+    options.source = tree.at("src/list.csv");
+    options.destination = tree.at("copy");
+    EXPECT_TRUE(mentions(error_of([&] { stage(options); }),
+                         fmt::format("cannot copy `{}`: stage writes a file of its own under this name", name)));
+    options.on_error = loader::OnError::skip;
+    EXPECT_EQ(stage(options).bad.size(), 1u);
+    EXPECT_EQ(os::read_text(tree.at("copy/in.wav")), "x");
+  }
+}
+
+TEST(StageLocal, WritesThroughNoLink) {
+  Local local;
+  local.tree.write("elsewhere/1.wav", "mine");
+  local.tree.write("copy/x.txt", "");
+  fs::create_directory_symlink(local.tree.at("elsewhere"), local.tree.at("copy/a"));
+  StageOptions forced = local.options();
+  forced.force = true;
+  EXPECT_TRUE(mentions(error_of([&] { stage(forced); }), "is a symbolic link"));
+  EXPECT_EQ(os::read_text(local.tree.at("elsewhere/1.wav")), "mine");
+}
+
 TEST(StageLocal, NamesThatLeaveTheFolderAreBad) {
   Tree tree;
   tree.write("outside.wav", "x");
@@ -387,7 +525,7 @@ TEST(StageLocal, NamesThatLeaveTheFolderAreBad) {
   options.on_error = loader::OnError::skip;
   const StageReport report = stage(options);
   ASSERT_EQ(report.bad.size(), 1u);
-  EXPECT_EQ(os::read_text(tree.at("copy/index.csv")), "path,label\nin.wav,b\n");
+  EXPECT_EQ(os::read_text(tree.at("copy/index.csv")), "path,label\nin.wav,1\n") << "b is the second class";
 }
 
 TEST(StageLocal, AFullDiskIsSaidAndWhatIsWholeStays) {
@@ -402,6 +540,24 @@ TEST(StageLocal, AFullDiskIsSaidAndWhatIsWholeStays) {
   for (const auto& [name, bytes] : local.copied()) EXPECT_EQ(bytes, local.wanted.at(name));
   stage(local.options());
   EXPECT_EQ(local.copied(), local.wanted);
+}
+
+// A write of a file fails, then none; or the manifest has no room either, until a whole file has given some up.
+TEST(StageLocal, AFullDiskKeepsWhatIsWholeAndTheNextRunGoesOn) {
+  for (const std::uint32_t times : {1, 2}) {
+    Local local;
+    std::optional<Error> error;
+    {
+      const os::InjectFault fault(os::Call::write, {.error_number = ENOSPC, .skip = 4, .times = times});
+      error = error_of([&] { stage(local.options()); });
+    }
+    EXPECT_TRUE(mentions(error, "No space left on device"));
+    const std::size_t kept = local.copied().size();
+    EXPECT_GE(kept, 1u) << times;
+    EXPECT_LT(kept, 4u) << times;
+    EXPECT_EQ(stage(local.options()).kept, kept);
+    EXPECT_EQ(local.copied(), local.wanted);
+  }
 }
 
 // Whatever call fails, and whenever: no half file, and the next run completes the copy.

@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -54,9 +56,13 @@ StageWriter::StageWriter(std::string folder, int directory, StageManifest& manif
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPartBegin) && name.ends_with(kPartEnd)) left.push_back(entry.path().string());
+    if (is_part(name)) left.push_back(entry.path().string());
   }
   for (const std::string& part : left) (void)os::remove_file(part);
+}
+
+bool StageWriter::is_part(std::string_view name) noexcept {
+  return name.starts_with(kPartBegin) && name.ends_with(kPartEnd);
 }
 
 StageWriter::~StageWriter() {
@@ -78,7 +84,7 @@ void StageWriter::write(std::size_t item, const Target& target, std::uint64_t of
   if (!is_last) return;
   if (const int closing = open->second.fd.reset(); closing != 0)
     throw system_error(closing, "write", whole_path(target.path));
-  whole_.push_back({item, std::move(open->second.part), target, 0});
+  whole_.push_back({item, std::move(open->second.part), target});
   open_.erase(open);
   const os::Entry written = os::look_up(whole_.back().part);
   whole_.back().modified_ns = written.modified_ns;
@@ -104,8 +110,14 @@ void StageWriter::settle() {
   settled_ = std::chrono::steady_clock::now();
   if (whole_.empty()) return;
   os::sync_file_system(directory_, folder_);
-  for (const Whole& whole : whole_)
-    manifest_.add(whole.target.path, {whole.target.bytes, whole.target.version, whole.modified_ns});
+  name_files();
+}
+
+void StageWriter::name_files() {
+  for (Whole& whole : whole_) {
+    if (!std::exchange(whole.is_noted, true))
+      manifest_.add(whole.target.path, {whole.target.bytes, whole.target.version, whole.modified_ns});
+  }
   manifest_.flush();
   while (!whole_.empty()) {
     const Whole whole = std::move(whole_.back());
@@ -113,6 +125,36 @@ void StageWriter::settle() {
     name_file(whole);
   }
   whole_bytes_ = 0;
+}
+
+void StageWriter::rescue() noexcept {
+  for (const auto& [item, open] : open_) (void)os::remove_file(open.part);
+  open_.clear();
+  try {
+    if (!whole_.empty()) os::sync_file_system(directory_, folder_);
+  } catch (const std::exception&) {
+    return;  // nobody knows what is on the disk
+  }
+  while (!whole_.empty()) {
+    const std::size_t before = whole_.size();
+    try {
+      name_files();
+    } catch (const std::exception&) {
+      if (whole_.size() < before) continue;  // one of them could not have its name
+      (void)os::remove_file(whole_.back().part);
+      whole_.pop_back();
+    }
+  }
+}
+
+// A file that has the name of a folder above `path`.
+std::optional<std::string> StageWriter::collision_above(const std::string& path) const {
+  for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string above = path.substr(0, slash);
+    if (os::look_up(whole_path(above)).kind == os::Entry::Kind::file)
+      return fmt::format("two names collide: `{}` is a file, and cannot be a folder too", above);
+  }
+  return std::nullopt;
 }
 
 void StageWriter::name_file(const Whole& whole) {
@@ -131,7 +173,7 @@ void StageWriter::name_file(const Whole& whole) {
         (void)os::remove_file(whole.part);
         throw;
       }
-      return refuse(error.message());
+      return refuse(collision_above(whole.target.path).value_or(error.message()));
     }
     folders_made_.insert(folder);
   }
@@ -141,7 +183,9 @@ void StageWriter::name_file(const Whole& whole) {
     (void)os::remove_file(whole.part);
     throw system_error(error_number, "write", path);
   }
-  refuse(fmt::format("cannot write `{}`: {}", path, std::strerror(error_number)));
+  refuse(error_number == EISDIR || error_number == ENOTEMPTY || error_number == EEXIST
+             ? "two names collide: others lie below this one, and a file cannot be a folder too"
+             : fmt::format("cannot write `{}`: {}", path, std::strerror(error_number)));
 }
 
 }  // namespace stoker::prepare

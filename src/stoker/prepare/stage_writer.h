@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -42,6 +44,11 @@ class StageWriter {
              bool is_last);
   void abandon(std::size_t item);  // what was written of it goes
   void settle();                   // every whole file has its name when it returns
+  // After an error: what is half goes, and as many whole files as possible get their names. A full disk gets room for
+  // the lines of the manifest from the newest of them. Throws nothing.
+  void rescue() noexcept;
+
+  static bool is_part(std::string_view name) noexcept;  // a file of this name is one that is being written
 
  private:
   struct Open {
@@ -53,10 +60,13 @@ class StageWriter {
     std::string part;
     Target target;
     std::int64_t modified_ns = 0;
+    bool is_noted = false;  // in the manifest
   };
 
   std::string whole_path(const std::string& path) const { return folder_ + "/" + path; }
+  void name_files();  // of those that are on the disk
   void name_file(const Whole& whole);
+  std::optional<std::string> collision_above(const std::string& path) const;
 
   std::string folder_;
   int directory_;
