@@ -42,7 +42,8 @@ int run(const std::vector<std::string>& words) {
     const bool has_s3 = storage::find_backend("s3") != nullptr;
     answer(fmt::format(
         "stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local files{}\nprepares: {}\n",
-        kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)", dicom_version()));
+        kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)",
+        dicom_version()));
     return 0;
   }
   for (const Verb* verb : verbs) {
