@@ -4,6 +4,7 @@
 #include <cassert>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -102,9 +103,13 @@ std::size_t sane(int width) {
 
 Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : verb_(verb) {
   bool only_operands = false;
+  std::string misread;  // `--shuffle full`: a word behind a flag that takes its value with `=`
+  const Flag* before = nullptr;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
+    const Flag* const bare = std::exchange(before, nullptr);
     if (only_operands || word.size() < 2 || word[0] != '-') {
+      if (bare != nullptr && misread.empty()) misread = fmt::format("{}={}", bare->name, word);
       operands_.push_back(word);
       only_operands = only_operands || verb_.takes_command;
       continue;
@@ -166,6 +171,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
                     help_hint(verb_));
       }
       values.emplace_back(negated ? kOff : "");
+      if (!found->choice.empty() && !negated) before = found;
     } else if (equals != std::string::npos) {
       values.push_back(word.substr(equals + 1));
     } else if (i + 1 < words.size()) {
@@ -187,7 +193,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
                             : most == 1 ? "one"
                                         : "only",
                             most == 0 ? "operand" : verb_.operand, operands_[most]),
-                help_hint(verb_));
+                misread.empty() ? help_hint(verb_) : fmt::format("did you mean `{}`?", misread));
   }
 }
 

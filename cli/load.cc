@@ -208,7 +208,7 @@ int load(const Arguments& arguments) {
   report.workload = emulated.workload;
   report.step_ms = emulated.step_ms;
   loader::Request request = loader_request(arguments, report.workload);
-  const loader::LoaderOptions& wanted = request.loader;
+  loader::LoaderOptions& wanted = request.loader;
   dataset::OpenOptions& opening = request.opening;
   const std::string errors_file = arguments.text("--save-errors"), state_file = arguments.text("--state");
   if (!errors_file.empty()) require_free(errors_file, arguments.has("--force"), "--save-errors");
@@ -224,6 +224,9 @@ int load(const Arguments& arguments) {
   feeding.end_epoch = arguments.has("--epochs") ? arguments.count("--epochs", 1)
                       : feeding.steps > 0       ? std::numeric_limits<std::uint64_t>::max()
                                                 : 1;
+  // Blocks of --bench-steps follow one another over as many epochs as they take.
+  const bool is_endless = feeding.end_epoch == std::numeric_limits<std::uint64_t>::max();
+  if (!is_endless && !arguments.has("--bench-steps")) wanted.epochs = feeding.end_epoch;
 
   const std::uint64_t times = opening.inflate;
   if (!subset_file.empty()) opening.inflate = 1;
@@ -245,7 +248,8 @@ int load(const Arguments& arguments) {
   if (arguments.has("--transform")) report.transform = arguments.text("--transform");
   for (const loader::Option& option : loader::option_table()) {
     const std::string flag = flag_of(option.name);
-    if (!arguments.has(flag) || option.name == "shuffle" || option.name == "batch_size" || option.name == "num_workers")
+    if (option.name == "epochs" || !arguments.has(flag) || option.name == "shuffle" || option.name == "batch_size" ||
+        option.name == "num_workers")
       continue;
     report.flags.push_back(flag);
     if (option.type != loader::ValueType::on_off) report.flags.push_back(arguments.text(flag));
@@ -312,7 +316,10 @@ int load(const Arguments& arguments) {
     }
   }
   save();
-  for (const Text& note : loader.notes()) report.notes.push_back(in_flags(note, arguments.verb()));
+  for (const Text& text : loader.notes()) {
+    const std::string note = in_flags(text, arguments.verb());
+    if (std::find(report.notes.begin(), report.notes.end(), note) == report.notes.end()) report.notes.push_back(note);
+  }
   add_warnings(report, arguments);
   if (face.json) {
     answer(to_json(report).dump(2) + "\n");

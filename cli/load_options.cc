@@ -26,11 +26,16 @@ std::string help_of(const loader::Option& option) {
                      fmt::format(": {} or {}", fmt::join(all_but_last, ", "), option.words.back()));
 }
 
+// How many epochs there are is said by each verb in its own way.
+bool is_flag(const loader::Option& option) noexcept {
+  return option.name != "epochs";
+}
+
 std::vector<Flag> flags_below(std::initializer_list<Heading> headings) {
   std::vector<Flag> flags;
   for (const loader::Option& option : loader::option_table()) {
     for (const Heading heading : headings) {
-      if (option.heading == heading) flags.push_back(option_flag(option.name));
+      if (option.heading == heading && is_flag(option)) flags.push_back(option_flag(option.name));
     }
   }
   return flags;
@@ -76,6 +81,7 @@ loader::Request loader_request(const Arguments& arguments, const std::optional<f
   std::vector<loader::Given> given;
   if (workload) given.push_back({"batch_size", workload->batch_size});
   for (const loader::Option& option : loader::option_table()) {
+    if (!is_flag(option)) continue;
     const std::string flag = flag_of(option.name);
     const std::optional<bool> on = arguments.is_on(flag);
     if (!on) continue;

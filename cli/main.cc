@@ -11,6 +11,7 @@
 #include "stoker/base/version.h"
 #include "stoker/codec/media.h"
 #include "stoker/storage/backend.h"
+#include "stoker/storage/interruption.h"
 
 #include "interrupt.h"
 #include "terminal.h"
@@ -89,6 +90,8 @@ int main(int argc, char** argv) {
   cli::open_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
   cli::watch_for_interrupt();
+  storage::Interruption interruption(cli::interrupted);  // also ends waits for a store
+  const storage::InterruptionScope interruptible(&interruption);
   try {
     return cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (const cli::ReaderLeft&) {

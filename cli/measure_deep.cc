@@ -95,9 +95,10 @@ std::string to_text(const DeepRuns& runs, const measure::DeepAnswer& answer, con
   };
   row("compute only", fmt::format("{} a step: one batch over and over ({} again at the end)", ms(runs.compute_s),
                                   ms(runs.compute_again_s)));
-  row("loader only",
-      fmt::format("{} a batch warm, {}", ms(runs.warm_s),
-                  runs.cold_s ? fmt::format("{} cold=data", ms(*runs.cold_s)) : std::string("cold was not run")));
+  row("loader only", !runs.store.empty() ? fmt::format("{} a batch from {}", ms(runs.warm_s), runs.store)
+                                         : fmt::format("{} a batch warm, {}", ms(runs.warm_s),
+                                                       runs.cold_s ? fmt::format("{} cold=data", ms(*runs.cold_s))
+                                                                   : std::string("cold was not run")));
   row("real",
       fmt::format("{} a step = compute {} + wait {} (fetch {:.2f}, prep {:.2f}, hand-off {:.2f}); {} steps each",
                   ms(runs.real_s), ms(runs.ledger_compute_s), ms(runs.ledger_wait_s()), 1e3 * runs.ledger_fetch_s,

@@ -11,6 +11,7 @@
 #include "stoker/base/error.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/os/fork.h"
+#include "stoker/storage/interruption.h"
 
 #include "bindings/text.h"
 
@@ -69,6 +70,8 @@ auto wait_for(Call&& call) {
       no_gil.leave();
       return raised.has_value();
     };
+    storage::Interruption interruption(interrupted);  // also where it waits for a store
+    const storage::InterruptionScope interruptible(&interruption);
     return std::forward<Call>(call)(interrupted);
   } catch (const Error&) {
     if (!raised) throw;

@@ -55,6 +55,7 @@ class Loader(ReadByTrainers):
       batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
       rank, world_size: if not given, the first ``iter()`` or ``len()`` takes them from torch.distributed if it is
         initialised, else from torchrun's variables, else from those of a Slurm step. rank=0, world_size=1: all samples.
+      epochs: how many epochs the whole run has, from epoch 0 on; nothing is read ahead of the last.
     What comes out:
       transform: a list of operations (a Python callable ``f(data) -> data`` may be the last), a short text, or a torchvision Compose.
       batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
@@ -115,6 +116,7 @@ class Loader(ReadByTrainers):
         last_batch: str | None = None,
         rank: int | None = None,
         world_size: int | None = None,
+        epochs: int | None = None,
         timeout: float | None = None,
         pin_memory: bool | None = None,
         device: Any = None,
@@ -160,6 +162,7 @@ class Loader(ReadByTrainers):
         # The engine checks each of them by its table of options.
         self._given: dict[str, Any] = dict(
             batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=switch("drop_last", drop_last), last_batch=last_batch,
+            epochs=epochs,
             transform=transform_text, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
             exif_orientation=switch("exif_orientation", exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
             memory_limit=memory_limit, storage=storage, io_depth=io_depth, io_batch=io_batch, read_ahead=read_ahead, io_threads=io_threads,

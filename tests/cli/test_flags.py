@@ -57,3 +57,9 @@ def test_notes_are_spelled_as_flags_that_run(stoker, sounds):
     assert done.returncode == 0 and "--shuffle=blocks: 2 neighbours" in done.stdout
     done = stoker("load", sounds, "--shuffle=often")
     assert "--shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `often`" in done.stderr
+
+
+def test_a_value_behind_a_flag_that_takes_it_with_an_equals_sign_is_told_how(stoker):
+    for words in (["data", "--shuffle", "full"], ["--shuffle", "full", "data"]):
+        refused = stoker("load", *words)
+        assert refused.returncode == 2 and "did you mean `--shuffle=full`?" in refused.stderr

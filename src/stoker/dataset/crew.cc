@@ -91,7 +91,10 @@ void Crew::run() {
   std::vector<std::jthread> threads;
   for (int i = 1; i < threads_; ++i) {
     try {
-      threads.emplace_back([this] { work(false); });
+      threads.emplace_back([this] {
+        const storage::InterruptionScope interruptible(interruption_);
+        work(false);
+      });
     } catch (const std::system_error&) {
       break;  // out of threads: those that started do the work
     }

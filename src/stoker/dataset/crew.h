@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stoker/dataset/dataset.h"
+#include "stoker/storage/interruption.h"
 
 namespace stoker::dataset {
 
@@ -43,6 +44,7 @@ class Crew {
 
   const int threads_;
   const Progress& progress_;
+  storage::Interruption* const interruption_ = storage::interruption_in_force();  // of the caller: its helpers wait too
   std::thread::id caller_;
   std::chrono::steady_clock::time_point next_report_;
   std::atomic<std::uint64_t> seen_{0};

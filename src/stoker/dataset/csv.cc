@@ -93,7 +93,7 @@ class CsvDataset final : public Dataset {
       text_ = {reinterpret_cast<const char*>(copy_.data()), copy_.size()};
       const std::string_view folder = name.substr(0, name.size() - file_name_.size());
       root_ = folder;
-      if (backend_->can_list()) list_objects(folder);
+      is_listed_ = backend_->can_list() && list_objects(folder);
     } else {
       open_folders(slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash));
       read_local(address);
@@ -102,7 +102,8 @@ class CsvDataset final : public Dataset {
     read_header();
     read_rows();
     read_labels();
-    if (backend_ != nullptr && !backend_->can_list()) ask_for_objects();
+    if (backend_ != nullptr && backend_->can_list()) refuse_paths_upwards();
+    if (backend_ != nullptr && !is_listed_) ask_for_objects();
     look_up_files();
     if (backend_ != nullptr) keep_versions();
     repeats_ = find_repeats(rows_.size(), [this](std::uint64_t index) { return id_of_row(index); });
@@ -206,8 +207,8 @@ class CsvDataset final : public Dataset {
   }
 
   // What lies below the csv's folder in a store, or below the one above if that folder is `_index`: one listing, not a
-  // request for each row.
-  void list_objects(std::string_view folder) {
+  // request for each row. False: these keys may read, and not list.
+  bool list_objects(std::string_view folder) {
     has_parent_ = folder.ends_with(fmt::format("/{}/", kIndexFolder));
     if (has_parent_) folder.remove_suffix(kIndexFolder.size() + 1);
     root_ = folder;
@@ -217,8 +218,27 @@ class CsvDataset final : public Dataset {
       is_interrupted = objects_.size() % 1000 == 0 && options_.progress && !due_progress(objects_.size());
       return !is_interrupted;
     };
-    dataset::list_objects(*backend_, root_, options_, take, facts_.notes);
+    try {
+      dataset::list_objects(*backend_, root_, options_, take, facts_.notes);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::permission) throw;
+      objects_.clear();
+      facts_.notes.push_back("the store refuses to list what lies beside the csv: each object was asked for");
+      return false;
+    }
     if (is_interrupted) throw Error(ErrorKind::unavailable, "interrupted");
+    return true;
+  }
+
+  // A store has no folders to go up from: `a/../b` is a key of its own there.
+  void refuse_paths_upwards() const {
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      const std::string_view path = raw_path(i);
+      if (path.find("..") == std::string_view::npos || fmt::format("/{}/", path).find("/../") == std::string::npos)
+        continue;
+      throw error_at(ErrorKind::usage, rows_[i], fmt::format("`{}` leads upwards, which keys of a store cannot", path),
+                     "write paths below the csv's folder, or whole addresses");
+    }
   }
 
   // Each file that the rows name, where no listing tells of them.
@@ -694,6 +714,7 @@ class CsvDataset final : public Dataset {
   std::size_t path_column_ = 0;
   std::vector<std::size_t> label_columns_;
   std::vector<std::size_t> further_;  // columns of the file, by our own numbers
+  bool is_listed_ = false;            // objects_ has all that lies below root_
   std::vector<std::uint64_t> rows_;   // offsets
   std::vector<std::uint64_t> sizes_;
   std::vector<std::int64_t> integers_;

@@ -1,6 +1,7 @@
 // The kinds of data sets that open() tells apart, one function each. All throw Error.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "stoker/dataset/dataset.h"
@@ -17,5 +18,9 @@ DatasetPtr open_tar(const std::string& pattern, const OpenOptions& options);
 
 // Narrows and widens as the options ask: classes, then samples, then copies.
 DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options);
+
+// Calls `open_now` so that OpenOptions::progress also ends waits for a store that does not answer.
+DatasetPtr open_interruptibly(const OpenOptions& options,
+                              const std::function<DatasetPtr(const OpenOptions&)>& open_now);
 
 }  // namespace stoker::dataset

@@ -196,8 +196,10 @@ class ListDataset final : public Dataset {
 
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
                      const OpenOptions& options, std::vector<std::string> classes) {
-  return narrow_and_widen(std::make_shared<ListDataset>(std::move(samples), label_kind, options, std::move(classes)),
-                          options);
+  return open_interruptibly(options, [&](const OpenOptions& asking) {
+    return narrow_and_widen(std::make_shared<ListDataset>(std::move(samples), label_kind, asking, std::move(classes)),
+                            asking);
+  });
 }
 
 }  // namespace stoker::dataset

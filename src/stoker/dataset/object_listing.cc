@@ -189,8 +189,10 @@ std::uint64_t seconds_now(const OpenOptions& options) {
 }
 
 std::string age_note(std::uint64_t listed_s, std::uint64_t now_s) {
-  return fmt::format("the listing is {} old: objects that were added since are not seen (listing=fresh lists again)",
-                     format_duration(std::chrono::seconds(now_s - std::min(listed_s, now_s))));
+  return fmt::format(
+      "the listing is {} old: objects that were added since are not seen, and those that changed fail or "
+      "come from the disk cache as they were (listing=fresh lists again)",
+      format_duration(std::chrono::seconds(now_s - std::min(listed_s, now_s))));
 }
 
 }  // namespace

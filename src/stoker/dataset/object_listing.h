@@ -2,7 +2,8 @@
 //
 // A store does not tell whether a listing changed, so a kept one is used only where the user asks for it (option
 // `listing`). It has the version of every object, and objects are requested by version: one that changed since fails
-// loudly, and wrong bytes never come. Objects that were added since are not seen; a note says how old the listing is.
+// loudly, or comes from the disk cache as it was when it was listed. Versions are never mixed. Objects that were added
+// since are not seen. A note says all this, and how old the listing is.
 // The file has a checksum in every block, and is written whole or not at all. One that is damaged or of another address
 // counts as none.
 #pragma once

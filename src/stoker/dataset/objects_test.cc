@@ -197,6 +197,53 @@ DatasetPtr list_of(const std::vector<std::string>& addresses, const OpenOptions&
   return from_list(std::move(samples), LabelKind::none, options);
 }
 
+TEST(Objects, AnIndexIsReadWithKeysThatMayNotList) {
+  storage::MemoryStore store;
+  store.put("bucket/set/index.csv", "path,label\na/1.wav,0\n2.wav,1\n");
+  store.put("bucket/set/a/1.wav", "one");
+  store.put("bucket/set/2.wav", "two");
+  const DatasetPtr listed = open("memory://bucket/set/index.csv", without_cache());
+  store.forbid_listings();
+  const DatasetPtr asked = open("memory://bucket/set/index.csv", without_cache());
+  EXPECT_EQ(names_of(*asked), names_of(*listed));
+  EXPECT_EQ(sizes_of(*asked), sizes_of(*listed));
+  EXPECT_EQ(asked->id(0), listed->id(0));
+  EXPECT_EQ(text_of(*asked, 1), "two");
+  EXPECT_EQ(asked->facts().notes.size(), 1u) << "each object was asked for";
+}
+
+TEST(Objects, AnIndexWhosePathsLeadUpwardsIsRefusedByLine) {
+  storage::MemoryStore store;
+  store.put("bucket/set/index.csv", "path\n1.wav\na/../../2.wav\n");
+  store.put("bucket/set/1.wav", "one");
+  store.put("bucket/2.wav", "two");
+  OpenOptions options = without_cache();
+  options.skip_losses = true;
+  try {
+    (void)open("memory://bucket/set/index.csv", options);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "index.csv line 3: `a/../../2.wav` leads upwards, which keys of a store cannot");
+  }
+  EXPECT_EQ(store.requests(), 0u) << "no object was asked for";
+  store.put("bucket/dots/index.csv", "path\na..b/..c.wav\n");
+  store.put("bucket/dots/a..b/..c.wav", "dots");
+  EXPECT_EQ(open("memory://bucket/dots/index.csv", without_cache())->size(), 1u);
+}
+
+TEST(Objects, TheSchemeOfAnAddressMayBeInAnyCaseAndOneSlashIsNamed) {
+  storage::MemoryStore store;
+  store.put("bucket/1.wav", "one");
+  EXPECT_EQ(open("Memory://bucket", without_cache())->size(), 1u);
+  try {
+    (void)open("s3:/bucket/set", without_cache());
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "cannot open `s3:/bucket/set`: it has one slash behind `s3:`");
+    EXPECT_EQ(error.hint(), "did you mean `s3://bucket/set`?");
+  }
+}
+
 TEST(Objects, AListMayNameThem) {
   storage::MemoryStore store;
   store.put("bucket/set/a/1.wav", "one");

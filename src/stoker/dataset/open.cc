@@ -15,6 +15,7 @@
 #include "stoker/dataset/pack_format.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/storage/backend.h"
+#include "stoker/storage/interruption.h"
 
 namespace stoker::dataset {
 namespace {
@@ -38,6 +39,12 @@ void refuse_what_is_not_read_yet(const std::string& address) {
     refuse(fmt::format("{} addresses", address.substr(0, scheme + 3)),
            option.empty() ? "copy the data to a local folder first"
                           : fmt::format("build Stoker with -D{}=ON, or copy the data to a local folder first", option));
+  }
+  const std::size_t colon = address.find(":/");
+  if (colon != std::string::npos && !storage::option_of(address.substr(0, colon)).empty()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot open `{}`: it has one slash behind `{}`", address, address.substr(0, colon + 1)),
+                fmt::format("did you mean `{}//{}`?", address.substr(0, colon + 1), address.substr(colon + 2)));
   }
   for (const std::string_view archive : {".tar.gz", ".tgz", ".zip", ".tar.zst"}) {
     if (ends_with(address, archive))
@@ -137,8 +144,29 @@ DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options) {
   return inflate(std::move(dataset), options.inflate);
 }
 
+DatasetPtr open_interruptibly(const OpenOptions& options,
+                              const std::function<DatasetPtr(const OpenOptions&)>& open_now) {
+  if (!options.progress) return open_now(options);
+  std::uint64_t last_seen = 0;
+  storage::Interruption interruption([&] { return !options.progress(last_seen); });
+  OpenOptions asking = options;
+  asking.progress = [&](std::uint64_t seen) {
+    last_seen = seen;
+    return !interruption.is_raised();
+  };
+  const storage::InterruptionScope interruptible(&interruption);
+  try {
+    DatasetPtr opened = open_now(asking);
+    if (!interruption.was_raised()) return opened;
+  } catch (const Error&) {
+    if (!interruption.was_raised()) throw;
+  }
+  throw Error(ErrorKind::unavailable, "interrupted");
+}
+
 DatasetPtr open(const std::string& address, const OpenOptions& options) {
-  return narrow_and_widen(open_any(address, options), options);
+  return open_interruptibly(
+      options, [&](const OpenOptions& asking) { return narrow_and_widen(open_any(address, asking), asking); });
 }
 
 }  // namespace stoker::dataset

@@ -27,11 +27,13 @@ constexpr std::uint64_t kLeastSteps = 20;
 class Parts {
  public:
   Parts(const dataset::DatasetPtr& data, const loader::LoaderOptions& loading, const DeepOptions& options)
-      : data_(data), loading_(loading), options_(options), steps_(options.steps) {}
+      : data_(data), loading_(loading), options_(options), steps_(options.steps) {
+    loading_.epochs = 1;  // no run reads ahead of epoch 0
+  }
 
   measure::DeepRuns run() {
     measure::DeepRuns runs;
-    const Fed first = feed_once("reading once", {}, true);  // fills the page cache and what the loader keeps of files
+    const Fed first = feed_once("reading once", {}, true);  // fills the caches and what the loader keeps of files
     const bool is_chosen = steps_ > 0;
     steps_ = first.steps;
     if (!is_chosen && options_.step.count() > 0)
@@ -42,12 +44,12 @@ class Parts {
                   format_text("a smaller {}, or {}", option("batch_size"), option("inflate")));
     runs.steps = steps_;
     runs.compute_s = step_alone();
-    runs.warm_s = per_step(feed_once("loader only, warm", {}));
-    drop_pages();
-    runs.cold_left = dataset::cached_share(*data_);
-    if (!runs.cold_left)
-      runs.notes.emplace_back("whether the files left the page cache cannot be seen: they belong to somebody else");
-    runs.cold_s = per_step(feed_once("loader only, cold", {}));
+    if (lies_in_a_store()) {
+      runs.store = loading_.cache_limit > 0 ? "the disk cache" : "the store";
+      runs.warm_s = per_step(feed_once("loader only", {}));
+    } else {
+      run_loader_on_files(runs);
+    }
     const Fed real = feed_once("real", options_.step);
     runs.real_s = per_step(real);
     const double n = static_cast<double>(real.total.steps);
@@ -62,6 +64,20 @@ class Parts {
   }
 
  private:
+  bool lies_in_a_store() const noexcept {
+    const auto backends = data_->backends();
+    return std::any_of(backends.begin(), backends.end(), [](const auto* backend) { return backend != nullptr; });
+  }
+
+  void run_loader_on_files(measure::DeepRuns& runs) const {
+    runs.warm_s = per_step(feed_once("loader only, warm", {}));
+    drop_pages();
+    runs.cold_left = dataset::cached_share(*data_);
+    if (!runs.cold_left)
+      runs.notes.emplace_back("whether the files left the page cache cannot be seen: they belong to somebody else");
+    runs.cold_s = per_step(feed_once("loader only, cold", {}));
+  }
+
   static double per_step(const Fed& fed) {
     return fed.total.running_s / static_cast<double>(std::max<std::uint64_t>(1, fed.total.steps));
   }
@@ -110,7 +126,7 @@ class Parts {
   }
 
   const dataset::DatasetPtr& data_;
-  const loader::LoaderOptions& loading_;
+  loader::LoaderOptions loading_;
   const DeepOptions& options_;
   std::uint64_t steps_;
 };

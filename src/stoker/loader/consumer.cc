@@ -22,6 +22,18 @@ std::uint64_t first_without(const Pending& pending, std::int64_t meter::RowTimes
   return row;
 }
 
+// The first row from `first` to `end` whose own bytes are missing: rows that are read together end together, and the
+// others of them are not to blame. `first` where all are there.
+std::uint64_t first_missing(const Pending& pending, std::uint64_t first, std::uint64_t end) noexcept {
+  for (std::uint64_t row = first; row < end; ++row) {
+    const bool has_arrived =
+        std::atomic_ref(const_cast<bool&>(pending.rows[row].arrived)).load(std::memory_order_relaxed);
+    if (load_time(pending.times[row].read_ns) == 0 && !has_arrived) return row;
+    if (load_time(pending.times[first].read_ns) != 0) break;  // it waits for a worker
+  }
+  return first;
+}
+
 }  // namespace
 
 Loader::Engine::Consuming::Consuming(Engine& engine) : engine_(engine) {
@@ -172,7 +184,8 @@ Loader::Engine::Delay Loader::Engine::delay_locked() const {
   std::uint64_t row = front->slab == nullptr ? first_without(*front, &meter::RowTimes::read_ns) : front->times.size();
   if (row == front->times.size()) row = first_without(*front, &meter::RowTimes::done_ns);
   if (row == front->times.size()) return {"a batch is complete and not marked so", ""};
-  return delay_of_row(*front, row, fmt::format("batch {} waits", front->step));
+  return delay_of_row(*front, first_missing(*front, row, front->times.size()),
+                      fmt::format("batch {} waits", front->step));
 }
 
 // Every unit that is out has to end: the oldest is named. close() ends the reads first, and then the workers.
@@ -188,7 +201,10 @@ Loader::Engine::Delay Loader::Engine::delay_of_drain_locked() const {
       if (oldest == nullptr || place(*unit) < place(*oldest)) oldest = unit.get();
     }
   }
-  if (oldest != nullptr) return delay_of_row(*oldest->pending, oldest->first_row, waits);
+  if (oldest != nullptr) {
+    const std::uint64_t first = oldest->first_row;
+    return delay_of_row(*oldest->pending, first_missing(*oldest->pending, first, first + oldest->rows), waits);
+  }
   return {fmt::format("{} for a thread to end", waits), "`timeout` sets how long to wait"};
 }
 

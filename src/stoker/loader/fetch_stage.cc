@@ -98,6 +98,7 @@ void FetchStage::submit(Reader& self, Unit& unit) {
         std::memcpy(batches_.slot_of(*unit.pending, unit.first_row + i).outputs[0], held.data(), held.size());
       }
       unit.bytes[i] = held;
+      std::atomic_ref(unit.pending->rows[unit.first_row + i].arrived).store(true, std::memory_order_relaxed);
       self.counters.items.add(1);
       self.counters.bytes.add(static_cast<std::int64_t>(held.size()));
       continue;
@@ -178,6 +179,7 @@ void FetchStage::complete(Reader& self, const storage::Fetched& fetched) {
       break;
   }
   self.counters.items.add(1);
+  std::atomic_ref(unit.pending->rows[unit.first_row + i].arrived).store(true, std::memory_order_relaxed);
   if (--unit.reads_left == 0) read_finished(unit, meter::now_ns());
 }
 

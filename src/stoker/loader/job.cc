@@ -278,14 +278,16 @@ void Job::divide(bool sweeps) {
   choose_ram();
   memory = divide_memory(facts);
   if (!memory.is_enough) {
-    const std::uint64_t least = least_limit(facts);
+    const std::uint64_t least = least_limit(facts);  // 0: no limit is enough
+    const std::string needed = least == 0 ? std::string("more memory than any machine has")
+                                          : fmt::format("at least {} ({} bytes)", format_bytes(least), least);
     throw Error(
         ErrorKind::usage,
         format_text("{} {} is too small: two batches ({} each), a sample ({}) with its working memory, the list of "
-                    "samples ({}) and {} threads need at least {} ({} bytes)",
+                    "samples ({}) and {} threads need {}",
                     option("memory_limit"), format_bytes(options.memory_limit), format_bytes(demand.batch_bytes),
                     format_bytes(demand.usual_bytes), format_bytes(demand.list_bytes), facts.workers + facts.io_threads,
-                    format_bytes(least), least),
+                    needed),
         format_text("raise {}, or lower {} or {}", option("memory_limit"), option("batch_size"), option("num_workers")))
         .about("memory_limit");
   }

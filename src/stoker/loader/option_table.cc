@@ -230,6 +230,17 @@ constexpr std::array kTable = {
            .least = 1,
            .most = kMostInBatch,
            .takes_none = true},
+    Option{.name = "epochs",
+           .heading = Heading::order,
+           .type = ValueType::count,
+           .placeholder = "N",
+           .unset = "not known",
+           .meaning = "how many epochs the whole run has, from epoch 0 on; nothing is read ahead of the last",
+           .set = [](Request& to, const Value& value) { to.loader.epochs = count(value); },
+           .get = [](const Request& of) { return none_if_zero(of.loader.epochs); },
+           .least = 1,
+           .most = kMostSamples,
+           .takes_none = true},
 
     Option{
         .name = "transform",

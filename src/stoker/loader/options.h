@@ -45,6 +45,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   dataset::LastBatch last_batch = dataset::LastBatch::keep;
   std::uint64_t rank = 0, world_size = 1;
+  std::uint64_t epochs = 0;  // of the whole run, from epoch 0 on: nothing is read ahead of the last; 0: not known
 
   transform::Ops transform;
   codec::Color color = codec::Color::rgb;

@@ -32,6 +32,9 @@ struct Row {
   std::uint64_t length = 0;  // true frames or bytes, where rows have lengths
   bool valid = true;
   bool skipped = false;
+  // Its bytes are there, though others of its unit may still be on their way (RowTimes::read_ns waits for those). By
+  // std::atomic_ref: the I/O thread sets it, the watchdog asks.
+  bool arrived = false;
 };
 
 struct Pending {

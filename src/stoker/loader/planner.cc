@@ -37,9 +37,14 @@ std::optional<std::uint64_t> Planner::epoch() {
   return stopped_ ? std::optional<std::uint64_t>{} : epoch_;
 }
 
+bool Planner::is_last_epoch() const noexcept {
+  return job_.options.epochs != 0 && epoch_ + 1 >= job_.options.epochs;
+}
+
 // Opens the next batch of the plan, if there may be one more.
 bool Planner::open_batch() {
   while (step_ == order_->steps()) {
+    if (is_last_epoch()) return false;
     dataset::Order next = job_.make_order(epoch_ + 1, 0);
     if (next.steps() == 0) return false;
     order_.emplace(next);
@@ -164,7 +169,10 @@ bool Planner::extend(Sweep& sweep) {
       }
     }
   }
-  return !sweep.is_empty() && batches_.is_far_ahead(epoch_);  // it cannot grow before the consumer goes on
+  // It cannot grow before the consumer goes on, or at all.
+  const bool is_over =
+      step_ == order_->steps() && is_last_epoch() && (pending_ == nullptr || row_ == pending_->range.count);
+  return !sweep.is_empty() && (is_over || batches_.is_far_ahead(epoch_));
 }
 
 Sweep* Planner::claim_sweep() {

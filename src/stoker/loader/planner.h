@@ -37,6 +37,7 @@ class Planner {
 
  private:
   bool open_batch();
+  bool is_last_epoch() const noexcept;  // nothing is planned beyond it
   bool has_row();
   const Row& plan_row(std::uint64_t position, std::uint64_t index);
   Unit* plan_unit();

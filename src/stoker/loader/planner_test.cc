@@ -73,6 +73,20 @@ TEST(Planner, ReadsAheadToTheEndOfTheNextEpochOnly) {
   EXPECT_EQ(parts.planner.claim(), nullptr);
 }
 
+TEST(Planner, ReadsNothingAheadOfTheLastEpoch) {
+  LoaderOptions options = rows_of_100(2);
+  options.epochs = 1;
+  EngineParts parts(held_sounds(8), options);
+  start(parts);
+  std::uint64_t rows = 0;
+  while (Unit* const unit = parts.planner.claim()) {
+    EXPECT_EQ(unit->pending->epoch, 0u);
+    rows += unit->rows;
+    parts.batches.unit_read(*unit, 1);
+  }
+  EXPECT_EQ(rows, 8u);
+}
+
 TEST(Planner, ClaimsNothingBeforeItStartsAndAfterItStops) {
   EngineParts parts(held_sounds(10), rows_of_100(4));
   EXPECT_EQ(parts.planner.claim(), nullptr);

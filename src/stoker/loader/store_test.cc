@@ -197,19 +197,51 @@ TEST_P(OnAStore, StaysBelowTheMemoryLimit) {
 
 TEST_P(OnAStore, ASampleThatNeverComesIsNamedByTheWatchdogAndClosingDoesNotWaitForIt) {
   put_sounds(20);
-  LoaderOptions options = batches_of(4);
-  options.timeout = milliseconds(1000);  // longer than connecting takes on a busy machine
+  for (const Decode decode : {Decode::exact, Decode::none}) {  // none: several rows are read as one unit
+    LoaderOptions options = batches_of(4);
+    options.decode = decode;
+    options.timeout = milliseconds(1000);  // longer than connecting takes on a busy machine
+    const dataset::DatasetPtr data = objects();
+    Loader loader(data, options);
+    store_.hold(object(4));
+    try {
+      drain(loader);
+      FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("even/000004.wav"), std::string::npos) << error.message();
+      EXPECT_NE(error.message().find("stage fetch"), std::string::npos) << error.message();
+    }
+    loader.close();
+    store_.let_go();
+  }
+}
+
+TEST_P(OnAStore, NothingIsRequestedBeyondTheLastEpoch) {
+  put_sounds(40);
+  LoaderOptions options = shuffled(4);
+  options.epochs = 2;
   const dataset::DatasetPtr data = objects();
+  const auto requests_of = [&](std::uint64_t first) {
+    Loader loader(data, options);
+    const std::uint64_t before = store_.requests();
+    for (std::uint64_t epoch = first; epoch < 2; ++epoch) {
+      loader.start_epoch(epoch);
+      EXPECT_EQ(drain(loader), epoch_of(files(), options, epoch));
+    }
+    loader.close();
+    return store_.requests() - before;
+  };
+  EXPECT_EQ(requests_of(0), 80u);
+  EXPECT_EQ(requests_of(1), 40u) << "a run that resumes in the last epoch";
+  // Whoever goes on gets its epochs all the same, without anything read ahead.
   Loader loader(data, options);
-  store_.hold(object(2));
-  try {
-    drain(loader);
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("even/000002.wav"), std::string::npos) << error.message();
-    EXPECT_NE(error.message().find("stage fetch"), std::string::npos) << error.message();
+  const std::uint64_t before = store_.requests();
+  for (std::uint64_t epoch = 1; epoch < 4; ++epoch) {
+    loader.start_epoch(epoch);
+    EXPECT_EQ(drain(loader), epoch_of(files(), options, epoch));
   }
   loader.close();
+  EXPECT_EQ(store_.requests() - before, 120u);
 }
 
 TEST_P(OnAStore, ObjectsAreKeptInMemoryAfterTheFirstEpoch) {

@@ -126,6 +126,7 @@ Json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
   json["loader_only"] = {{"warm", step(runs.warm_s)},
                          {"cold=data", runs.cold_s ? step(*runs.cold_s) : Json(nullptr)},
                          {"cached_after_drop", runs.cold_left ? Json(*runs.cold_left) : Json(nullptr)}};
+  if (!runs.store.empty()) json["loader_only"] = {{"from", runs.store}, {"ms_per_step", 1e3 * runs.warm_s}};
   json["real"] = step(runs.real_s);
   json["real"]["ledger"] = {{"compute_ms", 1e3 * runs.ledger_compute_s},
                             {"fetch_ms", 1e3 * runs.ledger_fetch_s},

@@ -14,12 +14,13 @@ namespace stoker::measure {
 
 // Seconds are means of a step, or of a batch where there is no step.
 struct DeepRuns {
-  std::uint64_t steps = 0;          // of each run
-  double compute_s = 0;             // one batch over and over, no loader; before the others
-  double compute_again_s = 0;       // and after them
-  double warm_s = 0;                // the loader alone, its files in the page cache
-  std::optional<double> cold_s;     // the loader alone, its files dropped from the page cache (cold=data)
-  std::string cold_why;             // why it was not run
+  std::uint64_t steps = 0;       // of each run
+  double compute_s = 0;          // one batch over and over, no loader; before the others
+  double compute_again_s = 0;    // and after them
+  double warm_s = 0;             // the loader alone, its files in the page cache, or its objects read as `store` says
+  std::string store;             // where a store's objects came from: "the store", "the disk cache"; empty: files
+  std::optional<double> cold_s;  // the loader alone, its files dropped from the page cache (cold=data)
+  std::string cold_why;          // why it was not run
   std::optional<double> cold_left;  // share of the sampled pages that stayed there nevertheless
   double real_s = 0;                // both
   double ledger_compute_s = 0;      // what the ledger says of that run: h2d included

@@ -18,6 +18,7 @@
 #include "stoker/os/file.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/storage/backend.h"
+#include "stoker/storage/interruption.h"
 
 namespace stoker::prepare {
 namespace {
@@ -148,6 +149,7 @@ class PackUpload {
   }
 
   void try_remove(const std::string& name) noexcept {
+    const storage::InterruptionScope uninterrupted(nullptr);  // it may clean up after Ctrl-C
     try {
       store_->remove(folder_ + name);
     } catch (const Error&) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/storage/s3/backend.h"
 #include "stoker/storage/s3/web_backend.h"
@@ -54,12 +55,13 @@ Address split_address(std::string_view address) noexcept {
 
 const Backend* find_backend(std::string_view scheme) noexcept {
   if (scheme.empty()) return &local_files();
+  const std::string lower = to_lower(scheme);  // as URLs have it: S3:// is s3://
   for (const auto& built_in : kBuiltIn) {
-    if (built_in().scheme() == scheme) return &built_in();
+    if (built_in().scheme() == lower) return &built_in();
   }
   const std::scoped_lock lock(added().mutex);
   for (const Backend* const backend : added().backends) {
-    if (backend->scheme() == scheme) return backend;
+    if (backend->scheme() == lower) return backend;
   }
   return nullptr;
 }
@@ -71,7 +73,8 @@ const Backend* store_of(std::string_view address) noexcept {
 }
 
 std::string_view option_of(std::string_view scheme) noexcept {
-  return scheme == "s3" || scheme == "http" || scheme == "https" ? "STOKER_S3" : "";
+  const std::string lower = to_lower(scheme);
+  return lower == "s3" || lower == "http" || lower == "https" ? "STOKER_S3" : "";
 }
 
 ReadAdvice advice_on(const Location& location) noexcept {

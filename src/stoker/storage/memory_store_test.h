@@ -50,6 +50,7 @@ class MemoryStore final : public Backend {
   // How requests go from now on. Each takes between a half and one and a half times `usual`.
   void set_latency(std::chrono::nanoseconds usual) { usual_ns_ = usual.count(); }
   void refuse_listings() { can_list_ = false; }  // as web servers do
+  void forbid_listings() { may_list_ = false; }  // as keys without s3:ListBucket
   void fail(const std::string& name, Failure failure) {
     const std::scoped_lock lock(mutex_);
     failures_[name] = std::move(failure);
@@ -91,6 +92,7 @@ class MemoryStore final : public Backend {
   bool can_list() const noexcept override { return can_list_; }
   void list(std::string_view name, const Take& take) const override {
     if (!can_list_) throw Error(ErrorKind::unsupported, "this store does not list");
+    if (!may_list_) throw Error(ErrorKind::permission, "these keys may not list");
     const std::string folder = name.empty() || name.ends_with('/') ? std::string(name) : fmt::format("{}/", name);
     const std::scoped_lock lock(mutex_);
     for (auto at = objects_.lower_bound(folder); at != objects_.end() && at->first.starts_with(folder); ++at) {
@@ -360,7 +362,7 @@ class MemoryStore final : public Backend {
   mutable std::uint64_t puts_ = 0;
   mutable std::set<os::Event*> waiting_;
   std::atomic<std::int64_t> usual_ns_{0};
-  bool can_list_ = true;
+  bool can_list_ = true, may_list_ = true;
   mutable std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0}, sent_{0};
   AddedBackend added_;
 };

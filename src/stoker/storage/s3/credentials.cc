@@ -36,7 +36,7 @@ Error cannot_get(std::string_view origin, std::string_view cause, std::string hi
 }
 
 // The answer of a credential_process, a container or an instance. The text itself never gets into a message.
-Credentials from_json(const std::string& text, std::string_view token_key, std::string origin) {
+Credentials from_json(const std::string& text, std::string_view token_key, std::string origin, WallTime now) {
   const std::optional<Json> json = Json::try_parse(text);
   const auto field = [&](std::string_view key) -> std::string {
     if (!json || !json->is_object()) return {};
@@ -50,6 +50,10 @@ Credentials from_json(const std::string& text, std::string_view token_key, std::
   if (const std::string expires = field("Expiration"); !expires.empty()) {
     credentials.expires = parse_iso_time(expires);
     if (!credentials.expires) throw cannot_get(credentials.origin, "its Expiration is not a time");
+    if (*credentials.expires <= now) {
+      throw cannot_get(credentials.origin, fmt::format("its keys expired at {}", expires.substr(0, 40)),
+                       "renew them there, or look at the clock of this machine");
+    }
   }
   return credentials;
 }
@@ -135,7 +139,15 @@ std::optional<Credentials> from_profile(const CredentialWorld& world, const Sett
   }
   if (const std::string command = text("credential_process"); !command.empty()) {
     const std::string process = fmt::format("credential_process of {}", origin);
-    return from_json(world.run(command), "SessionToken", process);
+    std::string output;
+    try {
+      output = world.run(command);
+    } catch (const Error& error) {
+      // Its first word only: arguments may hold secrets.
+      throw cannot_get(process, fmt::format("`{}` {}", command.substr(0, command.find(' ')), error.message()),
+                       fmt::format("run it yourself: credential_process in the section of {}", origin));
+    }
+    return from_json(output, "SessionToken", process, world.now());
   }
   return {};
 }
@@ -168,7 +180,7 @@ std::optional<Credentials> from_container(const CredentialWorld& world) {
   if (const auto file = world.environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")) token = text_of_file(*file);
   if (token.find_first_of("\r\n") != std::string::npos) throw cannot_get(origin, "its token has a line break in it");
   if (!token.empty()) request.headers.push_back("Authorization: " + token);
-  return from_json(answer_of(world, request, origin), "Token", origin);
+  return from_json(answer_of(world, request, origin), "Token", origin, world.now());
 }
 
 // None: there is no such service here.
@@ -193,13 +205,17 @@ std::optional<Credentials> from_instance(const CredentialWorld& world) {
   const std::string role = roles.body.substr(0, roles.body.find_first_of("\r\n"));
   if (roles.status != 200 || role.empty()) throw cannot_get(origin, fmt::format("HTTP status {}", roles.status));
   request.url += encode_path(role);
-  return from_json(answer_of(world, request, origin), "Token", origin);
+  return from_json(answer_of(world, request, origin), "Token", origin, world.now());
 }
 
 std::string run_process(const std::string& command) {
   const os::Captured ran = os::capture({"/bin/sh", "-c", command}, kProcessTimeout, 1 << 20);
-  if (ran.timed_out) throw cannot_get("credential_process", "it did not end within a minute");
-  if (ran.code != 0) throw cannot_get("credential_process", fmt::format("it ended with exit code {}", ran.code));
+  constexpr int kNoSuchCommand = 127;  // of a shell
+  if (ran.timed_out) throw Error(ErrorKind::permission, "did not end within a minute");
+  if (ran.code != 0) {
+    throw Error(ErrorKind::permission, fmt::format("ended with exit code {}{}", ran.code,
+                                                   ran.code == kNoSuchCommand ? ": there is no such command" : ""));
+  }
   return ran.output;
 }
 

@@ -137,13 +137,45 @@ TEST_F(S3Credentials, ARealProcessIsRunByTheShell) {
   CredentialWorld world = this->world();
   world.run = CredentialWorld::real().run;
   EXPECT_EQ(find_credentials(world).access_key, "ran");
-  folder_.file(".aws/config", "[default]\ncredential_process = echo the-secret; exit 3\n");
+  const auto message_of = [&](const std::string& command) {
+    folder_.file(".aws/config", fmt::format("[default]\ncredential_process = {}\n", command));
+    try {
+      (void)find_credentials(world);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_EQ(message_of("echo the-secret; exit 3"),
+            "cannot get AWS credentials from credential_process of profile `default`: `echo` ended with exit code 3");
+  EXPECT_EQ(
+      message_of("/nothere.sh --token the-secret"),
+      "cannot get AWS credentials from credential_process of profile `default`: `/nothere.sh` ended with exit code "
+      "127: there is no such command");
+}
+
+TEST_F(S3Credentials, KeysThatHaveExpiredAlreadyAreRefusedWithTheTime) {
+  folder_.file(".aws/config", "[default]\ncredential_process = get-keys\n");
+  output_ = keys("process", "SessionToken", "2001-02-03T04:05:06Z");
+  EXPECT_NE(failing().message().find("its keys expired at 2001-02-03T04:05:06Z"), std::string::npos);
+}
+
+TEST_F(S3Credentials, ARequestIsUnsignedOnlyWhereTheVariableSaysYes) {
+  for (const char* const word : {"1", "yes", "TRUE", "on"}) {
+    set("AWS_NO_SIGN_REQUEST", word);
+    EXPECT_TRUE(load_settings(world().environment).anonymous) << word;
+  }
+  for (const char* const word : {"0", "no", "False", "off"}) {
+    set("AWS_NO_SIGN_REQUEST", word);
+    EXPECT_FALSE(load_settings(world().environment).anonymous) << word;
+  }
+  set("AWS_NO_SIGN_REQUEST", "maybe");
   try {
-    (void)find_credentials(world);
+    (void)load_settings(world().environment);
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("exit code 3"), std::string::npos);
-    EXPECT_EQ(error.message().find("the-secret"), std::string::npos);
+    EXPECT_EQ(error.message(), "AWS_NO_SIGN_REQUEST is `maybe`, and neither yes nor no");
+    EXPECT_EQ(error.hint(), "it is 1, yes, true, on, 0, no, false or off");
   }
 }
 

@@ -10,6 +10,7 @@
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/os/fork.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/s3/credentials.h"
 #include "stoker/storage/s3/transfer.h"
 
@@ -304,8 +305,41 @@ std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, v
 }
 
 struct HttpClient::Parts {
+  // Not curl_easy_perform: that cannot be left while it waits.
+  struct Close {
+    void operator()(CURLM* multi) const noexcept { curl_multi_cleanup(multi); }
+  };
+  std::unique_ptr<CURLM, Close> multi;  // owns the connections, and goes after the transfer
   Transfer transfer;
   Signer signer;
+
+  Parts() : multi((start_curl(), curl_multi_init())) {
+    if (!multi) throw Error(ErrorKind::unavailable, "cannot start libcurl: out of memory");
+  }
+  // The code of libcurl.
+  int perform() {
+    CURL* const easy = curl_of(transfer.handle());
+    if (curl_multi_add_handle(multi.get(), easy) != CURLM_OK) return CURLE_FAILED_INIT;
+    const Leave leave{multi.get(), easy};
+    for (int running = 1; running > 0;) {
+      if (curl_multi_perform(multi.get(), &running) != CURLM_OK) return CURLE_FAILED_INIT;
+      if (running == 0) break;
+      check_interruption();
+      (void)curl_multi_poll(multi.get(), nullptr, 0, static_cast<int>(kAskEvery.count()), nullptr);
+    }
+    int left = 0;
+    while (const CURLMsg* const message = curl_multi_info_read(multi.get(), &left)) {
+      if (message->msg == CURLMSG_DONE && message->easy_handle == easy) return message->data.result;
+    }
+    return CURLE_FAILED_INIT;
+  }
+
+ private:
+  struct Leave {
+    CURLM* multi;
+    CURL* easy;
+    ~Leave() { curl_multi_remove_handle(multi, easy); }
+  };
 };
 
 HttpClient::HttpClient() : parts_(std::make_unique<Parts>()) {}
@@ -315,7 +349,7 @@ HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
 
 HttpReply HttpClient::send(const HttpRequest& request) {
   parts_->transfer.prepare(request, parts_->signer);
-  parts_->transfer.finish(curl_easy_perform(curl_of(parts_->transfer.handle())));
+  parts_->transfer.finish(parts_->perform());
   return std::move(parts_->transfer.reply());
 }
 

@@ -64,7 +64,8 @@ class HttpClient {
   HttpClient(HttpClient&&) noexcept;
   HttpClient& operator=(HttpClient&&) noexcept;
 
-  HttpReply send(const HttpRequest& request);  // never throws for what a server does
+  // Never throws for what a server does. Throws Error where the user interrupts the wait (storage/interruption.h).
+  HttpReply send(const HttpRequest& request);
 
  private:
   struct Parts;

@@ -6,6 +6,7 @@
 #include <curl/curl.h>
 
 #include "stoker/base/error.h"
+#include "stoker/storage/interruption.h"
 
 namespace stoker::storage::s3 {
 namespace {
@@ -65,6 +66,10 @@ void Lane::cancel(Transfer& transfer) {
 
 void Lane::step(std::chrono::nanoseconds timeout) {
   std::array<os::Poller::Ready, 64> ready;
+  if (interruption_in_force() != nullptr) {
+    check_interruption();
+    timeout = std::min<std::chrono::nanoseconds>(timeout, kAskEvery);
+  }
   const std::size_t count = poller_.wait(ready, std::min(timeout, until_timer()));
   int running = 0;
   for (std::size_t i = 0; i < count; ++i) {

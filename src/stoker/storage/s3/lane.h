@@ -32,7 +32,8 @@ class Lane {
   // `owner` comes back from next_finished().
   void start(Transfer& transfer, void* owner);
   void cancel(Transfer& transfer);  // not from within a callback of libcurl
-  // Moves bytes on all sockets that are ready; waits for one at most `timeout`. Callbacks run in here.
+  // Moves bytes on all sockets that are ready; waits for one at most `timeout`. Callbacks run in here. Throws Error
+  // where the user interrupts this thread (storage/interruption.h).
   void step(std::chrono::nanoseconds timeout);
   struct Finished {
     void* owner = nullptr;  // null: none

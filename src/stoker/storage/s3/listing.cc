@@ -1,5 +1,6 @@
 #include "stoker/storage/s3/listing.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -12,6 +13,8 @@ namespace stoker::storage::s3 {
 namespace {
 
 constexpr unsigned kParse = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
+
+constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 50;  // bytes; far above what any store takes
 
 // Names may carry the prefix of a namespace.
 std::string_view local_name(const pugi::xml_node& node) {
@@ -52,7 +55,23 @@ ListedObject parse_object(const pugi::xml_node& node, bool is_encoded, std::stri
     throw Error(ErrorKind::corrupt,
                 fmt::format("cannot list `{}`: the answer has an object without a key or a size", subject));
   }
+  if (object.bytes > kLargestObject) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("cannot list `{}`: the answer says that `{}` has {} bytes, more than any store holds",
+                            subject, object.key, object.bytes));
+  }
   return object;
+}
+
+// "&#0;" in any spelling. XML forbids it, and a text that has it would end there.
+bool has_null_character(std::string_view xml) noexcept {
+  for (std::size_t at = xml.find("&#"); at != std::string_view::npos; at = xml.find("&#", at + 2)) {
+    std::string_view number = xml.substr(at + 2);
+    if (number.starts_with('x')) number.remove_prefix(1);
+    const std::size_t zeros = std::min(number.find_first_not_of('0'), number.size());
+    if (zeros > 0 && zeros < number.size() && number[zeros] == ';') return true;
+  }
+  return false;
 }
 
 std::string find_text(const pugi::xml_node& node, std::string_view name) {
@@ -71,6 +90,9 @@ ListPage parse_page(std::string_view xml, std::string_view subject) {
                 fmt::format("cannot list `{}`: the answer is not an S3 listing{}", subject,
                             parsed ? "" : fmt::format(" ({} at byte {})", parsed.description(), parsed.offset)),
                 "check that the endpoint speaks S3: AWS_ENDPOINT_URL_S3");
+  }
+  if (has_null_character(xml)) {
+    throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: a key in the answer has a NUL character", subject));
   }
   ListPage page;
   const bool is_encoded = child_text(root, "EncodingType") == "url";

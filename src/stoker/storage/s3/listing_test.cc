@@ -66,6 +66,10 @@ TEST(S3Listing, WhatIsNoListingIsAnErrorThatNamesIt) {
                     "</ListBucketResult>"),
         std::string("<ListBucketResult><Contents><Key>a%00b</Key><Size>1</Size></Contents>"
                     "<EncodingType>url</EncodingType></ListBucketResult>"),
+        std::string("<ListBucketResult><Contents><Key>a</Key><Size>9223372036854775807</Size></Contents>"
+                    "</ListBucketResult>"),
+        std::string("<ListBucketResult><Contents><Key>a&#0;b</Key><Size>1</Size></Contents></ListBucketResult>"),
+        std::string("<ListBucketResult><Contents><Key>a&#x00;</Key><Size>1</Size></Contents></ListBucketResult>"),
         std::string("<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>")}) {
     try {
       parse_page(xml, "s3://bucket/a/");

@@ -16,7 +16,9 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/hash.h"
 #include "stoker/os/thread.h"
+#include "stoker/storage/interruption.h"
 
 namespace stoker::storage::s3 {
 namespace {
@@ -73,9 +75,39 @@ std::size_t objects_per_folder(const ListPage& page, std::string_view prefix) {
   return page.objects.size() / std::max<std::size_t>(1, folders.size());
 }
 
-void list_one_by_one(const AskPage& ask, PageQuestion question, const UsePage& use) {
+// Notices a listing that would never end, because the store gives keys again under other tokens, or none at all.
+class PagesMoveOn {
+ public:
+  explicit PagesMoveOn(const std::string& subject) : subject_(subject) {}
+
+  void check(const ListPage& page) {
+    if (page.objects.empty()) {  // a store may skip many deleted objects
+      if (!page.next.empty() && ++empty_ > kMostEmptyPages) fail("pages without keys do not end");
+      return;
+    }
+    empty_ = 0;
+    std::uint64_t keys = 0;  // in whatever order
+    for (const ListedObject& object : page.objects) keys += hash_text(object.key);
+    if (!seen_.insert(keys).second) fail("the store gives the same keys on several pages");
+  }
+
+ private:
+  static constexpr int kMostEmptyPages = 1000;  // in a row
+
+  [[noreturn]] void fail(std::string_view cause) const {
+    throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: {}", subject_, cause));
+  }
+
+  const std::string& subject_;
+  int empty_ = 0;
+  std::set<std::uint64_t> seen_;
+};
+
+void list_one_by_one(const AskPage& ask, PageQuestion question, const UsePage& use, const std::string& subject) {
+  PagesMoveOn moves_on(subject);
   for (;;) {
     ListPage page = ask(question);
+    moves_on.check(page);
     const std::string next = page.next;
     if (!use(page) || next.empty()) return;
     question.token = next;
@@ -85,7 +117,8 @@ void list_one_by_one(const AskPage& ask, PageQuestion question, const UsePage& u
 // The threads that list ranges, and the one that takes their pages in the order of the ranges.
 class RangeLister {
  public:
-  RangeLister(const AskPage& ask, std::vector<ListRange> ranges) : ask_(ask), ranges_(std::move(ranges)) {}
+  RangeLister(const AskPage& ask, std::vector<ListRange> ranges, const std::string& subject)
+      : ask_(ask), subject_(subject), ranges_(std::move(ranges)) {}
   RangeLister(const RangeLister&) = delete;
   RangeLister& operator=(const RangeLister&) = delete;
   ~RangeLister() {
@@ -110,7 +143,11 @@ class RangeLister {
     for (ListRange& range : ranges_) {
       for (;;) {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return !range.pages.empty() || range.is_done; });
+        while (!changed_.wait_for(lock, kAskEvery, [&] { return !range.pages.empty() || range.is_done; })) {
+          lock.unlock();
+          check_interruption();
+          lock.lock();
+        }
         if (range.pages.empty()) {
           if (range.error) std::rethrow_exception(range.error);
           break;
@@ -126,6 +163,7 @@ class RangeLister {
 
  private:
   void work() {
+    const InterruptionScope interruptible(interruption_);
     for (;;) {
       std::unique_lock lock(mutex_);
       if (is_over_ || next_ == ranges_.size()) return;
@@ -146,7 +184,7 @@ class RangeLister {
   }
 
   void list(ListRange& range) {
-    list_one_by_one(ask_, {range.prefix, "", "", range.start_after}, [&](ListPage& page) {
+    const UsePage use = [&](ListPage& page) {
       bool ends_here = false;
       if (!range.end.empty()) {
         const auto beyond = std::find_if(page.objects.begin(), page.objects.end(),
@@ -161,10 +199,13 @@ class RangeLister {
       lock.unlock();
       changed_.notify_all();
       return !ends_here;
-    });
+    };
+    list_one_by_one(ask_, {range.prefix, "", "", range.start_after}, use, subject_);
   }
 
   const AskPage& ask_;
+  const std::string& subject_;
+  Interruption* const interruption_ = interruption_in_force();
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<ListRange> ranges_;
@@ -175,11 +216,12 @@ class RangeLister {
 
 }  // namespace
 
-void list_in_parallel(const AskPage& ask, const std::string& prefix, bool is_sorted, const UsePage& use) {
+void list_in_parallel(const AskPage& ask, const std::string& prefix, bool is_sorted, const UsePage& use,
+                      const std::string& subject) {
   ListPage first = ask({prefix, "", "", ""});
   const std::string next = first.next;
   const auto go_on_alone = [&] {
-    if (use(first) && !next.empty()) list_one_by_one(ask, {prefix, "", next, ""}, use);
+    if (use(first) && !next.empty()) list_one_by_one(ask, {prefix, "", next, ""}, use, subject);
   };
   if (next.empty()) return go_on_alone();
 
@@ -210,7 +252,7 @@ void list_in_parallel(const AskPage& ask, const std::string& prefix, bool is_sor
     beside.objects = std::move(folders.objects);
     if (!use(beside)) return;
   }
-  RangeLister(ask, std::move(ranges)).run(use);
+  RangeLister(ask, std::move(ranges), subject).run(use);
 }
 
 }  // namespace stoker::storage::s3

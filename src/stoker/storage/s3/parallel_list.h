@@ -23,7 +23,8 @@ using AskPage = std::function<ListPage(const PageQuestion&)>;
 using UsePage = std::function<bool(ListPage&)>;
 
 // Gives every object below `prefix` once. `is_sorted`: the store lists keys in bytewise order, and so are pages given;
-// else in any order. Throws what `ask` throws.
-void list_in_parallel(const AskPage& ask, const std::string& prefix, bool is_sorted, const UsePage& use);
+// else in any order. Throws what `ask` throws, and Error(corrupt), naming `subject`, where pages do not move on.
+void list_in_parallel(const AskPage& ask, const std::string& prefix, bool is_sorted, const UsePage& use,
+                      const std::string& subject);
 
 }  // namespace stoker::storage::s3

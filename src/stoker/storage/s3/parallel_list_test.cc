@@ -60,7 +60,8 @@ class KeyStore {
                      [&](ListPage& page) {
                        for (const ListedObject& object : page.objects) keys.push_back(object.key);
                        return true;
-                     });
+                     },
+                     "s3://store");
     return keys;
   }
   std::vector<std::string> below(const std::string& prefix) const {
@@ -131,6 +132,37 @@ TEST(ParallelList, OfAFlatFolderGoesPageByPage) {
   EXPECT_EQ(keys.requests(), 2u * (50 + 1)) << "one page tells that there are no folders";
 }
 
+// Pages of a store that goes round in circles, with a new token each time.
+void list_in_circles(std::size_t circle) {
+  std::atomic<std::size_t> asked{0};
+  const AskPage ask = [&](const PageQuestion& question) {
+    const std::size_t number = asked++;
+    if (number > 10'000) throw Error(ErrorKind::internal, "nobody noticed");
+    ListPage page;
+    page.next = fmt::format("token {}", number);
+    if (circle == 0) return page;
+    for (std::size_t i = 0; i < 10; ++i) {
+      page.objects.push_back(
+          {fmt::format("{}{:03}.jpg", question.prefix, 10 * (number % circle) + (i + number) % 10), 1, "v"});
+    }
+    return page;
+  };
+  list_in_parallel(
+      ask, "set/", false, [](ListPage&) { return true; }, "s3://store/set/");
+}
+
+TEST(ParallelList, EndsWherePagesComeAgainUnderOtherTokens) {
+  for (const std::size_t circle : {1, 2, 7, 0}) {  // 0: pages without keys, which end nowhere
+    try {
+      list_in_circles(circle);
+      ADD_FAILURE() << "circle " << circle;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt) << error.message();
+      EXPECT_NE(error.message().find("`s3://store/set/`"), std::string::npos) << error.message();
+    }
+  }
+}
+
 TEST(ParallelList, ThrowsWhatAPageThrewAndEndsEarlyWhereNobodyWantsMore) {
   KeyStore keys;
   add_classes(keys, 100, 200);
@@ -139,7 +171,7 @@ TEST(ParallelList, ThrowsWhatAPageThrewAndEndsEarlyWhereNobodyWantsMore) {
   keys.fail_at("");
   int pages = 0;
   list_in_parallel([&](const PageQuestion& question) { return keys.answer(question); }, "set/", true,
-                   [&](ListPage&) { return ++pages < 3; });
+                   [&](ListPage&) { return ++pages < 3; }, "s3://store");
   EXPECT_EQ(pages, 3);
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/random.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/s3/retry.h"
 
 namespace stoker::storage::s3 {
@@ -31,6 +31,26 @@ Error error_of(const Failure& failure, std::string_view operation, std::string_v
                fmt::format("cannot {} `{}`: {}{}", operation, address, failure.text,
                            tries > 1 ? fmt::format(" ({} tries)", tries) : ""),
                failure.hint);
+}
+
+std::string without_double_slashes(std::string_view key) {
+  std::string out;
+  for (const char c : key) {
+    if (c != '/' || (!out.empty() && out.back() != '/')) out += c;
+  }
+  return out;
+}
+
+// What lies at `address`, for whoever looked for something else there; empty: nothing is known.
+std::string prefixes_text(std::string_view address, const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 8;
+  if (names.empty()) return {};
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kNamed, names.size()); ++i) {
+    list += fmt::format("{}`{}/`", i == 0 ? "" : ", ", names[i]);
+  }
+  return fmt::format("`{}` has the prefix{} {}{}", address, names.size() == 1 ? "" : "es", list,
+                     names.size() > kNamed ? fmt::format(" and {} more", names.size() - kNamed) : "");
 }
 
 // Objects whose store does not list them in order: kept in one piece, then sorted.
@@ -177,7 +197,7 @@ HttpReply Session::ask(const Question& question) {
         break;
       case Next::retry:
         if (policy.may_try_again(tries)) {
-          std::this_thread::sleep_for(policy.pause(tries, uniform_now(), reply.retry_after));
+          pause_interruptibly(policy.pause(tries, uniform_now(), reply.retry_after));
           continue;
         }
         break;
@@ -208,36 +228,37 @@ ListPage Session::ask_page(const Place& place, const PageQuestion& question) {
 
 void Session::list(const Place& place, const Backend::Take& take) {
   const bool is_sorted = endpoint(place.bucket).lists_in_order;
+  const std::string address = address_of(place.bucket, place.key);
+  const auto refuse = [&](std::string_view cause) {
+    throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: {}", address, cause));
+  };
   UnsortedObjects unsorted;
   std::string name, last;
   bool is_empty = true;
+  // A key that comes twice would double its sample, and with it the weight that it has in training.
   const auto give = [&](std::string_view key, std::uint64_t bytes, std::string_view version) {
+    if (key == last) refuse(fmt::format("the store lists the key `{}` twice", key));
+    if (key < last) refuse("the store lists its keys out of order");
+    last = key;
     name = place.bucket;
     name.append("/").append(key);
     return take({name, bytes, version});
   };
   const AskPage ask_one = [&](const PageQuestion& question) { return ask_page(place, question); };
-  list_in_parallel(ask_one, place.key, is_sorted, [&](ListPage& page) {
+  const UsePage use = [&](ListPage& page) {
     for (const ListedObject& object : page.objects) {
-      if (!object.key.starts_with(place.key)) {
-        throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the answer has an object that is not below it",
-                                                    address_of(place.bucket, place.key)));
-      }
+      if (!object.key.starts_with(place.key)) refuse("the answer has an object that is not below it");
       is_empty = false;
       if (object.key.ends_with('/')) continue;  // the mark of a folder
       if (!is_sorted) {
         unsorted.add(object);
-        continue;
+      } else if (!give(object.key, object.bytes, object.version)) {
+        return false;
       }
-      if (object.key <= last && !last.empty()) {
-        throw Error(ErrorKind::corrupt, fmt::format("cannot list `{}`: the store lists its keys out of order",
-                                                    address_of(place.bucket, place.key)));
-      }
-      if (!give(object.key, object.bytes, object.version)) return false;
-      last = object.key;
     }
     return true;
-  });
+  };
+  list_in_parallel(ask_one, place.key, is_sorted, use, address);
   if (is_empty) throw nothing_below(place);
   unsorted.use_sorted(give);
 }
@@ -246,6 +267,12 @@ Error Session::nothing_below(const Place& place) {
   const std::string address = address_of(place.bucket, place.key);
   if (place.key.empty()) {
     return Error(ErrorKind::not_found, fmt::format("cannot list `{}`: the bucket is empty", address));
+  }
+  if (std::string single = without_double_slashes(place.key); single != place.key) {
+    while (single.ends_with('/')) single.pop_back();
+    return Error(ErrorKind::not_found, fmt::format("cannot list `{}`: no key begins with `{}`", address, place.key),
+                 fmt::format("the address has a double slash, which is part of the key: did you mean `{}`?",
+                             address_of(place.bucket, single)));
   }
   std::string_view wanted = place.key;
   while (wanted.ends_with('/')) wanted.remove_suffix(1);
@@ -268,10 +295,9 @@ Error Session::nothing_below(const Place& place) {
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string near = nearest(wanted.substr(parent), candidates.data(), candidates.size());
-  return Error(ErrorKind::not_found, message,
-               near.empty() ? std::string()
-                            : fmt::format("did you mean `{}`?",
-                                          address_of(place.bucket, std::string(wanted.substr(0, parent)) + near)));
+  const std::string above = address_of(place.bucket, wanted.substr(0, parent));
+  if (!near.empty()) return Error(ErrorKind::not_found, message, fmt::format("did you mean `{}{}`?", above, near));
+  return Error(ErrorKind::not_found, message, prefixes_text(above, names));
 }
 
 std::optional<Session::Found> Session::find_by_head(const Place& place) {

@@ -44,6 +44,16 @@ bool is_yes(const std::optional<std::string>& value) {
   return word == "1" || word == "yes" || word == "true" || word == "on";
 }
 
+// Of a variable that opens a bucket without keys: what is neither yes nor no is refused.
+bool is_yes_or_no(const Environment& environment, const char* variable) {
+  const std::optional<std::string> value = environment(variable);
+  if (!value || is_yes(value)) return value.has_value();
+  const std::string word = to_lower(*value);
+  if (word == "0" || word == "no" || word == "false" || word == "off") return false;
+  throw Error(ErrorKind::usage, fmt::format("{} is `{}`, and neither yes nor no", variable, *value),
+              "it is 1, yes, true, on, 0, no, false or off");
+}
+
 bool holds_secret(const Sections& sections) {
   for (const auto& [name, section] : sections) {
     if (section.contains("aws_secret_access_key") || section.contains("aws_session_token")) return true;
@@ -117,7 +127,7 @@ Settings load_settings(const Environment& environment) {
   }
   settings.endpoint_url = endpoint_of(environment, profile, config.sections);
   settings.style = style_of(profile);
-  settings.anonymous = is_yes(environment("AWS_NO_SIGN_REQUEST"));
+  settings.anonymous = is_yes_or_no(environment, "AWS_NO_SIGN_REQUEST");
   settings.requester_pays = environment("AWS_REQUEST_PAYER").value_or("") == "requester";
   if (const auto found = profile.find("ca_bundle"); found != profile.end()) settings.ca_bundle = found->second;
   if (const auto bundle = environment("AWS_CA_BUNDLE")) settings.ca_bundle = *bundle;

@@ -151,10 +151,13 @@ class S3Store {
   // How requests go from now on. Each takes between a half and one and a half times `usual`.
   void set_latency(std::chrono::nanoseconds usual) { usual_ns_ = usual.count(); }
   void set_page(std::size_t keys) { page_keys_ = keys; }
+  void repeat_pages() { repeats_pages_ = true; }  // each has the first keys again, and a token of its own
+  void repeat_keys() { repeats_keys_ = true; }    // each twice, on the same page
   void hold(const std::string& name) {
     const std::scoped_lock lock(mutex_);
     held_.insert(name);
   }
+  void hold_after(std::uint64_t requests) { answered_first_ = requests; }  // the later ones are never answered
   void let_go() {
     {
       const std::scoped_lock lock(mutex_);
@@ -296,7 +299,7 @@ class S3Store {
       let_go_before = let_go_;
       seen_.push_back(seen);
       changed_.wait_until(lock, due, [&] { return stopping_; });
-      changed_.wait(lock, [&] { return stopping_ || !held_.contains(name); });
+      changed_.wait(lock, [&] { return stopping_ || (!held_.contains(name) && number <= answered_first_); });
       if (const auto found = faults_.find(name); found != faults_.end() && !found->second.empty()) {
         fault = found->second.front();
         found->second.pop_front();
@@ -426,7 +429,8 @@ class S3Store {
 
   std::string listing(const std::string& bucket, std::string_view query) const {
     const std::string prefix = parameter(query, "prefix"), delimiter = parameter(query, "delimiter");
-    const std::string after = s3::decode_key(parameter(query, "continuation-token"));
+    const std::string token = s3::decode_key(parameter(query, "continuation-token"));
+    const std::string after = repeats_pages_ ? std::string() : token;
     std::string last, rows;
     std::set<std::string> prefixes;
     std::size_t count = 0;
@@ -445,9 +449,15 @@ class S3Store {
         continue;
       }
       ++count;
-      rows += fmt::format("<Contents><Key>{}</Key><ETag>&quot;{}&quot;</ETag><Size>{}</Size></Contents>",
-                          s3::encode_path(key), object.version, object.bytes.size());
+      const std::string row =
+          fmt::format("<Contents><Key>{}</Key><ETag>&quot;{}&quot;</ETag><Size>{}</Size></Contents>",
+                      s3::encode_path(key), object.version, object.bytes.size());
+      rows += repeats_keys_ ? row + row : row;
       last = key;
+    }
+    if (repeats_pages_) {
+      is_truncated = true;
+      last = token + "x";
     }
     for (const std::string& one : prefixes) {
       rows += fmt::format("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", s3::encode_path(one));
@@ -487,6 +497,8 @@ class S3Store {
   std::vector<Seen> seen_;
   std::uint64_t puts_ = 0;
   std::atomic<std::size_t> page_keys_{1000};
+  std::atomic<bool> repeats_pages_{false}, repeats_keys_{false};
+  std::atomic<std::uint64_t> answered_first_{UINT64_MAX};
   std::atomic<std::int64_t> usual_ns_{0};
   std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0}, connections_{0};
 };

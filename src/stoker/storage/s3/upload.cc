@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/s3/listing.h"
 
 namespace stoker::storage::s3 {
@@ -78,12 +79,16 @@ void Upload::send_part() {
                            .body = std::move(buffer_)};
   buffer_.clear();
   on_the_way_.push_back(std::async(
-      std::launch::async, [session = session_, writing = std::move(writing)] { return session->write(writing).etag; }));
+      std::launch::async, [session = session_, writing = std::move(writing), interruption = interruption_in_force()] {
+        const InterruptionScope interruptible(interruption);
+        return session->write(writing).etag;
+      }));
 }
 
 void Upload::wait_for_oldest() {
   std::future<std::string> oldest = std::move(on_the_way_.front());
   on_the_way_.pop_front();
+  while (oldest.wait_for(kAskEvery) != std::future_status::ready) check_interruption();
   tags_.push_back(oldest.get());
 }
 
@@ -113,6 +118,7 @@ void Upload::finish() {
 }
 
 void Upload::abort() noexcept {
+  const InterruptionScope uninterrupted(nullptr);
   for (std::future<std::string>& part : on_the_way_) part.wait();  // a part that comes later would stay
   on_the_way_.clear();
   if (id_.empty()) return;
