@@ -222,6 +222,7 @@ std::vector<std::string> store_lines(const LoaderAnswer& loader) {
                                          : fmt::format("epochs {} to {}", epochs[first].epoch, epochs[next - 1].epoch);
     line += fmt::format(": {} requests, {} received, {} retries", format_count(store.requests),
                         format_bytes(store.bytes), format_count(store.retries));
+    if (store.doubled > 0) line += fmt::format(", {} doubled", format_count(store.doubled));
     if (const std::uint64_t reads = store.cache_hits + store.cache_misses; reads > 0) {
       line += fmt::format(", {} of {} reads from the cache", format_count(store.cache_hits), format_count(reads));
     }
