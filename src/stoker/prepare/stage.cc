@@ -43,7 +43,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kDiskBlock = 4096;  // a file takes whole blocks
 constexpr std::string_view kIndexName = "index.csv";
 constexpr std::string_view kMadeHere = "made by stage";  // the version of a file that the source does not have
-constexpr std::uint64_t kDepth = 256;                    // requests in flight
+constexpr std::uint64_t kMostInFlight = 256;             // requests in flight
 constexpr std::uint64_t kOtherFiles = 32;                // descriptors that the rest of the process needs
 constexpr double kTrialSeconds = 0.5, kLongestTrial = 2;
 
@@ -445,8 +445,9 @@ class Staging {
   // for each request at most.
   static std::size_t depth() {
     const std::uint64_t files = os::open_file_limit();
-    return files == os::kNoFileLimit ? kDepth
-                                     : std::clamp<std::uint64_t>((files - std::min(files, kOtherFiles)) / 2, 1, kDepth);
+    return files == os::kNoFileLimit
+               ? kMostInFlight
+               : std::clamp<std::uint64_t>((files - std::min(files, kOtherFiles)) / 2, 1, kMostInFlight);
   }
   ReaderOptions reader_options() const {
     return {.memory_bytes = options_.memory_limit, .depth = depth(), .max_rate = options_.max_rate};
