@@ -175,7 +175,7 @@ TEST_P(CachedStore, AFullDiskAndALimitBelowAnObjectAreNotesAndNothingElse) {
   }
   Loader loader(objects(), cached(100));
   EXPECT_EQ(drain(loader), of_files(0));
-  EXPECT_TRUE(has_note(loader, "less than an object"));
+  EXPECT_TRUE(has_note(loader, "is less than objects of up to"));
 }
 
 TEST_P(CachedStore, AFolderThatCannotBeUsedIsAnErrorBeforeAnythingIsRead) {
