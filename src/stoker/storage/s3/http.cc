@@ -39,6 +39,9 @@ class CurlShare {
     curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
     curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
   }
+  ~CurlShare() { curl_share_cleanup(share_); }  // of a thread that was second to make one; the other is never destroyed
+  CurlShare(const CurlShare&) = delete;
+  CurlShare& operator=(const CurlShare&) = delete;
   CURLSH* get() const noexcept { return share_; }
 
  private:
