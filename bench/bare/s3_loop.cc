@@ -1,7 +1,7 @@
 // The ceiling over reading objects of S3: libcurl's multi interface driven by epoll, on one thread, with signatures and
 // nothing else. It knows its keys beforehand, and copies each body into a buffer.
 // usage: bare_s3_loop FILE_OF_URLS DEPTH EPOCHS BYTES
-//   BYTES: at most so many per object. AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY sign; without them nothing does.
+//   BYTES: the largest object. Requests are signed if AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set.
 // Says "ready", waits for a line, works, prints one line of JSON, as the contestants of bench/peers do.
 #include <algorithm>
 #include <array>

@@ -170,7 +170,7 @@ def test_the_first_epoch_of_shards_takes_what_opening_has_read(data, store, tmp_
     assert load(store.address("s-{0..2}.tar"), None, epochs=2)[0] == right
     with stoker.Loader(store.address("s-{0..2}.tar"), batch_size=16, shuffle=True, seed=7, output="numpy", copy=True, cache_dir=False) as loader:
         for shard in range(3):
-            store.put(f"s-{shard}.tar", b"another object")  # whoever asks for the old one is refused
+            store.put(f"s-{shard}.tar", b"another object")  # the store refuses requests for the old version
         assert taken(loader) == right[0]
         with pytest.raises(stoker.Error, match="it changed since it was listed"):
             taken(loader)

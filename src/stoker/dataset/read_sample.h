@@ -16,7 +16,7 @@ namespace stoker::dataset {
 // All parts of a row, one after another. What a row of several parts takes of `scratch` does not depend on the storage.
 storage::WholeRead read_row(const Dataset& dataset, std::uint64_t index, const RowKey& key, Scratch& scratch);
 
-// Where the parts of a row are, in order, without the text of their names. `parts` is filled anew.
+// Where the parts of a row are, in order, without the text of their names. The function clears `parts` first.
 void locate_parts(const Dataset& dataset, std::uint64_t index, const RowKey& key,
                   std::vector<storage::Location>& parts);
 

@@ -51,7 +51,7 @@ struct PrepareReport {
   std::uint64_t series = 0, slices = 0;            // in the index; dry_run: planned
   std::uint64_t added = 0, changed = 0, kept = 0;  // series
   std::uint64_t slices_written = 0, bytes_written = 0;
-  std::uint64_t refused_series = 0;  // of which nothing could be written
+  std::uint64_t refused_series = 0;  // series without a single slice that could be written
   std::vector<std::string> removed;  // series in the destination whose files are gone, by name
   bool pruned = false;               // and they were removed from the destination too
   std::vector<LeftOut> left_out;     // by path

@@ -41,7 +41,7 @@ std::string without_double_slashes(std::string_view key) {
   return out;
 }
 
-// What lies at `address`, for whoever looked for something else there; empty: nothing is known.
+// A hint that names what lies at `address`, after a search there found nothing. Empty: nothing is known.
 std::string prefixes_text(std::string_view address, const std::vector<std::string>& names) {
   constexpr std::size_t kNamed = 8;
   if (names.empty()) return {};

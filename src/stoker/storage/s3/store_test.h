@@ -48,7 +48,7 @@ class S3Store {
     bool hold = false;      // and waits there until let_go()
     std::string etag{};     // in place of the object's own; W/ before it makes it a weak one
     bool ignores_range = false;
-    std::int64_t range_bytes = -1;  // of a range, only so many are sent
+    std::int64_t range_bytes = -1;  // the server sends this many bytes of a range; -1: all
   };
   struct Seen {
     std::string method, path, query, range, if_match, authorization, token, payer, body_hash;
