@@ -120,7 +120,7 @@ std::string bench_text(const feed::Benched& benched) {
 std::string output_text(const loader::Loader& loader) {
   const std::uint64_t batch = loader.options().batch_size;
   const loader::KindFacts& kind = loader.kind();
-  if (kind.is_encoded) return fmt::format("encoded bytes [{}, longest]", batch);
+  if (kind.is_encoded) return fmt::format("encoded bytes of {} samples", batch);
   std::string out;
   for (const transform::Output& output : kind.outputs) {
     std::string shape = std::to_string(batch);

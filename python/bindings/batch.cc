@@ -127,6 +127,10 @@ void bind_batch(nb::module_& module) {
       .def("ids", [](Self self) { return row_values(self, batch_of(self)->ids()); })
       .def("indices", [](Self self) { return row_values(self, batch_of(self)->indices()); })
       .def("lengths", [](Self self) { return row_values(self, batch_of(self)->lengths()); })
+      .def_prop_ro("packs_rows", [](const BatchHandle& self) { return self->packs_rows(); })
+      .def(
+          "places", [](Self self) { return row_values(self, batch_of(self)->places()); },
+          "Where each row begins in the only tensor, where rows are packed.")
       .def("valid", [](Self self) { return row_values(self, batch_of(self)->valid()); })
       .def(
           "position",

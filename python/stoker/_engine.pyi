@@ -91,6 +91,12 @@ class Batch:
 
     def lengths(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
 
+    @property
+    def packs_rows(self) -> bool: ...
+
+    def places(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Where each row begins in the only tensor, where rows are packed."""
+
     def valid(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
 
     def position(self, row: int) -> int:

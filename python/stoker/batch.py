@@ -22,11 +22,12 @@ class Batch:
     the slab is used again when the last of them (and this object) is gone. ``Loader(copy=True)`` gives arrays of their own.
 
     ``ids`` (stable sample ids), ``indices`` (into the data set), ``valid`` (False: padding or a zeroed bad sample),
-    ``lengths`` (true frames of audio, else None) have one entry per row; ``names`` lists the files.
+    ``lengths`` (true frames of audio, bytes with ``decode="none"``, else None) have one entry per row; ``names`` lists the files.
+    ``rows`` lists the rows one by one, without the padding that equal lengths need.
     ``coords`` says where each row lies in the sample it is cut from; None where rows are whole samples. ``epoch`` and ``step`` say where the batch belongs.
     """
 
-    __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "__weakref__")
+    __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "_is_packed", "_has_tails", "__weakref__")
 
     def __init__(self, slab: Any, framework: Any, names_of: Callable[[Any], list[str]]) -> None:
         names = slab.tensor_names
@@ -34,7 +35,9 @@ class Batch:
         self._framework = framework
         self._names_of = names_of
         self._rows: dict[str, numpy.ndarray] = {}
-        self._data = (framework.tensor(slab, 0) if len(names) == 1 and names[0] == "data"
+        self._is_packed: bool = slab.packs_rows  # encoded bytes, row after row; the padded array is made when it is asked for
+        self._has_tails = True  # where rows have lengths, what lies behind them is padding
+        self._data = (None if self._is_packed else framework.tensor(slab, 0) if len(names) == 1 and names[0] == "data"
                       else {name: framework.tensor(slab, index) for index, name in enumerate(names)})
         self._labels = framework.from_numpy(slab.labels())
         coords = slab.coords()
@@ -45,12 +48,26 @@ class Batch:
 
     @property
     def data(self) -> Any:
+        if self._data is None:
+            self._data = self._framework.from_numpy(self._padded())
         return self._data
+
+    @property
+    def rows(self) -> list[Any]:
+        """Each row as an array of its own, in place: without padding, where rows have lengths."""
+        if isinstance(self._data, dict):
+            raise UsageError(f"cannot list the rows of {len(self._data)} tensors as one", "take one group: batch.data[name]")
+        if self._data is None:
+            return [self._framework.from_numpy(row) for row in self._packed_rows()]
+        lengths = self._row_values("lengths")
+        if len(lengths) == 0 or not self._has_tails:
+            return list(self._data)
+        return [row[..., :length] for row, length in zip(self._data, lengths.tolist(), strict=True)]
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Every array of the batch by its name: ``{"data": ...}``, or those of ``Views``."""
-        return dict(self._data) if isinstance(self._data, dict) else {"data": self._data}
+        return dict(self.data) if isinstance(self.data, dict) else {"data": self.data}
 
     @property
     def labels(self) -> Any:
@@ -84,14 +101,14 @@ class Batch:
         """
         if self._framework.NAME != "torch":
             raise UsageError(f"cannot move {self._framework.NAME} arrays to {str(device)!r}: batch.to() works with torch tensors", "Loader(output=\"torch\")")
-        before = self._data, self._labels
+        before = self.data, self._labels
         data, labels = (each(array, lambda array: array.to(device, non_blocking=non_blocking)) for array in before)
         if data is not before[0] or labels is not before[1]:
             self._leave_slab(data, labels)
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self._data, self._labels))
+        return iter((self.data, self._labels))
 
     def __len__(self) -> int:
         return 2
@@ -102,7 +119,7 @@ class Batch:
             if index not in outputs:
                 raise KeyError(f"a batch has no output {index!r}: it has {', '.join(outputs)}")
             return outputs[index]
-        return (self._data, self._labels)[index]
+        return (self.data, self._labels)[index]
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self._only_tensor().__dlpack__(**keywords)
@@ -117,6 +134,8 @@ class Batch:
     def __repr__(self) -> str:
         if isinstance(self._data, dict):
             data = ", ".join(f"{name}: {_shape(array)}" for name, array in self._data.items())
+        elif self._data is None:
+            data = "encoded bytes"
         else:
             data = _shape(self._data)
         return f"<stoker.Batch of {self.size}: {data}; epoch {self.epoch}, step {self.step}>"
@@ -124,7 +143,18 @@ class Batch:
     def _only_tensor(self) -> Any:
         if isinstance(self._data, dict):
             raise UsageError(f"cannot export {len(self._data)} tensors as one", "take one group: batch.data[name]")
-        return self._data
+        return self.data
+
+    def _packed_rows(self) -> list[numpy.ndarray]:
+        encoded, places, lengths = self._slab.numpy(0), self._slab.places().tolist(), self._row_values("lengths").tolist()
+        return [encoded[place : place + length] for place, length in zip(places, lengths, strict=True)]
+
+    def _padded(self) -> numpy.ndarray:
+        rows = self._packed_rows()
+        padded = numpy.zeros((len(rows), max(map(len, rows), default=0)), numpy.uint8)
+        for to, row in zip(padded, rows, strict=True):
+            to[: len(row)] = row
+        return padded
 
     def _row_values(self, word: str) -> numpy.ndarray:
         values = self._rows.get(word)
@@ -137,10 +167,12 @@ class Batch:
 
     def _replace(self, data: Any, labels: Any) -> None:
         self._data, self._labels = data, labels
+        self._has_tails = False
 
     def _copy_out(self) -> None:
         """Arrays of their own; the slab is free at once."""
-        self._leave_slab(each(self._data, self._framework.copied), self._framework.copied(self._labels))
+        data = self.data if self._data is None else each(self._data, self._framework.copied)  # a padded array is a copy already
+        self._leave_slab(data, self._framework.copied(self._labels))
 
     def _leave_slab(self, data: Any, labels: Any, keep: Any = slice(None)) -> None:
         """Takes new data and labels, and copies of the values of the rows in ``keep``."""

@@ -61,7 +61,7 @@ class Loader(ReadByTrainers):
       batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
       seek_index: note places inside JPEG files as they are decoded, so that later crops decode only what they touch, with the same pixels:
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
-      decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), "none" (the encoded bytes, [B, longest]),
+      decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), "none" (the encoded bytes: ``batch.rows``),
         or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
       exif_orientation: turn images as their Exif says before anything else (off, as in torchvision).
@@ -417,14 +417,14 @@ class Loader(ReadByTrainers):
             batch._replace(*result)
 
     def _decode_rows(self, batch: Batch) -> None:
-        encoded, lengths, known_good = batch.data, batch._row_values("lengths"), batch._row_values("valid")
+        encoded, lengths, known_good = batch._packed_rows(), batch._row_values("lengths"), batch._row_values("valid")
         rows: list[numpy.ndarray | None] = []
         for row in range(batch.size):
             if lengths[row] == 0 and not known_good[row]:  # could not be read; the engine has listed it
                 rows.append(None)
                 continue
             try:
-                rows.append(_as_array(self._decode(memoryview(encoded[row, : lengths[row]]))))  # type: ignore[misc]
+                rows.append(_as_array(self._decode(memoryview(encoded[row]))))  # type: ignore[misc]
             except Exception as error:
                 self._note_bad_row(batch, row, error)
                 rows.append(None)
@@ -443,6 +443,7 @@ class Loader(ReadByTrainers):
         else:
             keep = decoded
         batch._framework = self._framework
+        batch._has_tails = False
         batch._leave_slab(self._framework.from_numpy(numpy.stack(good)), self._framework.from_numpy(batch.labels[keep].copy()), keep)
 
     def _note_bad_row(self, batch: Batch, row: int, error: Exception) -> None:

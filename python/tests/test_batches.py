@@ -242,7 +242,7 @@ def test_outputs_are_found_by_name(photos):
 def test_coords_of_a_slab_reach_the_batch_and_leave_it_with_the_rows():
     """No kind of sample has coords yet, so the slab is a stand-in."""
     class Slab:
-        tensor_names, epoch, step, size = ["image", "mask"], 0, 0, 3
+        tensor_names, epoch, step, size, packs_rows = ["image", "mask"], 0, 0, 3, False
         numpy = staticmethod(lambda index: numpy.full((3, 2), index))
         labels = ids = indices = staticmethod(lambda: numpy.arange(3))
         lengths = staticmethod(lambda: numpy.empty(0, numpy.int64))

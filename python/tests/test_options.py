@@ -1,6 +1,7 @@
 """The engine's table of options is what Loader takes, with the same defaults."""
 
 import inspect
+import pathlib
 
 import numpy
 import pytest
@@ -72,6 +73,30 @@ def test_encoded_bytes_come_as_they_are(photos):
         batch = next(iter(loader))
     first = bytes(batch.data[0, : batch.lengths[0]])
     assert first == (photos / batch.names[0]).read_bytes()
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("copy", [False, True])
+def test_encoded_bytes_come_row_by_row_and_padded(photos, output, copy):
+    with stoker.Loader(photos, batch_size=4, decode="none", output=output, copy=copy) as loader:
+        for batch in loader:
+            wanted = [(photos / name).read_bytes() for name in batch.names]
+            assert "encoded" in repr(batch) or copy
+            assert [bytes(row.tolist()) for row in batch.rows] == wanted
+            data, labels = batch
+            assert data.shape == (len(wanted), max(map(len, wanted))) and len(labels) == len(wanted)
+            assert [bytes(data[i].tolist()) for i in range(len(wanted))] == [file.ljust(data.shape[1], bytes(1)) for file in wanted]
+            assert [bytes(row.tolist()) for row in batch.rows] == wanted, "also once the padded array was made"
+
+
+def test_rows_of_skipped_samples_are_left_out_of_encoded_batches(photos, tmp_path):
+    listed = sorted(map(str, photos.rglob("*.jpg")))[:3]
+    listed.insert(1, str(tmp_path / "gone.jpg"))
+    (tmp_path / "gone.jpg").write_bytes(b"soon")
+    with stoker.Loader(samples=listed, batch_size=4, decode="none", shuffle=False, on_error="skip", output="numpy") as loader:
+        (tmp_path / "gone.jpg").unlink()
+        batch = next(iter(loader))
+        assert [bytes(row) for row in batch.rows] == [pathlib.Path(path).read_bytes() for path in listed if "gone" not in path]
 
 
 @pytest.mark.parametrize("name", ["drop_last", "exif_orientation", "pin_memory", "copy"])

@@ -45,6 +45,10 @@ class Batch {
   virtual std::span<std::int64_t> indices() const noexcept = 0;  // into the data set
   virtual std::span<std::int64_t> lengths()
       const noexcept = 0;  // true frames (audio) or bytes (Decode::none); else empty
+  // With Decode::none rows lie one after another, each only as long as it is, in one tensor of one dimension: places()
+  // says where each begins. Elsewhere it is empty, and rows lie as the strides say.
+  virtual bool packs_rows() const noexcept = 0;
+  virtual std::span<std::int64_t> places() const noexcept = 0;
   virtual std::span<std::uint8_t> valid() const noexcept = 0;  // 0: padding or a zeroed bad sample
   virtual std::string name_of(std::uint64_t row) const = 0;
   virtual std::uint64_t position_of(std::uint64_t row) const noexcept = 0;  // global, in the epoch

@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::size_t kLargeBatch = 8 * kMiB;  // with those that lie ready, more than caches hold
 
+// Where each row of a measured batch begins, and what they take together.
+void pack_rows(Pending& pending) noexcept {
+  pending.length = 0;
+  for (Row& row : pending.rows) row.place = std::exchange(pending.length, pending.length + packed_bytes(row.room));
+}
+
 }  // namespace
 
 BatchQueue::BatchQueue(const Job& job, WorkQueue& work, ReaderBell& bell, Signals& signals)
@@ -95,6 +101,10 @@ Slot BatchQueue::slot_of(const Pending& pending, std::uint64_t row) const noexce
   for (std::size_t o = 0; o < job_.recipe.outputs().size(); ++o) {
     slot.outputs[o] = pending.slab->arena.data() + layout.outputs[o] + row * layout.row_bytes[o];
   }
+  if (job_.recipe.packs_rows()) {
+    slot.length = pending.rows[row].room;
+    slot.outputs[0] += pending.rows[row].place;
+  }
   return slot;
 }
 
@@ -116,6 +126,17 @@ void BatchQueue::unit_read(Unit& unit, std::int64_t now_ns) {
   work_.wake(all_may_work);
 }
 
+std::uint64_t BatchQueue::slab_bytes_of(const Pending& pending) const noexcept {
+  return job_.recipe.packs_rows() ? job_.packed_slab_bytes(pending.length) : job_.slab_bytes_for(pending.length);
+}
+
+// A slab that is made for one batch should fit later ones, which may be longer.
+std::uint64_t BatchQueue::roomy_bytes_of(const Pending& pending) const noexcept {
+  if (!job_.recipe.varies()) return 0;
+  const std::uint64_t most = job_.slab_bytes_for(job_.recipe.length_of(job_.dataset->facts().largest_bytes));
+  return job_.recipe.packs_rows() ? std::min(most, 2 * slab_bytes_of(pending)) : most;
+}
+
 void BatchQueue::unit_measured(Unit& unit, std::uint64_t longest) {
   Pending& pending = *unit.pending;
   const std::scoped_lock lock(signals_.mutex);
@@ -128,7 +149,9 @@ void BatchQueue::unit_measured(Unit& unit, std::uint64_t longest) {
   pending.parked.push_back(&unit);
   pending.length = std::max(pending.length, longest);
   pending.rows_unmeasured -= unit.rows;
-  if (pending.rows_unmeasured == 0) assign_slabs_locked();
+  if (pending.rows_unmeasured != 0) return;
+  if (job_.recipe.packs_rows()) pack_rows(pending);
+  assign_slabs_locked();
 }
 
 Unit* BatchQueue::next_unit_locked() {
@@ -160,13 +183,14 @@ void BatchQueue::close(Pending& pending) {
   auto* const ids = reinterpret_cast<std::int64_t*>(base + layout.ids);
   auto* const indices = reinterpret_cast<std::int64_t*>(base + layout.indices);
   auto* const lengths = reinterpret_cast<std::int64_t*>(base + layout.lengths);
+  auto* const places = reinterpret_cast<std::int64_t*>(base + layout.places);
   auto* const valid = reinterpret_cast<std::uint8_t*>(base + layout.valid);
   const std::size_t label_count = recipe.label_count();
   std::uint64_t to = 0;
   for (std::uint64_t from = 0; from < pending.rows.size(); ++from) {
     const Row& row = pending.rows[from];
     if (row.skipped) continue;
-    if (to != from) {
+    if (to != from && !recipe.packs_rows()) {
       for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {
         std::byte* const rows = base + layout.outputs[o];
         std::memcpy(rows + to * layout.row_bytes[o], rows + from * layout.row_bytes[o], layout.row_bytes[o]);
@@ -180,6 +204,7 @@ void BatchQueue::close(Pending& pending) {
     ids[to] = static_cast<std::int64_t>(row.id);
     indices[to] = static_cast<std::int64_t>(row.index);
     lengths[to] = static_cast<std::int64_t>(row.length);
+    places[to] = static_cast<std::int64_t>(row.place);
     valid[to] = row.valid ? 1 : 0;
     ++to;
   }
@@ -211,10 +236,7 @@ void BatchQueue::assign_slabs_locked() {
     if (slabs_filling_ > job_.options.prefetch_factor) break;
     Slab* slab = nullptr;
     try {
-      const dataset::Facts& facts = job_.dataset->facts();
-      const bool varies = job_.recipe.varies();
-      slab = pool_->acquire(job_.slab_bytes_for(pending->length),
-                            varies ? job_.slab_bytes_for(job_.recipe.length_of(facts.largest_bytes)) : 0);
+      slab = pool_->acquire(slab_bytes_of(*pending), roomy_bytes_of(*pending));
     } catch (const Error& error) {
       if (!fatal_) fatal_ = error;
       signals_.consumer.notify_all();
@@ -252,7 +274,7 @@ void BatchQueue::check_room_locked() {
   const Pending* const front = front_locked();
   if (front == nullptr || front->slab != nullptr || slabs_filling_ != 0) return;
   if (job_.recipe.varies() && front->rows_unmeasured != 0) return;
-  const std::uint64_t need = job_.slab_bytes_for(front->length);
+  const std::uint64_t need = slab_bytes_of(*front);
   if (need > pool_->limit_bytes()) {
     throw Error(ErrorKind::unavailable,
                 format_text("batch {} needs {}, more than the {} that {} {} leaves for batches", front->step,

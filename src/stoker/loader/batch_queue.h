@@ -69,6 +69,8 @@ class BatchQueue {
 
  private:
   bool is_far_ahead_locked(std::uint64_t epoch) const noexcept;
+  std::uint64_t slab_bytes_of(const Pending& pending) const noexcept;  // of a measured batch
+  std::uint64_t roomy_bytes_of(const Pending& pending) const noexcept;
   void close(Pending& pending);
   void make_ready_locked(Pending& pending);
 

@@ -125,7 +125,7 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   list_errors_locked(pending, true);
   std::uint64_t bytes = 0;
   for (std::size_t o = 0; o < job_.recipe.outputs().size(); ++o) {
-    bytes += pending.kept * job_.recipe.row_bytes(o, pending.length);
+    bytes += job_.recipe.packs_rows() ? pending.length : pending.kept * job_.recipe.row_bytes(o, pending.length);
   }
   const meter::WaitSplit wait = figures_.handed_out(
       {.called_ns = called, .now_ns = meter::now_ns(), .samples = pending.kept, .bytes = bytes}, pending.times);

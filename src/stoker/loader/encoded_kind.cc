@@ -13,7 +13,7 @@ EncodedKind::EncodedKind(const LoaderOptions& options) {
   }
   facts_.outputs.push_back({.name = "data", .dtype = DType::u8, .shape = {0}, .varies = true});
   facts_.description = "encoded bytes, decoded in Python";
-  facts_.is_encoded = facts_.varies = facts_.has_lengths = true;
+  facts_.is_encoded = facts_.varies = facts_.has_lengths = facts_.packs_rows = true;
 }
 
 RowResult EncodedKind::measure(codec::Bytes bytes, std::uint64_t& length) const noexcept {
@@ -25,7 +25,6 @@ RowResult EncodedKind::make(codec::Bytes bytes, const SampleKey&, const Slot& sl
                             SeekStore*) const noexcept {
   if (bytes.size() > slot.length) return bad(failed(Code::too_large, "longer than its row of the batch"));
   std::memcpy(slot.outputs[0], bytes.data(), bytes.size());
-  std::memset(slot.outputs[0] + bytes.size(), 0, slot.length - bytes.size());
   length = bytes.size();
   return {};
 }

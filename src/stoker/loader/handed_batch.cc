@@ -23,7 +23,8 @@ class HandedBatch final : public Batch {
         first_position_(pending.range.first),
         layout_(lay_out(recipe, batch_size, pending.length)),
         label_count_(recipe.label_count()),
-        has_lengths_(recipe.facts().has_lengths) {
+        has_lengths_(recipe.facts().has_lengths),
+        packs_rows_(recipe.packs_rows()) {
     for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {
       Tensor made = make_tensor(recipe, o, pending.length);
       if (recipe.outputs()[o].is_coords) {
@@ -60,6 +61,11 @@ class HandedBatch final : public Batch {
     if (!has_lengths_) return {};
     return at<std::int64_t>(layout_.lengths);
   }
+  bool packs_rows() const noexcept override { return packs_rows_; }
+  std::span<std::int64_t> places() const noexcept override {
+    if (!packs_rows_) return {};
+    return at<std::int64_t>(layout_.places);
+  }
   std::span<std::uint8_t> valid() const noexcept override { return at<std::uint8_t>(layout_.valid); }
   std::string name_of(std::uint64_t row) const override {
     return dataset_->name(static_cast<std::uint64_t>(indices()[row]));
@@ -84,7 +90,7 @@ class HandedBatch final : public Batch {
     tensor.name = output.name;
     tensor.dtype = output.dtype;
     tensor.data = slab_ == nullptr ? nullptr : slab_->arena.data() + layout_.outputs[o];
-    tensor.shape.push_back(static_cast<std::int64_t>(size_));
+    if (!packs_rows_) tensor.shape.push_back(static_cast<std::int64_t>(size_));
     if (output.views > 1) tensor.shape.push_back(output.views);
     for (const std::uint64_t d : output.shape) tensor.shape.push_back(static_cast<std::int64_t>(d));
     if (output.varies) tensor.shape.back() = static_cast<std::int64_t>(length);
@@ -110,7 +116,7 @@ class HandedBatch final : public Batch {
   std::vector<std::uint64_t> skipped_positions_;  // ascending
   SlabLayout layout_;
   std::uint64_t label_count_;
-  bool has_lengths_;
+  bool has_lengths_, packs_rows_;
   std::vector<Tensor> tensors_;
   std::optional<Tensor> coords_;
 };

@@ -152,7 +152,12 @@ bool Job::reads_direct() const noexcept {
 
 std::uint64_t Job::slab_bytes_for(std::uint64_t length) const noexcept {
   const std::uint64_t possible = std::min(length, kMostElements / options.batch_size);
+  if (recipe.packs_rows()) return packed_slab_bytes(options.batch_size * packed_bytes(possible));
   return os::Arena::rounded(lay_out(recipe, options.batch_size, possible).total);
+}
+
+std::uint64_t Job::packed_slab_bytes(std::uint64_t bytes) const noexcept {
+  return os::Arena::rounded(lay_out(recipe, options.batch_size, bytes).total);
 }
 
 dataset::Order Job::make_order(std::uint64_t epoch, std::uint64_t position) const {

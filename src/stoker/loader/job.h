@@ -24,7 +24,8 @@ struct Job {
   Job(dataset::DatasetPtr data, LoaderOptions asked);
 
   dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
-  std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;  // of a batch whose rows have this length
+  std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;    // of a batch whose rows have this length
+  std::uint64_t packed_slab_bytes(std::uint64_t bytes) const noexcept;  // of one whose packed rows take this together
   // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
   bool reads_direct() const noexcept;
   // storage=ram keeps samples one by one, as they are read; false: the sources that they lie in. With a disk cache the

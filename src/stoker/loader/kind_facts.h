@@ -18,6 +18,7 @@ struct KindFacts {
   bool is_encoded = false;                      // nobody but the caller decodes
   bool varies = false;                          // the row length is known per batch only
   bool has_lengths = false;                     // rows have a true count of frames or bytes
+  bool packs_rows = false;                      // rows lie one after another, each only as long as it is; they vary
   bool is_copy = false;                         // bytes may be read straight into the slot
   bool is_heavy = false;                        // decoding costs far more than handing over
   std::uint64_t scratch_estimate = 0;           // bytes that one worker needs for a usual sample

@@ -103,7 +103,9 @@ class LoaderModel {
       append(batch, given.row, position < size_);
       if (!given.row.rows[0].empty()) length = std::max<std::uint64_t>(length, given.row.rows[0].size());
     }
-    for (std::string& row : batch.rows) row.resize(length, '\0');
+    if (options_.decode != Decode::none) {  // encoded rows lie one after another
+      for (std::string& row : batch.rows) row.resize(length, '\0');
+    }
     listed_.insert(listed_.end(), errors.begin(), errors.end());
     const std::uint64_t step = step_;
     if (options_.on_error == OnError::raise && !errors.empty()) {

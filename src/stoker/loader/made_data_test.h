@@ -110,7 +110,10 @@ inline Taken copy_out(const Batch& batch) {
   std::size_t row_bytes = size_of(tensor.dtype);
   for (std::size_t i = 1; i < tensor.shape.size(); ++i) row_bytes *= static_cast<std::size_t>(tensor.shape[i]);
   for (std::uint64_t i = 0; i < batch.size(); ++i) {
-    taken.rows.emplace_back(reinterpret_cast<const char*>(tensor.data + i * row_bytes), row_bytes);
+    const bool is_packed = batch.packs_rows();
+    const std::size_t at = is_packed ? static_cast<std::size_t>(batch.places()[i]) : i * row_bytes;
+    const std::size_t bytes = is_packed ? static_cast<std::size_t>(batch.lengths()[i]) : row_bytes;
+    taken.rows.emplace_back(reinterpret_cast<const char*>(tensor.data + at), bytes);
   }
   return taken;
 }

@@ -30,6 +30,8 @@ struct Row {
   std::uint64_t id = 0;
   dataset::Label label = {};
   std::uint64_t length = 0;  // true frames or bytes, where rows have lengths
+  // Where rows are packed: where it begins, and the bytes that were measured for it.
+  std::uint64_t place = 0, room = 0;
   bool valid = true;
   bool skipped = false;
   // Its bytes are there, though others of its unit may still be on their way (RowTimes::read_ns waits for those). By
@@ -49,7 +51,7 @@ struct Pending {
 
   // Under Signals::mutex.
   std::uint64_t rows_unmeasured = 0;
-  std::uint64_t length = 0;  // of the longest row, where it varies
+  std::uint64_t length = 0;  // of the longest row, where it varies; of all together, where rows are packed
   Slab* slab = nullptr;
   std::uint64_t kept = 0;  // rows that are handed out, once ready: all but the skipped ones
   bool ready = false;

@@ -172,6 +172,7 @@ void PrepStage::measure_rows(Unit& unit, Worker& self) {
         length = 0;
       }
     }
+    pending.rows[unit.first_row + i].room = length;
     longest = std::max(longest, length);
   }
   batches_.unit_measured(unit, longest);
@@ -261,7 +262,7 @@ bool PrepStage::fits_batch(std::uint64_t length) const noexcept {
 void PrepStage::make_zero(Pending& pending, std::uint64_t row) {
   const Slot slot = batches_.slot_of(pending, row);
   for (std::size_t o = 0; o < job_.recipe.outputs().size(); ++o) {
-    std::memset(slot.outputs[o], 0, job_.recipe.row_bytes(o, pending.length));
+    std::memset(slot.outputs[o], 0, job_.recipe.row_bytes(o, slot.length));
   }
   pending.rows[row].valid = false;
   pending.rows[row].length = 0;
@@ -330,7 +331,7 @@ bool PrepStage::replace_row(Pending& pending, std::uint64_t row, Worker& self) {
   return try_replacements(pending.epoch, place.position, self, [&](std::uint64_t index, codec::Bytes bytes) {
     std::uint64_t length = 0;
     RowResult verdict = job_.recipe.varies() ? job_.recipe.measure(bytes, length) : RowResult{};
-    if (verdict.result.ok() && length > pending.length)
+    if (verdict.result.ok() && length > batches_.slot_of(pending, row).length)
       verdict.result = failed(Code::too_large, "longer than its batch");
     if (verdict.result.ok()) verdict = make_row(pending, row, index, bytes, place.length, self);
     if (verdict.result.ok()) {

@@ -22,6 +22,7 @@ class Recipe {
   const KindFacts& facts() const noexcept { return kind_->facts(); }
   std::span<const transform::Output> outputs() const noexcept { return facts().outputs; }
   bool varies() const noexcept { return facts().varies; }
+  bool packs_rows() const noexcept { return facts().packs_rows; }
   std::size_t label_count() const noexcept { return label_count_; }  // labels of each sample
   std::uint64_t look_bytes() const noexcept { return look_bytes_; }  // most memory that the first look held
   std::uint64_t length_of(

@@ -8,6 +8,7 @@ namespace stoker::loader {
 namespace {
 
 constexpr std::size_t kSlabAlign = 4096;
+constexpr std::uint64_t kRowAlign = 64;
 
 }  // namespace
 
@@ -19,17 +20,22 @@ SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t lengt
     return std::exchange(at, at + bytes);
   };
   for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {
-    layout.row_bytes[o] = recipe.row_bytes(o, length);
-    layout.outputs[o] = place(rows * layout.row_bytes[o], kSlabAlign);
+    layout.row_bytes[o] = recipe.packs_rows() ? 0 : recipe.row_bytes(o, length);
+    layout.outputs[o] = place(recipe.packs_rows() ? length : rows * layout.row_bytes[o], kSlabAlign);
   }
   layout.labels = place(rows * 8 * recipe.label_count(), 64);
   layout.real_labels = place(rows * 4 * recipe.label_count(), 64);
   layout.ids = place(rows * 8, 64);
   layout.indices = place(rows * 8, 64);
   layout.lengths = place(rows * 8, 64);
+  layout.places = place(rows * 8, 64);
   layout.valid = place(rows, 64);
   layout.total = at;
   return layout;
+}
+
+std::uint64_t packed_bytes(std::uint64_t length) noexcept {
+  return round_up(length, kRowAlign);
 }
 
 }  // namespace stoker::loader

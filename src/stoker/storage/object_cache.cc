@@ -80,15 +80,17 @@ void adopt_folder(const std::string& cache_dir, const std::string& folder) {
   os::write_file(about, kAbout);
 }
 
-// 0 or the error number. Folders are made when they are needed: somebody may have removed them.
+// 0 or the error number. Folders are made when they are missing: somebody may have removed them.
 int write(const std::string& folder, const CachedFile& file, const std::string& aside,
           std::span<const std::byte> bytes) {
+  const std::string path = fmt::format("{}/{}", folder, file_name(file));
+  if (const int error_number = os::write_aside(aside, path, bytes); error_number != ENOENT) return error_number;
   try {
     os::make_private_folder(folder + "/parts");
     os::make_private_folder(fmt::format("{}/{}", folder, folder_name(static_cast<unsigned>(file.key.high >> 56))));
   } catch (const Error&) {  // then the file cannot be written either, and says why
   }
-  return os::write_aside(aside, fmt::format("{}/{}", folder, file_name(file)), bytes);
+  return os::write_aside(aside, path, bytes);
 }
 
 }  // namespace
