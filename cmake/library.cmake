@@ -1,5 +1,6 @@
-# The presets asan and tsan compile a folder as one translation unit (CMAKE_UNITY_BUILD), which takes less than half the
-# time. Two files whose unnamed namespaces share a name do not compile together: rename one, or name it under ALONE, too.
+# The presets asan and tsan compile a folder as one translation unit, release compiles eight files as one
+# (CMAKE_UNITY_BUILD): that takes about half the time. The preset dev compiles each file alone, and -DCMAKE_UNITY_BUILD=OFF
+# does so with any. Two files whose unnamed namespaces share a name do not compile together: rename one, or name it under ALONE, too.
 
 # stoker_library(<folder> SOURCES a.cc b.cc ... ALONE b.cc ... USES base os ... LINKS fmt::fmt ...): one folder, one library.
 function(stoker_library folder)

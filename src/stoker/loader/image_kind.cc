@@ -53,6 +53,8 @@ Rect around(const Rect& a, const Rect& b) noexcept {
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x, std::max(a.y + a.height, b.y + b.height) - y};
 }
 
+}  // namespace
+
 // What every view drew. Zeroing room for kMaxViews took longer than drawing the one view that most jobs have, so each
 // is constructed when its view draws.
 class ViewDraws {
@@ -67,8 +69,6 @@ class ViewDraws {
     transform::Draw all_[kMaxViews];
   };
 };
-
-}  // namespace
 
 struct ImageKind::Sample {
   codec::Bytes bytes;
