@@ -239,7 +239,10 @@ class Text {
       row("now",
           fmt::format("{}/s with the present settings, run in turn with the others", format_rate(*run.verified_per_s)));
     for (const plan::VerifiedWhatIf& one : run.what_ifs) {
-      if (!one.what.feasible) row("", fmt::format("{}: {}", one.what.name, one.what.why));
+      const bool is_told_below = std::any_of(run.options.begin(), run.options.end(), [&](const plan::Option& option) {
+        return option.name == one.what.name && !option.worth;
+      });
+      if (!one.what.feasible && !is_told_below) row("", fmt::format("{}: {}", one.what.name, one.what.why));
     }
     if (run.input.target_per_s) {
       row("target", fmt::format("the accelerator takes {} to {} a second", format_rate(run.input.target_per_s->first),

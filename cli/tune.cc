@@ -12,6 +12,8 @@
 #include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/dataset.h"
+#include "stoker/loader/loader.h"
+#include "stoker/loader/option_table.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/report/files.h"
@@ -146,6 +148,29 @@ int replay(const Arguments& arguments, const Face& face) {
   return finish(arguments, face, report);
 }
 
+// What the first trial asks of our loader, read as `stoker load` will read it. Throws Error(usage).
+loader::Request first_request(const tune::RunConfig& config) {
+  std::vector<std::string> words = tune::command_for(config, config.grid().point(0), "", "stoker");
+  words.erase(words.begin(), words.begin() + 2);  // stoker load
+  const Arguments arguments(load_verb(), words);
+  return loader_request(arguments, emulated_step(arguments).workload);
+}
+
+// Throws Error where the first trial of our loader would end the search. One whose memory_limit is too low does not.
+void check_first_trial(const Face& face, const tune::RunConfig& config) {
+  const auto open = [&](const std::string& address, const dataset::OpenOptions& how) {
+    return scan(face, address, how);
+  };
+  tune::check_batches(config, tune::open_run_data(config, open));
+  const loader::Request request = first_request(config);
+  const dataset::DatasetPtr data = open(config.target.address, request.opening);
+  try {
+    const loader::Loader refuses_wrong_options(data, request.loader);
+  } catch (const Error& error) {
+    if (error.option() != "memory_limit") throw;
+  }
+}
+
 // The points, and how long they take where earlier trials tell.
 int dry_run(const Arguments& arguments, const Face& face, const tune::RunConfig& config,
             const tune::SearchOptions& searching, const tune::Search& search) {
@@ -154,6 +179,7 @@ int dry_run(const Arguments& arguments, const Face& face, const tune::RunConfig&
     const std::string file = arguments.text("--resume") + "/results.csv";
     earlier = tune::read_results(read_text(file), file).rows;
   }
+  if (config.target.is_ours()) check_first_trial(face, config);
   const auto [points, most, each] = tune::forecast(searching, search, earlier);
   if (face.json) {
     Json json = {{"schema", "stoker.tune.dry_run/1"}, {"stoker_version", kVersion}, {"dry_run", true},
@@ -214,6 +240,7 @@ int run(const Arguments& arguments) {
   check_apply(arguments, target.config_file);
   const tune::RunLimits limits = limits_of(arguments);
   tune::check_run(config, limits);
+  if (target.is_ours()) (void)first_request(config);
   const tune::SearchOptions searching = tune::search_options(config, limits);
   const auto search = tune::make_search(config, searching);
   if (arguments.has("--dry-run")) return dry_run(arguments, face, config, searching, *search);

@@ -38,7 +38,7 @@ struct MachineWishes {
   std::optional<double> cores = {};
   std::map<std::string, std::string> current = {};  // knobs of the job as it runs now
 };
-// Call it when the runs have their ledger. Throws Error(usage).
+// Call it when the runs have their rows and their ledger. Throws Error(usage).
 void add_wishes(const MachineWishes& wishes, PlanInput& input);
 
 // A what-if needs a ledger, or rows that give one. Throws Error(usage) naming the run.

@@ -69,6 +69,7 @@ TEST(JobWishes, EpochsAloneLookAtTheDataOfARun) {
 TEST(MachineWishes, AreThoseOfEveryRun) {
   PlanInput input = input_of_one_run();
   input.runs[0].stages.emplace();
+  input.runs[0].rows = {tune::Row{.trial = 1, .knobs = {{"num_workers", "2"}}}};
   add_wishes(MachineWishes{.amp = "none", .memory_limit_bytes = 8e9, .cores = 16, .current = {{"num_workers", "1"}}},
              input);
   const PlanRun& run = input.runs[0];
@@ -82,6 +83,21 @@ TEST(MachineWishes, AreThoseOfEveryRun) {
 TEST(MachineWishes, OfAnotherNumberOfModelsOrAnotherWordAreRefused) {
   EXPECT_EQ(refused(MachineWishes{.models = {"vit:large", "vit:giant"}}), "2 models for 1 runs");
   EXPECT_EQ(refused(MachineWishes{.amp = "int8"}), "`amp` is bf16, fp16 or none, not `int8`");
+}
+
+TEST(MachineWishes, OfNothingAtAllAreRefused) {
+  EXPECT_EQ(refused(MachineWishes{.device_memory_bytes = 0}), "`device_memory` is 0, which no machine has");
+  EXPECT_EQ(refused(MachineWishes{.memory_limit_bytes = 0}), "`memory_limit` is 0, which no machine has");
+  EXPECT_EQ(refused(MachineWishes{.shm_bytes = 0}), "`shm` is 0, which no machine has");
+  EXPECT_EQ(refused(MachineWishes{.disk_bytes_per_s = 0}), "`disk_rate` is 0, which no machine has");
+}
+
+TEST(MachineWishes, OfAKnobThatNoRowHasAreRefused) {
+  PlanInput input = input_of_one_run();
+  input.runs[0].rows = {tune::Row{.trial = 1, .knobs = {{"num_workers", "2"}}}};
+  EXPECT_EQ(refused(MachineWishes{.current = {{"num_workers", "1"}, {"nope", "1"}}}, input),
+            "`current` names `nope`, and no row that is planned from has such a knob");
+  EXPECT_EQ(refused(MachineWishes{.current = {{"num_workers", "1"}}}, input), "");
 }
 
 TEST(WhatIfs, NeedALedger) {
