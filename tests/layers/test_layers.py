@@ -77,3 +77,11 @@ def test_only_os_makes_system_calls():
             if headers and not is_test(path) and path.suffix != ".c" and SOURCE / "os" not in path.parents:
                 found[str(path.relative_to(ROOT))] = headers
     assert not found, "only os/ makes system calls: give it a function, and call that"
+
+
+def test_plan_reads_no_files():
+    """plan/ is arithmetic: what it plans from is read by tune/ and by the faces."""
+    assert not {"os", "storage", "dataset"} & set(declared("plan"))
+    opens = re.compile(r"<fstream>|<cstdio>|filesystem::(exists|is_directory|directory_iterator|file_size)")
+    found = [path.name for path in files_of(SOURCE / "plan") if not is_test(path) and opens.search(path.read_text())]
+    assert not found

@@ -107,6 +107,13 @@ void take_config(const tune::RunConfig& config, PlanRun& run) {
   }
 }
 
+void take_data(const tune::RecordedData& data, Setting& setting) {
+  setting.is_file_per_sample = data.is_file_per_sample;
+  setting.decodes = data.decodes;
+  setting.decodes_jpeg = data.decodes_jpeg;
+  setting.sample_bytes = data.sample_bytes;
+}
+
 }  // namespace
 
 void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
@@ -170,6 +177,7 @@ PlanRun run_of(tune::RecordedRun recorded) {
   run.rows = std::move(recorded.rows);
   run.blocks = std::move(recorded.blocks);
   run.notes = std::move(recorded.notes);
+  if (recorded.data) take_data(*recorded.data, run.setting);
   return run;
 }
 

@@ -11,7 +11,6 @@
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
-#include "stoker/os/read_file.h"
 
 namespace stoker::plan {
 namespace {
@@ -69,12 +68,13 @@ void require_knobs(const std::map<std::string, std::string>& current, const Plan
 
 }  // namespace
 
-std::string data_to_look_at(const JobWishes& wishes, const PlanInput& input) {
-  if (!wishes.epochs || wishes.images || input.job.epoch_images) return "";
+std::vector<std::string> data_to_look_at(const JobWishes& wishes, const PlanInput& input) {
+  std::vector<std::string> addresses;
+  if (!wishes.epochs || wishes.images || input.job.epoch_images) return addresses;
   for (const PlanRun& run : input.runs) {
-    if (!run.data.empty() && os::exists(run.data)) return run.data;
+    if (!run.data.empty()) addresses.push_back(run.data);
   }
-  return "";
+  return addresses;
 }
 
 void add_wishes(const JobWishes& wishes, PlanInput& input) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
-#include "stoker/os/temp_folder_test.h"
 
 namespace stoker::plan {
 namespace {
@@ -55,15 +54,15 @@ TEST(JobWishes, ThatSayTooLittleAreRefusedAndNameTheOption) {
             "`validation_time` is per epoch, and the size of an epoch is not known");
 }
 
-TEST(JobWishes, EpochsAloneLookAtTheDataOfARun) {
-  const os::TempFolder folder;
+TEST(JobWishes, EpochsAloneLookAtTheDataOfTheRuns) {
   PlanInput input = input_of_one_run();
-  input.runs[0].data = folder.path();
-  EXPECT_EQ(data_to_look_at({.epochs = 3}, input), folder.path());
-  EXPECT_EQ(data_to_look_at({.images = 10, .epochs = 3}, input), "");
-  EXPECT_EQ(data_to_look_at({}, input), "");
-  input.runs[0].data = folder.path() + "/gone";
-  EXPECT_EQ(data_to_look_at({.epochs = 3}, input), "");
+  EXPECT_TRUE(data_to_look_at({.epochs = 3}, input).empty());
+  input.runs.emplace_back().data = "train";
+  EXPECT_EQ(data_to_look_at({.epochs = 3}, input), std::vector<std::string>{"train"});
+  EXPECT_TRUE(data_to_look_at({.images = 10, .epochs = 3}, input).empty());
+  EXPECT_TRUE(data_to_look_at({}, input).empty());
+  input.job.epoch_images = 1000;
+  EXPECT_TRUE(data_to_look_at({.epochs = 3}, input).empty());
 }
 
 TEST(MachineWishes, AreThoseOfEveryRun) {
