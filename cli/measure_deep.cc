@@ -13,8 +13,8 @@
 #include "stoker/measure/deep.h"
 #include "stoker/os/child.h"
 #include "stoker/os/temporary_folder.h"
+#include "stoker/tune/wishes.h"
 
-#include "entry_point.h"
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
@@ -129,7 +129,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
       throw Error(ErrorKind::usage, fmt::format("`{}` has no meaning with `--deep`", flag), "--json has every figure");
   }
   const std::string what = arguments.text("--deep");
-  const bool is_python = names_function(what);
+  const bool is_python = tune::names_function(what);
   for (const char* flag : {"--with", "--data"}) {
     if (!is_python && arguments.has(flag))
       throw Error(ErrorKind::usage, fmt::format("`{}` is for a Python entry point, and `{}` is none", flag, what),

@@ -50,8 +50,8 @@ std::string duration_text(double seconds) {
 
 tune::RunConfig config_of(const Arguments& arguments) {
   tune::RunConfig config;
-  config.target = make_target(arguments);
-  config.knobs = make_grid(arguments, config.target).knobs();
+  config.target = tune::make_target(target_wishes(arguments));
+  config.knobs = tune::make_grid(grid_wishes(arguments), config.target).knobs();
   config.narrowing = narrowing_of(arguments);
   if (arguments.has("--inflate")) config.inflation_factor = arguments.count("--inflate", 1);
   config.shuffle = arguments.is_on("--shuffle").value_or(false);
