@@ -19,6 +19,7 @@
 #include "interrupt.h"
 #include "load_options.h"
 #include "scan.h"
+#include "verbs.h"
 
 namespace stoker::cli {
 namespace {
@@ -114,7 +115,7 @@ std::string to_text(const DeepRuns& runs, const measure::DeepAnswer& answer, con
   if (runs.cold_s && *runs.cold_s > 1.05 * runs.warm_s)
     row("cold", fmt::format("{} a batch more than warm: what an epoch pays that does not find its files in memory",
                             ms(*runs.cold_s - runs.warm_s)));
-  for (const std::string& note : answer.notes) row("note", note);
+  for (const std::string& note : in_flags(answer.notes, measure_verb())) row("note", note);
   return out;
 }
 
@@ -147,7 +148,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
   const measure::DeepAnswer found = measure::compare(runs);
   if (face.json) {
     Json json = {{"schema", "stoker.measure-deep/1"}, {"stoker_version", kVersion}, {"target", what}};
-    json.update(measure::to_json(runs, found));
+    json.update(measure::to_json(runs, found, [&](const Text& text) { return in_flags(text, arguments.verb()); }));
     answer(json.dump(2) + "\n");
   } else {
     answer(to_text(runs, found, face.out));

@@ -283,7 +283,8 @@ int run(const Arguments& arguments) {
     say("interrupted\n");
     return 130;
   }
-  const std::string json = plan::to_json(planned).dump(2) + "\n";
+  const SpellText spell = [&](const Text& text) { return in_flags(text, arguments.verb()); };
+  const std::string json = plan::to_json(planned, spell).dump(2) + "\n";
   std::vector<std::string> written;
   if (planned.chosen_run) {
     for (const std::string& file : files) {
@@ -291,7 +292,7 @@ int run(const Arguments& arguments) {
       written.push_back(file);
     }
   }
-  answer(face.json ? json : to_text(planned, face.out, written));
+  answer(face.json ? json : to_text(planned, spell, face.out, written));
   return planned.is_no ? 1 : 0;
 }
 

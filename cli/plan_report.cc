@@ -28,9 +28,10 @@ std::string size(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
 
-class Text {
+class PlanText {
  public:
-  Text(const plan::PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {
+  PlanText(const plan::PlanAnswer& answer, const SpellText& spell, const Terminal& terminal)
+      : answer_(answer), spell_(spell), terminal_(terminal) {
     const plan::PlannedRun* const run = answer.chosen_run ? &answer.runs[*answer.chosen_run] : nullptr;
     if (run && run->picked()->duration) unit_ = plan::time_unit(run->picked()->duration->p50);
   }
@@ -41,7 +42,7 @@ class Text {
     if (answer_.has_job) job();
     rates();
     for (const plan::PlannedRun& run : answer_.runs) one_run(run);
-    for (const std::string& note : answer_.notes) row("note", note);
+    for (const Text& note : answer_.notes) row("note", spell_(note));
     if (!answer_.next_command.empty()) {
       out_ += "\n";
       row("next", answer_.next_command);
@@ -136,7 +137,7 @@ class Text {
     costs(run);
     what_ifs(run);
     options(run);
-    for (const std::string& note : run.notes) row("note", note);
+    for (const Text& note : run.notes) row("note", spell_(note));
   }
 
   void parts(const plan::Duration& duration) {
@@ -312,6 +313,7 @@ class Text {
   }
 
   const plan::PlanAnswer& answer_;
+  const SpellText& spell_;
   const Terminal& terminal_;
   plan::TimeUnit unit_ = plan::time_unit(1);
   std::string out_;
@@ -319,8 +321,9 @@ class Text {
 
 }  // namespace
 
-std::string to_text(const plan::PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written) {
-  return Text(answer, terminal).write(written);
+std::string to_text(const plan::PlanAnswer& answer, const SpellText& spell, const Terminal& terminal,
+                    const std::vector<std::string>& written) {
+  return PlanText(answer, spell, terminal).write(written);
 }
 
 }  // namespace stoker::cli

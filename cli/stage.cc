@@ -128,7 +128,7 @@ std::string to_text(const StageReport& report, const Terminal& terminal) {
     if (report.bad.size() > kNamedBad)
       out += fmt::format("    and {} more: --json names all\n", format_count(report.bad.size() - kNamedBad));
   }
-  for (const std::string& note : report.notes) row("note", printable(note));
+  for (const std::string& note : in_flags(report.notes, stage_verb())) row("note", printable(note));
   return out;
 }
 
@@ -156,7 +156,7 @@ Json to_json(const StageReport& report) {
     json["splits"].push_back({{"name", split.name}, {"files", split.files}, {"bytes", split.bytes}});
   json["bad"] = Json::array();
   for (const StageReport::Bad& bad : report.bad) json["bad"].push_back({{"name", bad.name}, {"cause", bad.cause}});
-  json["notes"] = report.notes;
+  json["notes"] = in_flags(report.notes, stage_verb());
   return json;
 }
 

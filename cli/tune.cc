@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
@@ -142,7 +143,7 @@ int replay(const Arguments& arguments, const Face& face) {
   TuneReport report;
   report.target = fmt::format("recorded rows of `{}`", file);
   report.rows = std::move(results.rows);
-  report.notes = std::move(results.notes);
+  report.notes = in_flags(results.notes, arguments.verb());
   report.choice = tune::choose(report.rows);
   report.grid_points = report.choice.points;
   return finish(arguments, face, report);
@@ -332,7 +333,7 @@ int run(const Arguments& arguments) {
     if (!face.json) say(printable_lines(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage,
                 fmt::format("a trial failed, and others would fail in the same way: {}", tuned.failure->cause),
-                fmt::format("{}{}what it printed is in {}", tuned.failure->remedy,
+                format_text("{}{}what it printed is in {}", tuned.failure->remedy,
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));
   }
   const bool was_interrupted = tuned.finish == tune::Finish::interrupted;

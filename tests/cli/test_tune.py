@@ -342,7 +342,7 @@ def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
     (tmp_path / "job.py").write_text("print('speed 5')\n")
     words = ["--grid", "lr=1", "--", sys.executable, "job.py", "{lr}"]
     done = stoker("tune", "--rate-regex", "rate ([0-9]+)", *words)
-    assert done.returncode == 2 and "nothing that it printed matches --rate-regex `rate ([0-9]+)`" in done.stderr
+    assert done.returncode == 2 and "nothing that it printed matches the regex `rate ([0-9]+)`" in done.stderr
     done = stoker("tune", "--steps-from", "output", *words)
     assert done.returncode == 2 and "it printed no rate such as" in done.stderr and "--rate-regex" in done.stderr
     assert "batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step" in done.stderr

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/tune/verdict.h"
 namespace stoker::plan {
@@ -150,7 +151,8 @@ void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
   if (candidates.empty() && effective_batch && !run.rows.empty()) {
     throw Error(ErrorKind::usage,
                 fmt::format("no row of `{}` has batch_size x accumulate_steps = {:g}", run.source, *effective_batch),
-                "leave out the effective batch, or tune with it: stoker tune --effective-batch");
+                format_text("leave {} out, or tune with it: `stoker tune --effective-batch {:g}`",
+                            option("effective_batch"), *effective_batch));
   }
   run.choice = tune::choose(candidates);
   for (std::optional<std::size_t>* index : {&run.choice.best, &run.choice.chosen}) {

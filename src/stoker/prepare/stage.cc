@@ -98,7 +98,7 @@ class Staging {
       report_.source_kind.resize(std::min(report_.source_kind.find(','), report_.source_kind.size()));
     report_.classes_of_source = choice_.classes_of_source;
     report_.classes = choice_.parts.front().data->facts().classes;
-    report_.notes = choice_.notes;
+    report_.notes.assign(choice_.notes.begin(), choice_.notes.end());
     require_files();
     require_folder();
     if (!options_.dry_run) lock();
@@ -324,9 +324,8 @@ class Staging {
         fmt::format("{} {}", format_count(leftovers_.size()), leftovers_.size() == 1 ? "file" : "files");
     if (manifest_.settings() == settings_of(options_)) {
       report_.notes.push_back(
-          fmt::format("{} of the copy, such as `{}`, no longer in the source: kept; --prune removes "
-                      "what is not chosen",
-                      count, leftovers_.front()));
+          format_text("{} of the copy, such as `{}`, no longer in the source: kept; {} removes what is not chosen",
+                      count, leftovers_.front(), option("prune")));
       return;
     }
     throw Error(
@@ -363,12 +362,11 @@ class Staging {
     std::sort(empty_folders_.begin(), empty_folders_.end());
     if (empty_folders_.empty() || options_.prune) return;
     if (manifest_.settings() == settings_of(options_)) {
-      report_.notes.push_back(fmt::format(
-          "{} without files, such as `{}`, no longer in the source: kept; --prune removes "
-          "what is not chosen",
-          empty_folders_.size() == 1 ? "a folder of the copy"
+      report_.notes.push_back(format_text(
+          "{} without files, such as `{}`, no longer in the source: kept; {} removes what is not chosen",
+          empty_folders_.size() == 1 ? std::string("a folder of the copy")
                                      : fmt::format("{} folders of the copy", format_count(empty_folders_.size())),
-          empty_folders_.front()));
+          empty_folders_.front(), option("prune")));
       empty_folders_.clear();
       return;
     }
@@ -707,7 +705,7 @@ StageReport stage_pack(const StageOptions& options) {
   report.seconds = packed.seconds;
   report.measured_files = packed.measured_samples;
   report.classes = std::move(packed.classes);
-  report.notes = std::move(packed.notes);
+  report.notes.assign(packed.notes.begin(), packed.notes.end());
   for (dataset::PackSkipped& skipped : packed.skipped)
     report.bad.push_back({std::move(skipped.name), std::move(skipped.cause)});
   return report;

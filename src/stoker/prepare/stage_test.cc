@@ -351,7 +351,7 @@ TEST(StageLocal, KeepsWhatTheSourceLostAndSaysSo) {
   const StageReport report = stage(local.options());
   EXPECT_EQ(local.copied(), local.wanted);
   ASSERT_FALSE(report.notes.empty());
-  EXPECT_NE(report.notes.back().find("no longer in the source: kept"), std::string::npos);
+  EXPECT_NE(report.notes.back().in_python().find("no longer in the source: kept"), std::string::npos);
 }
 
 TEST(StageLocal, RefusesAnotherSourceAndItself) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/codec/media.h"
 #include "stoker/dataset/dataset.h"
@@ -18,7 +19,7 @@
 namespace stoker::tune {
 namespace {
 
-RecordedData look_at_data(const std::string& address, std::vector<std::string>& notes) {
+RecordedData look_at_data(const std::string& address, std::vector<Text>& notes) {
   RecordedData found{.is_file_per_sample = !address.ends_with(".tar")};
   if (!os::exists(address)) return found;
   try {
@@ -31,7 +32,7 @@ RecordedData look_at_data(const std::string& address, std::vector<std::string>& 
     found.sample_bytes =
         static_cast<double>(data->facts().total_bytes) / std::max(1.0, static_cast<double>(data->stored_count()));
   } catch (const Error& error) {
-    notes.push_back(fmt::format("the data of the run has changed since: {}", error.message()));
+    notes.push_back(format_text("the data of the run has changed since: {}", error.text()));
   }
   return found;
 }

@@ -40,7 +40,7 @@ struct RecordedRun {
   std::optional<RunConfig> config = {};  // none: there is no config.json
   std::optional<RecordedSubset> subset = {};
   std::string unfinished = {};                              // why not everything was tried
-  std::vector<std::string> notes = {};                      // to be said as they are
+  std::vector<Text> notes = {};                             // to be said as they are
   std::vector<std::string> files = {};                      // that the folder holds, to be linked
   std::map<std::uint64_t, std::vector<Block>> blocks = {};  // of trials, without the warm-up
   std::optional<RecordedData> data = {};                    // none: nobody looked, or the data is not our loader's

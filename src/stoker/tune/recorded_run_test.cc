@@ -66,7 +66,7 @@ TEST(RecordedRun, AllOfAFolderIsReadForAPlan) {
   os::write_file(data, "no array any more");
   const RecordedRun later = read_all(run_folder);
   ASSERT_EQ(later.notes.size(), 1u);
-  EXPECT_NE(later.notes[0].find("the data of the run has changed since"), std::string::npos);
+  EXPECT_NE(later.notes[0].in_python().find("the data of the run has changed since"), std::string::npos);
   EXPECT_THROW(read_all(folder.path()), Error);  // it has no results.csv
 }
 

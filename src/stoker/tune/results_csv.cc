@@ -89,10 +89,10 @@ class Reader {
     while (next_row()) read_fields();
     for (const Ignored& one : ignored_) {
       results_.notes.push_back(
-          one.differs ? fmt::format("column `{}` is not used, though rows of one point differ in it: --map {}={} makes "
-                                    "it a knob",
-                                    one.name, one.name, one.name)
-                      : fmt::format("column `{}` is not used", one.name));
+          one.differs
+              ? format_text("column `{}` is not used, though rows of one point differ in it: {} makes it a knob",
+                            one.name, option("map", fmt::format("{}={}", one.name, one.name)))
+              : Text(fmt::format("column `{}` is not used", one.name)));
     }
     for (const auto& [taken, count] : statuses_) {
       results_.notes.push_back(fmt::format("the status `{}` of {} {} is read as {}", taken.first, count,
@@ -109,7 +109,7 @@ class Reader {
     const Column* column = nullptr;
   };
 
-  [[noreturn]] void refuse(const std::string& why, std::string hint = {}) const {
+  [[noreturn]] void refuse(const std::string& why, Text hint = {}) const {
     throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`, line {}: {}", file_, line_, why), std::move(hint));
   }
 
@@ -197,8 +197,8 @@ class Reader {
     }
     if (rate == fields_.size()) {
       refuse("no column is called images_per_s",
-             fmt::format("name the one that holds the rate: --map images_per_s=NAME; there are: `{}`",
-                         fmt::join(fields_, "`, `")));
+             format_text("name the one that holds the rate: {}; there are: `{}`", option("map", "images_per_s=NAME"),
+                         fmt::format("{}", fmt::join(fields_, "`, `"))));
     }
     has_status_ = status != fields_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -282,7 +282,8 @@ class Reader {
       return classify_text(is_absent(row.error) ? std::string_view() : std::string_view(row.error)).status;
     }
     refuse(fmt::format("the status `{}` is not one that we know", text),
-           "write ok, error, or one of Stoker's own such as oom_device; if another column holds it: --map status=NAME");
+           format_text("write ok, error, or one of Stoker's own such as oom_device; if another column holds it: {}",
+                       option("map", "status=NAME")));
   }
 
   std::string_view text_;
