@@ -49,22 +49,10 @@ constexpr std::array<std::string_view, 14> kKnownKnobs = {
     "accumulate_steps", "storage",     "checkpointing",   "amp",        "io_depth",
     "io_batch",         "read_ahead",  "img_size",        "workers"};
 
-std::string field(std::string_view text) {
-  const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos && !text.starts_with(' ') &&
-                        !text.ends_with(' ') && !text.starts_with('#');
-  if (is_plain) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c;
-    if (c == '"') quoted += '"';
-  }
-  return quoted + '"';
-}
-
 std::string cell(const Row& row, const Column& column) {
   if (column.real != nullptr) return row.*column.real ? fmt::format("{}", *(row.*column.real)) : "";
   if (column.count != nullptr) return row.*column.count ? fmt::format("{}", *(row.*column.count)) : "";
-  return field(row.*column.text);
+  return csv_field(row.*column.text);
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -310,7 +298,7 @@ class Reader {
 
 std::string results_header(std::span<const std::string> knobs) {
   std::string line = "trial,status";
-  for (const std::string& knob : knobs) line += "," + field(knob);
+  for (const std::string& knob : knobs) line += "," + csv_field(knob);
   for (const Column& column : kColumns) line += fmt::format(",{}", column.name);
   return line + "\n";
 }
@@ -319,7 +307,7 @@ std::string results_line(const Row& row, std::span<const std::string> knobs) {
   std::string line = fmt::format("{},{}", row.trial, name(row.status));
   for (const std::string& knob : knobs) {
     const auto found = row.knobs.find(knob);
-    line += "," + (found == row.knobs.end() ? std::string() : field(found->second));
+    line += "," + (found == row.knobs.end() ? std::string() : csv_field(found->second));
   }
   for (const Column& column : kColumns) line += "," + cell(row, column);
   return line + "\n";
