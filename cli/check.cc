@@ -50,7 +50,7 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
                           format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(report.seconds * 1e9))),
                           format_rate(static_cast<double>(report.bytes) / 1e6 / std::max(1e-9, report.seconds)),
                           report.decoded ? ", all decoded" : ""));
-  for (const std::string& note : report.notes) row("note", printable(note));
+  for (const std::string& note : in_flags(report.notes, check_verb())) row("note", printable(note));
   return out;
 }
 
@@ -73,7 +73,7 @@ Json to_json(const CheckReport& report) {
                                {"repaired", damage.repaired},
                                {"not_repaired", damage.not_repaired}});
   }
-  json["notes"] = report.notes;
+  json["notes"] = in_flags(report.notes, check_verb());
   return json;
 }
 

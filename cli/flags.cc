@@ -10,6 +10,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/base/spell_text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 
@@ -293,6 +294,10 @@ std::string in_flags(const Text& text, const Verb& verb) {
     }
     return false;
   });
+}
+
+std::vector<std::string> in_flags(const std::vector<Text>& texts, const Verb& verb) {
+  return spell_all(texts, [&](const Text& text) { return in_flags(text, verb); });
 }
 
 std::string short_help(const Verb& verb, int width) {

@@ -86,6 +86,7 @@ std::string program_help(const std::vector<const Verb*>& verbs, bool everything,
 // A sentence of the engine, with the options that it names spelled as flags. An option that is no flag of the verb is
 // spelled as in Python.
 std::string in_flags(const Text& text, const Verb& verb);
+std::vector<std::string> in_flags(const std::vector<Text>& texts, const Verb& verb);
 
 // The flags that every verb has: --json, --quiet, --color.
 Section common_flags();

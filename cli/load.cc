@@ -200,8 +200,18 @@ void add_warnings(LoadReport& report, const Arguments& arguments) {
   }
 }
 
+void require_bench_steps(const Arguments& arguments) {
+  if (arguments.has("--bench-steps")) return;
+  for (const char* flag : {"--warmup-steps", "--bench-time"}) {
+    if (!arguments.has(flag)) continue;
+    throw Error(ErrorKind::usage, fmt::format("`{}` has no effect without `--bench-steps`", flag),
+                fmt::format("add --bench-steps 50, or leave {} out", flag));
+  }
+}
+
 int load(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
+  require_bench_steps(arguments);
   LoadReport report;
   report.address = arguments.operand();
   const EmulatedStep emulated = emulated_step(arguments);

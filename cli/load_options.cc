@@ -90,10 +90,6 @@ loader::Request loader_request(const Arguments& arguments, const std::optional<f
   return loader::make_request(given);
 }
 
-void check_option(std::string_view name, const std::string& word) {
-  loader::check_value(loader::find_option(name), word);
-}
-
 Section batch_flags() {
   return {"batches", flags_below({Heading::order, Heading::output})};
 }

@@ -26,8 +26,6 @@ struct EmulatedStep {
   double step_ms = 0;  // 0: full speed
 };
 EmulatedStep emulated_step(const Arguments& arguments);
-// Throws Error(usage) unless `word` is a value of the option, as a flag or a grid writes it.
-void check_option(std::string_view option, const std::string& word);
 // What the flags ask of a loader and of its data set; `workload` brings a batch size of its own.
 loader::Request loader_request(const Arguments& arguments, const std::optional<feed::Workload>& workload);
 

@@ -13,12 +13,13 @@
 #include "stoker/measure/deep.h"
 #include "stoker/os/child.h"
 #include "stoker/os/temporary_folder.h"
+#include "stoker/tune/wishes.h"
 
-#include "entry_point.h"
 #include "files.h"
 #include "interrupt.h"
 #include "load_options.h"
 #include "scan.h"
+#include "verbs.h"
 
 namespace stoker::cli {
 namespace {
@@ -114,7 +115,7 @@ std::string to_text(const DeepRuns& runs, const measure::DeepAnswer& answer, con
   if (runs.cold_s && *runs.cold_s > 1.05 * runs.warm_s)
     row("cold", fmt::format("{} a batch more than warm: what an epoch pays that does not find its files in memory",
                             ms(*runs.cold_s - runs.warm_s)));
-  for (const std::string& note : answer.notes) row("note", note);
+  for (const std::string& note : in_flags(answer.notes, measure_verb())) row("note", note);
   return out;
 }
 
@@ -129,7 +130,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
       throw Error(ErrorKind::usage, fmt::format("`{}` has no meaning with `--deep`", flag), "--json has every figure");
   }
   const std::string what = arguments.text("--deep");
-  const bool is_python = names_function(what);
+  const bool is_python = tune::names_function(what);
   for (const char* flag : {"--with", "--data"}) {
     if (!is_python && arguments.has(flag))
       throw Error(ErrorKind::usage, fmt::format("`{}` is for a Python entry point, and `{}` is none", flag, what),
@@ -147,7 +148,7 @@ int measure_deep(const Arguments& arguments, const Face& face) {
   const measure::DeepAnswer found = measure::compare(runs);
   if (face.json) {
     Json json = {{"schema", "stoker.measure-deep/1"}, {"stoker_version", kVersion}, {"target", what}};
-    json.update(measure::to_json(runs, found));
+    json.update(measure::to_json(runs, found, [&](const Text& text) { return in_flags(text, arguments.verb()); }));
     answer(json.dump(2) + "\n");
   } else {
     answer(to_text(runs, found, face.out));

@@ -1,38 +1,33 @@
 // The bar of pack and check: one per phase, and Ctrl-C. One thread.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "stoker/prepare/progress.h"
 
 #include "interrupt.h"
-#include "terminal.h"
+#include "phase_bar.h"
 
 namespace stoker::cli {
 
 class PackBar {
  public:
-  explicit PackBar(const Face& face) : face_(face) {}
+  explicit PackBar(const Face& face) : phases_(face) {}
 
   bool operator()(const prepare::PackProgress& progress) {
-    if (!bar_ || phase_ != progress.phase) {
-      phase_ = progress.phase;
-      bar_.reset();
-      bar_.emplace(face_, phase_, progress.total);
-    }
     const double rate =
         progress.bytes > 0 && progress.seconds > 0 ? static_cast<double>(progress.bytes) / progress.seconds : -1;
     const bool in_bytes = progress.phase == "uploading";
-    bar_->update(progress.done, in_bytes ? "MB" : progress.total == 0 ? "files" : "samples", in_bytes ? 0 : -1, rate);
+    phases_.of(progress.phase, progress.total)
+        .update(progress.done,
+                in_bytes              ? "MB"
+                : progress.total == 0 ? "files"
+                                      : "samples",
+                in_bytes ? 0 : -1, rate);
     return !interrupted();
   }
-  void clear() { bar_.reset(); }
+  void clear() { phases_.clear(); }
 
  private:
-  const Face& face_;
-  std::optional<Bar> bar_;
-  std::string phase_;
+  PhaseBar phases_;
 };
 
 }  // namespace stoker::cli

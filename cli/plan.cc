@@ -1,4 +1,5 @@
 // stoker plan: from measured rows to a sized run: days, memory, options, what-ifs.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -14,8 +15,8 @@
 #include "stoker/plan/answer_json.h"
 #include "stoker/plan/case.h"
 #include "stoker/plan/ledger.h"
-#include "stoker/plan/read_run.h"
 #include "stoker/plan/wishes.h"
+#include "stoker/tune/recorded_run.h"
 
 #include "files.h"
 #include "interrupt.h"
@@ -102,7 +103,11 @@ plan::JobWishes job_wishes(const Arguments& arguments) {
 void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& input) {
   plan::JobWishes wishes = job_wishes(arguments);
   std::string address = arguments.text("--dataset");
-  if (address.empty()) address = plan::data_to_look_at(wishes, input);
+  if (address.empty()) {
+    const std::vector<std::string> found = plan::data_to_look_at(wishes, input);
+    const auto first = std::find_if(found.begin(), found.end(), [](const std::string& one) { return exists(one); });
+    if (first != found.end()) address = *first;
+  }
   if (!address.empty()) {
     const dataset::DatasetPtr data = scan(face, address);
     wishes.epoch_images = static_cast<double>(data->size());
@@ -185,7 +190,7 @@ plan::PlanInput read_input(const Arguments& arguments) {
   tune::ColumnMap columns;
   for (const std::string& text : arguments.all("--map")) tune::add_column(columns, text);
   plan::PlanInput input;
-  for (const std::string& path : runs) input.runs.push_back(plan::read_run(path, columns));
+  for (const std::string& path : runs) input.runs.push_back(plan::run_of(tune::read_all(path, columns)));
   return input;
 }
 
@@ -278,7 +283,8 @@ int run(const Arguments& arguments) {
     say("interrupted\n");
     return 130;
   }
-  const std::string json = plan::to_json(planned).dump(2) + "\n";
+  const SpellText spell = [&](const Text& text) { return in_flags(text, arguments.verb()); };
+  const std::string json = plan::to_json(planned, spell).dump(2) + "\n";
   std::vector<std::string> written;
   if (planned.chosen_run) {
     for (const std::string& file : files) {
@@ -286,7 +292,7 @@ int run(const Arguments& arguments) {
       written.push_back(file);
     }
   }
-  answer(face.json ? json : to_text(planned, face.out, written));
+  answer(face.json ? json : to_text(planned, spell, face.out, written));
   return planned.is_no ? 1 : 0;
 }
 

@@ -28,9 +28,10 @@ std::string size(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
 
-class Text {
+class PlanText {
  public:
-  Text(const plan::PlanAnswer& answer, const Terminal& terminal) : answer_(answer), terminal_(terminal) {
+  PlanText(const plan::PlanAnswer& answer, const SpellText& spell, const Terminal& terminal)
+      : answer_(answer), spell_(spell), terminal_(terminal) {
     const plan::PlannedRun* const run = answer.chosen_run ? &answer.runs[*answer.chosen_run] : nullptr;
     if (run && run->picked()->duration) unit_ = plan::time_unit(run->picked()->duration->p50);
   }
@@ -41,7 +42,7 @@ class Text {
     if (answer_.has_job) job();
     rates();
     for (const plan::PlannedRun& run : answer_.runs) one_run(run);
-    for (const std::string& note : answer_.notes) row("note", note);
+    for (const Text& note : answer_.notes) row("note", spell_(note));
     if (!answer_.next_command.empty()) {
       out_ += "\n";
       row("next", answer_.next_command);
@@ -136,7 +137,7 @@ class Text {
     costs(run);
     what_ifs(run);
     options(run);
-    for (const std::string& note : run.notes) row("note", note);
+    for (const Text& note : run.notes) row("note", spell_(note));
   }
 
   void parts(const plan::Duration& duration) {
@@ -239,7 +240,10 @@ class Text {
       row("now",
           fmt::format("{}/s with the present settings, run in turn with the others", format_rate(*run.verified_per_s)));
     for (const plan::VerifiedWhatIf& one : run.what_ifs) {
-      if (!one.what.feasible) row("", fmt::format("{}: {}", one.what.name, one.what.why));
+      const bool is_told_below = std::any_of(run.options.begin(), run.options.end(), [&](const plan::Option& option) {
+        return option.name == one.what.name && !option.worth;
+      });
+      if (!one.what.feasible && !is_told_below) row("", fmt::format("{}: {}", one.what.name, one.what.why));
     }
     if (run.input.target_per_s) {
       row("target", fmt::format("the accelerator takes {} to {} a second", format_rate(run.input.target_per_s->first),
@@ -309,6 +313,7 @@ class Text {
   }
 
   const plan::PlanAnswer& answer_;
+  const SpellText& spell_;
   const Terminal& terminal_;
   plan::TimeUnit unit_ = plan::time_unit(1);
   std::string out_;
@@ -316,8 +321,9 @@ class Text {
 
 }  // namespace
 
-std::string to_text(const plan::PlanAnswer& answer, const Terminal& terminal, const std::vector<std::string>& written) {
-  return Text(answer, terminal).write(written);
+std::string to_text(const plan::PlanAnswer& answer, const SpellText& spell, const Terminal& terminal,
+                    const std::vector<std::string>& written) {
+  return PlanText(answer, spell, terminal).write(written);
 }
 
 }  // namespace stoker::cli

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include "interrupt.h"
 #include "json_head.h"
 #include "own_verb.h"
+#include "phase_bar.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -55,23 +55,17 @@ PrepareOptions prepare_options(const Arguments& arguments) {
 
 class PrepareBar {
  public:
-  explicit PrepareBar(const Face& face) : face_(face) {}
+  explicit PrepareBar(const Face& face) : phases_(face) {}
 
   bool operator()(const dicom::PrepareProgress& progress) {
-    if (!bar_ || phase_ != progress.phase) {
-      phase_ = progress.phase;
-      bar_.reset();
-      bar_.emplace(face_, phase_, progress.total);
-    }
-    bar_->update(progress.done, phase_ == "writing" || phase_ == "packing" ? "slices" : "files");
+    const bool are_slices = progress.phase == "writing" || progress.phase == "packing";
+    phases_.of(progress.phase, progress.total).update(progress.done, are_slices ? "slices" : "files");
     return !interrupted();
   }
-  void clear() { bar_.reset(); }
+  void clear() { phases_.clear(); }
 
  private:
-  const Face& face_;
-  std::optional<Bar> bar_;
-  std::string phase_;
+  PhaseBar phases_;
 };
 
 std::string counted(std::uint64_t count, std::string_view word) {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <functional>
 #include <initializer_list>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include "interrupt.h"
 #include "json_head.h"
 #include "narrowing_flags.h"
+#include "phase_bar.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -51,34 +51,25 @@ StageOptions stage_options(const Arguments& arguments) {
 // One bar per phase; of a copy it has megabytes, their rate and the time left.
 class StageBar {
  public:
-  explicit StageBar(const Face& face) : face_(face) {}
+  explicit StageBar(const Face& face) : phases_(face) {}
 
   bool operator()(const prepare::StageProgress& progress) {
     const bool in_bytes = progress.of_bytes > kMB;
-    if (!bar_ || phase_ != progress.phase) {
-      phase_ = progress.phase;
-      bar_.reset();
-      bar_.emplace(face_, phase_, in_bytes ? progress.of_bytes / kMB : progress.of_files);
-      began_ = std::chrono::steady_clock::now();
-    }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    Bar& bar = phases_.of(progress.phase, in_bytes ? progress.of_bytes / kMB : progress.of_files);
     if (in_bytes) {
-      const double rate = seconds > 0 ? static_cast<double>(progress.bytes) / seconds : -1;
-      bar_->update(progress.bytes / kMB, "MB", 0, rate);
+      const double seconds = phases_.seconds();
+      bar.update(progress.bytes / kMB, "MB", 0, seconds > 0 ? static_cast<double>(progress.bytes) / seconds : -1);
     } else {
-      bar_->update(progress.files, "files");
+      bar.update(progress.files, "files");
     }
     return !interrupted();
   }
-  void clear() { bar_.reset(); }
+  void clear() { phases_.clear(); }
 
  private:
   static constexpr std::uint64_t kMB = 1'000'000;
 
-  const Face& face_;
-  std::optional<Bar> bar_;
-  std::string phase_;
-  std::chrono::steady_clock::time_point began_;
+  PhaseBar phases_;
 };
 
 std::string files_text(std::uint64_t count) {
@@ -128,7 +119,7 @@ std::string to_text(const StageReport& report, const Terminal& terminal) {
     if (report.bad.size() > kNamedBad)
       out += fmt::format("    and {} more: --json names all\n", format_count(report.bad.size() - kNamedBad));
   }
-  for (const std::string& note : report.notes) row("note", printable(note));
+  for (const std::string& note : in_flags(report.notes, stage_verb())) row("note", printable(note));
   return out;
 }
 
@@ -156,7 +147,7 @@ Json to_json(const StageReport& report) {
     json["splits"].push_back({{"name", split.name}, {"files", split.files}, {"bytes", split.bytes}});
   json["bad"] = Json::array();
   for (const StageReport::Bad& bad : report.bad) json["bad"].push_back({{"name", bad.name}, {"cause", bad.cause}});
-  json["notes"] = report.notes;
+  json["notes"] = in_flags(report.notes, stage_verb());
   return json;
 }
 

@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
 #include "stoker/dataset/dataset.h"
+#include "stoker/loader/loader.h"
+#include "stoker/loader/option_table.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
 #include "stoker/report/files.h"
@@ -48,8 +51,8 @@ std::string duration_text(double seconds) {
 
 tune::RunConfig config_of(const Arguments& arguments) {
   tune::RunConfig config;
-  config.target = make_target(arguments);
-  config.knobs = make_grid(arguments, config.target).knobs();
+  config.target = tune::make_target(target_wishes(arguments));
+  config.knobs = tune::make_grid(grid_wishes(arguments), config.target).knobs();
   config.narrowing = narrowing_of(arguments);
   if (arguments.has("--inflate")) config.inflation_factor = arguments.count("--inflate", 1);
   config.shuffle = arguments.is_on("--shuffle").value_or(false);
@@ -140,10 +143,33 @@ int replay(const Arguments& arguments, const Face& face) {
   TuneReport report;
   report.target = fmt::format("recorded rows of `{}`", file);
   report.rows = std::move(results.rows);
-  report.notes = std::move(results.notes);
+  report.notes = in_flags(results.notes, arguments.verb());
   report.choice = tune::choose(report.rows);
   report.grid_points = report.choice.points;
   return finish(arguments, face, report);
+}
+
+// What the first trial asks of our loader, read as `stoker load` will read it. Throws Error(usage).
+loader::Request first_request(const tune::RunConfig& config) {
+  std::vector<std::string> words = tune::command_for(config, config.grid().point(0), "", "stoker");
+  words.erase(words.begin(), words.begin() + 2);  // stoker load
+  const Arguments arguments(load_verb(), words);
+  return loader_request(arguments, emulated_step(arguments).workload);
+}
+
+// Throws Error where the first trial of our loader would end the search. One whose memory_limit is too low does not.
+void check_first_trial(const Face& face, const tune::RunConfig& config) {
+  const auto open = [&](const std::string& address, const dataset::OpenOptions& how) {
+    return scan(face, address, how);
+  };
+  tune::check_batches(config, tune::open_run_data(config, open));
+  const loader::Request request = first_request(config);
+  const dataset::DatasetPtr data = open(config.target.address, request.opening);
+  try {
+    const loader::Loader refuses_wrong_options(data, request.loader);
+  } catch (const Error& error) {
+    if (error.option() != "memory_limit") throw;
+  }
 }
 
 // The points, and how long they take where earlier trials tell.
@@ -154,6 +180,7 @@ int dry_run(const Arguments& arguments, const Face& face, const tune::RunConfig&
     const std::string file = arguments.text("--resume") + "/results.csv";
     earlier = tune::read_results(read_text(file), file).rows;
   }
+  if (config.target.is_ours()) check_first_trial(face, config);
   const auto [points, most, each] = tune::forecast(searching, search, earlier);
   if (face.json) {
     Json json = {{"schema", "stoker.tune.dry_run/1"}, {"stoker_version", kVersion}, {"dry_run", true},
@@ -214,6 +241,7 @@ int run(const Arguments& arguments) {
   check_apply(arguments, target.config_file);
   const tune::RunLimits limits = limits_of(arguments);
   tune::check_run(config, limits);
+  if (target.is_ours()) (void)first_request(config);
   const tune::SearchOptions searching = tune::search_options(config, limits);
   const auto search = tune::make_search(config, searching);
   if (arguments.has("--dry-run")) return dry_run(arguments, face, config, searching, *search);
@@ -305,7 +333,7 @@ int run(const Arguments& arguments) {
     if (!face.json) say(printable_lines(last_lines(tuned.failed_trial + "/stderr", 8)));
     throw Error(ErrorKind::usage,
                 fmt::format("a trial failed, and others would fail in the same way: {}", tuned.failure->cause),
-                fmt::format("{}{}what it printed is in {}", tuned.failure->remedy,
+                format_text("{}{}what it printed is in {}", tuned.failure->remedy,
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));
   }
   const bool was_interrupted = tuned.finish == tune::Finish::interrupted;

@@ -1,14 +1,14 @@
-// What `stoker tune` is asked to run, from its flags. One thread.
+// What `stoker tune` is asked to run and to vary, from its flags. One thread.
 #pragma once
 
-#include "stoker/tune/target.h"
+#include "stoker/tune/wishes.h"
 
 #include "flags.h"
 
 namespace stoker::cli {
 
-tune::Target make_target(const Arguments& arguments);  // throws Error(usage)
-tune::Grid make_grid(const Arguments& arguments,
-                     tune::Target& target);  // throws Error; the keys of --set go to the target
+tune::TargetWishes target_wishes(
+    const Arguments& arguments);  // throws Error(usage) where there is neither operand nor command
+tune::GridWishes grid_wishes(const Arguments& arguments);
 
 }  // namespace stoker::cli

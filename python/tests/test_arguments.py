@@ -1,5 +1,6 @@
 """Wrong words and wrong values: one sentence with the right ones."""
 
+import re
 import warnings
 
 import pytest
@@ -120,8 +121,12 @@ def test_an_empty_folder_is_refused(tmp_path):
 
 
 def test_a_memory_limit_that_cannot_work_names_the_least_that_does(photos):
-    with pytest.raises(stoker.Error, match="(?i)memory_limit|least|MiB|KiB"):
-        stoker.Loader(photos, batch_size=24, memory_limit=1000, transform=[stoker.Resize((224, 224)), stoker.ToFloat()])
+    asked = {"batch_size": 24, "transform": [stoker.Resize((224, 224)), stoker.ToFloat()]}
+    with pytest.raises(stoker.Error, match=r"memory_limit .* is too small: .* at least .* \(\d+ bytes\)") as refused:
+        stoker.Loader(photos, memory_limit=1000, **asked)
+    least = int(re.search(r"\((\d+) bytes\)", str(refused.value))[1])
+    with stoker.Loader(photos, memory_limit=least, **asked) as loader:
+        next(iter(loader))
 
 
 @pytest.mark.parametrize("label", [2**63, -2**63 - 1])

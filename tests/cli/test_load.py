@@ -308,3 +308,10 @@ def test_exif_orientation_turns_pictures(stoker, tmp_path):
     assert facts(stoker("load", "pictures", "--json"))["output"] == "uint8 [1, 3, 6, 8]"
     found = facts(stoker("load", "pictures", "--exif-orientation", "--json"))
     assert found["output"] == "uint8 [1, 3, 8, 6]" and found["options"]["exif_orientation"] is True
+
+
+@pytest.mark.parametrize("flag, value", [("--warmup-steps", "3"), ("--bench-time", "1s")])
+def test_a_flag_of_bench_steps_is_refused_without_it(stoker, sounds, flag, value):
+    done = stoker("load", "data", flag, value)
+    assert done.returncode == 2 and f"`{flag}` has no effect without `--bench-steps`" in done.stderr and f"leave {flag} out" in done.stderr
+    assert stoker("load", "data", flag, value, "--bench-steps", "2", "--batch-size", "4").returncode == 0

@@ -176,6 +176,11 @@ def test_what_ifs_are_run_and_stand_beside_what_was_predicted(stoker, sounds):
             assert measured[option["name"]]["noise"] is None, "where runs of the same settings differ widely, nothing is concluded"
 
 
+def test_what_cannot_be_done_is_explained_once(stoker, table):
+    done = stoker("plan", "--run", table(), "--images", "1e6")
+    assert " ".join(done.stdout.split()).count("pack raw: the size of a sample is not known") == 1, done.stdout
+
+
 def test_every_figure_has_the_measured_rate_as_its_base(stoker, table):
     rows = ["1,ok,32,1,70,69,71,prep_bound,,", "2,ok,32,2,200,198,202,prep_bound,,"]  # a worker of the slow run makes less than one of the other
     run = plan(stoker("plan", "--run", table(rows), "--images", "1e9", "--cores", "8", "--json"))["runs"][0]
@@ -409,7 +414,10 @@ def test_figures_that_cannot_be_are_refused_by_their_row(stoker, table, row, why
     (["--run", "results.csv", "--images", "1", "--model", "resnet50"], "cannot read the model `resnet50`"),
     (["--run", "results.csv", "--images", "1", "--amp", "int3"], "--amp"),
     (["--run", "results.csv", "--images", "1", "--verify"], "no run here is of it"),
-    (["--run", "results.csv", "--images", "1", "--nodes", "1,x"], "--nodes")])
+    (["--run", "results.csv", "--images", "1", "--nodes", "1,x"], "--nodes"),
+    (["--run", "results.csv", "--images", "1", "--memory-limit", "0"], "`--memory-limit` is 0, which no machine has"),
+    (["--run", "results.csv", "--images", "1", "--current", "num_workers=1,nope=1"], "`--current` names `nope`"),
+    (["--run", "results.csv", "--images", "1", "--current", "nope=1"], "the rows have batch_size, num_workers")])
 def test_wrong_use_is_named(stoker, table, tmp_path, words, why):
     table()
     (tmp_path / "empty").mkdir()

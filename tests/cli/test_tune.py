@@ -320,6 +320,17 @@ def test_dry_run_answers_in_json_too(stoker, job):
     assert len(found["points"]) == 15 and found["points"][0] == {"batch_size": "32", "num_workers": "0"} and found["trials_at_most"] >= 15
 
 
+@pytest.mark.parametrize("words, says", [
+    (["--transform", "pad:100"], "it is for audio, and these are images"), (["--label", "nope"], "nope"),
+    (["--subset", "8", "--grid", "batch_size=16"], "batch_size=16 is more than the 8 samples"),
+    (["--step-ms", "5", "--workload", "resnet50-h100"], "both set the step"), (["--workload", "abacus"], "abacus"), (["--step-ms", "-5"], "--step-ms")])
+def test_dry_run_refuses_what_the_first_trial_would_refuse(stoker, pictures, tmp_path, words, says):
+    for more in (["--dry-run"], ["--out", "run"]):
+        done = stoker("tune", "pictures", "--grid", "num_workers=1", *words, *more)
+        assert done.returncode == 2 and says in done.stderr and done.stdout == "", (more, done.stderr)
+    assert stoker("tune", "pictures", "--grid", "num_workers=1", "--transform", "rrc:32", "--dry-run").returncode == 0
+
+
 def test_a_batch_that_the_subset_cannot_fill_is_refused(stoker, pictures, tmp_path):
     done = stoker("tune", "pictures", "--subset", "8", "--grid", "batch_size=4,16", "--out", "run")
     assert done.returncode == 2 and "batch_size=16 is more than the 8 samples" in done.stderr and "--inflate" in done.stderr and not (tmp_path / "run").exists()
@@ -331,7 +342,7 @@ def test_a_rate_that_is_never_printed_is_named(stoker, tmp_path):
     (tmp_path / "job.py").write_text("print('speed 5')\n")
     words = ["--grid", "lr=1", "--", sys.executable, "job.py", "{lr}"]
     done = stoker("tune", "--rate-regex", "rate ([0-9]+)", *words)
-    assert done.returncode == 2 and "nothing that it printed matches --rate-regex `rate ([0-9]+)`" in done.stderr
+    assert done.returncode == 2 and "nothing that it printed matches the regex `rate ([0-9]+)`" in done.stderr
     done = stoker("tune", "--steps-from", "output", *words)
     assert done.returncode == 2 and "it printed no rate such as" in done.stderr and "--rate-regex" in done.stderr
     assert "batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step" in done.stderr

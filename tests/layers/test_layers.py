@@ -77,3 +77,37 @@ def test_only_os_makes_system_calls():
             if headers and not is_test(path) and path.suffix != ".c" and SOURCE / "os" not in path.parents:
                 found[str(path.relative_to(ROOT))] = headers
     assert not found, "only os/ makes system calls: give it a function, and call that"
+
+
+# Command lines that people copy, and flags of other programs.
+COMMAND = re.compile(r"`[^`]*\b(stoker|aws) [^`]*`|\(docker: [^)]*\)|the tar without --sparse|\bstoker \w+ .*")
+NO_MESSAGES = {"plan/command.cc", "report/page_style.cc"}  # commands, and CSS
+
+
+def texts_with_flags(path):
+    """Sentences in the string literals of a file, one literal after another, that name a flag of ours."""
+    text = re.sub(r"//[^\n]*", "", path.read_text())
+    for literal in re.findall(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+', text):
+        sentence = re.sub(r'"\s*"', "", literal)
+        words, flags = re.subn(r"--[a-z][a-z-]*", "", COMMAND.sub("", sentence))
+        if flags and re.search("[a-z]{2}", words):
+            yield sentence
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_messages_name_options_and_each_face_spells_them(folder):
+    """`format_text("raise {}", option("memory_limit"))`, not "raise --memory-limit"; a command line to copy may have flags."""
+    found = {}
+    for path in files_of(SOURCE / folder):
+        name = f"{folder}/{path.name}"
+        if path.suffix == ".cc" and not is_test(path) and name not in NO_MESSAGES and (texts := list(texts_with_flags(path))):
+            found[name] = texts
+    assert not found
+
+
+def test_plan_reads_no_files():
+    """plan/ is arithmetic: what it plans from is read by tune/ and by the faces."""
+    assert not {"os", "storage", "dataset"} & set(declared("plan"))
+    opens = re.compile(r"<fstream>|<cstdio>|filesystem::(exists|is_directory|directory_iterator|file_size)")
+    found = [path.name for path in files_of(SOURCE / "plan") if not is_test(path) and opens.search(path.read_text())]
+    assert not found

@@ -80,4 +80,16 @@ std::optional<CsvField> field_of_row(std::string_view text, std::size_t begin, s
   }
 }
 
+std::string csv_field(std::string_view text) {
+  const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos && !text.starts_with(' ') &&
+                        !text.ends_with(' ') && !text.starts_with('#');
+  if (is_plain) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 }  // namespace stoker

@@ -1,5 +1,5 @@
 // Comma-separated text as RFC 4180 has it: quotes, doubled quotes, line breaks inside quotes; CRLF or LF.
-// Reads one row at a time from memory and copies nothing.
+// Reads one row at a time from memory and copies nothing; writes fields.
 #pragma once
 
 #include <cstddef>
@@ -33,5 +33,9 @@ CsvRow read_row(std::string_view text, std::size_t begin, std::vector<CsvField>&
 
 // One field of a sound row; nothing where the row has fewer.
 std::optional<CsvField> field_of_row(std::string_view text, std::size_t begin, std::size_t column) noexcept;
+
+// As a row holds it: in quotes where a comma, a quote, a line end, a space at either end or a `#` at the start would
+// be read as something else.
+std::string csv_field(std::string_view text);
 
 }  // namespace stoker

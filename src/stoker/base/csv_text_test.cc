@@ -24,6 +24,14 @@ std::vector<Names> rows_of(std::string_view text) {
   return rows;
 }
 
+TEST(CsvText, WritesFieldsThatAreReadAsTheyWere) {
+  EXPECT_EQ(csv_field("plain"), "plain");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
+  for (const char* text : {" a", "a ", "#a", "a\nb", "a\r", "\"", "a b", ""})
+    EXPECT_EQ(rows_of(csv_field(text) + ",z"), (std::vector<Names>{{text, "z"}})) << text;
+}
+
 TEST(CsvText, ReadsQuotesLineBreaksAndBothLineEnds) {
   EXPECT_EQ(rows_of("a,b\n1,2\n"), (std::vector<Names>{{"a", "b"}, {"1", "2"}}));
   EXPECT_EQ(rows_of("a,b\r\n1,2\r\n"), (std::vector<Names>{{"a", "b"}, {"1", "2"}}));

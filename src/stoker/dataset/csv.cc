@@ -670,10 +670,11 @@ class CsvDataset final : public Dataset {
       facts_.notes.push_back(not_found.note(why));
       return;
     }
-    std::string hint = has_parent_ ? "paths are looked up below the csv's folder and the one above it"
-                                   : "paths are looked up below the csv's folder";
-    if (not_found.count < rows_.size() && !options_.skip_losses) hint += "; on_error=\"skip\" goes on without it";
-    throw error_at(ErrorKind::not_found, rows_[not_found.first], not_found.cause(why), std::move(hint));
+    Text hint = has_parent_ ? "paths are looked up below the csv's folder and the one above it"
+                            : "paths are looked up below the csv's folder";
+    if (not_found.count < rows_.size() && !options_.skip_losses)
+      hint = format_text("{}; {} goes on without it", hint, option("on_error", "skip"));
+    throw error_at(ErrorKind::not_found, rows_[not_found.first], not_found.cause(why), hint);
   }
 
   void summarize() {

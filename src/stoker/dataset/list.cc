@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/files.h"
 #include "stoker/dataset/kinds.h"
@@ -66,7 +67,9 @@ class ListDataset final : public Dataset {
       if (not_found.is_refused) {
         throw Error(ErrorKind::not_found,
                     fmt::format("cannot find sample {} of the list: {}", not_found.first, not_found.cause(why)),
-                    not_found.count < size() && !options.skip_losses ? "on_error=\"skip\" goes on without it" : "");
+                    not_found.count < size() && !options.skip_losses
+                        ? format_text("{} goes on without it", option("on_error", "skip"))
+                        : Text());
       }
       facts_.notes.push_back(not_found.note(why));
     }

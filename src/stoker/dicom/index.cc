@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/csv_text.h"
 #include "stoker/dicom/values.h"
 
 namespace stoker::dicom {
@@ -25,16 +26,6 @@ std::string millimetres(const std::optional<double>& value) {
 }
 
 }  // namespace
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 
 std::string index_line(const IndexLine& line) {
   const FrameFacts& facts = line.header.facts_of(line.slice.frame);

@@ -24,7 +24,4 @@ struct IndexLine {
 };
 std::string index_line(const IndexLine& line);
 
-// As CSV wants it: in quotes where it holds a comma, a quote or a line end.
-std::string csv_field(std::string_view text);
-
 }  // namespace stoker::dicom

@@ -7,12 +7,6 @@
 namespace stoker::dicom {
 namespace {
 
-TEST(DicomIndex, QuotesFieldsThatNeedIt) {
-  EXPECT_EQ(csv_field("plain"), "plain");
-  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
-  EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
-}
-
 TEST(DicomIndex, HasAFieldForEveryColumn) {
   Series series;
   series.patient = "p";

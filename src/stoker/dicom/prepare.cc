@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/dicom/find.h"
@@ -112,12 +113,12 @@ class Preparation {
     if (!os::exists(path)) return;
     const Json before = Json::parse_or_null(os::read_text(path)), now = Json::parse_or_null(settings_text());
     if (before == now) return;
-    const std::string_view what = before["format"] != now["format"] ? "another --format"
-                                  : before["ids"] == Json("kept") || now["ids"] == Json("kept")
-                                      ? "the other choice of --keep-identifiers"
-                                      : "another key, so its ids would not match";
+    const Text what = before["format"] != now["format"] ? format_text("another {}", option("format"))
+                      : before["ids"] == Json("kept") || now["ids"] == Json("kept")
+                          ? format_text("the other choice of {}", option("keep_identifiers"))
+                          : Text("another key, so its ids would not match");
     throw Error(ErrorKind::usage,
-                fmt::format("cannot continue in `{}`: it was made with {}", options_.destination, what),
+                format_text("cannot continue in `{}`: it was made with {}", options_.destination, what),
                 "use the same options as before, or name a new folder");
   }
 

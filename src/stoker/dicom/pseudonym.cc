@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/sha256.h"
 #include "stoker/os/file.h"
 #include "stoker/os/folder_entries.h"
@@ -41,7 +42,7 @@ std::string default_key_path() {
     const std::string home = environment("HOME");
     if (home.empty()) {
       throw Error(ErrorKind::usage, "cannot find the folder of the key: neither XDG_CONFIG_HOME nor HOME is set",
-                  "name a file: `--key-file PATH`");
+                  format_text("name a file: {}", option("key_file", "PATH")));
     }
     folder = home + "/.config";
   }

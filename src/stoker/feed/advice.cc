@@ -7,6 +7,7 @@
 
 #include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
+#include "stoker/measure/answer.h"
 #include "stoker/storage/fetcher.h"
 
 namespace stoker::feed {
@@ -19,23 +20,10 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-std::string_view stage_word(meter::Bound bound) {
-  switch (bound) {
-    case meter::Bound::fetch:
-      return "fetch";
-    case meter::Bound::prep:
-      return "prep";
-    case meter::Bound::handoff:
-      return "hand-off";
-    case meter::Bound::compute:
-      return "compute";
-  }
-  return "compute";
-}
-
 std::string gain_text(const meter::Verdict& verdict) {
-  if (verdict.gain >= 20) return fmt::format("more than 20x faster if {} were free", stage_word(verdict.bound));
-  return fmt::format("{:.2f}x faster if {} were free", verdict.gain, stage_word(verdict.bound));
+  if (verdict.gain >= 20)
+    return fmt::format("more than 20x faster if {} were free", measure::stage_name(verdict.bound));
+  return fmt::format("{:.2f}x faster if {} were free", verdict.gain, measure::stage_name(verdict.bound));
 }
 
 OptionName workers(int count) {

@@ -59,7 +59,8 @@ class Parts {
     runs.ledger_compute_s = runs.real_s - runs.ledger_wait_s();
     runs.compute_again_s = step_alone();
     if (options_.step.count() == 0)
-      runs.notes.emplace_back("the step takes no time: --step-ms or --workload would emulate an accelerator");
+      runs.notes.push_back(format_text("the step takes no time: {} or {} would emulate an accelerator",
+                                       option("step_ms"), option("workload")));
     return runs;
   }
 

@@ -8,11 +8,14 @@
 
 #include "stoker/codec/made_jpeg_test.h"
 #include "stoker/loader/held_data_test.h"
-#include "stoker/loader/made_data_test.h"
+#include "stoker/loader/placed_data_test.h"
 #include "stoker/os/fault.h"
 
 namespace stoker::loader {
 namespace {
+
+class LoaderErrors : public PlacedData {};
+INSTANTIATE_TEST_SUITE_P(Places, LoaderErrors, ::testing::ValuesIn(kPlaces), name_of);
 
 LoaderOptions sound(OnError on_error, int workers = 2) {
   LoaderOptions options = batches_of(4, workers);
@@ -38,13 +41,13 @@ Error error_of(F&& f) {
   return Error(ErrorKind::internal, "");
 }
 
-TEST(LoaderErrors, RaiseNamesTheFileTheSampleAndTheCauseAtItsBatch) {
+TEST_P(LoaderErrors, RaiseNamesTheFileTheSampleAndTheCauseAtItsBatch) {
   for (const std::string& damage :
        {std::string(), std::string("garbage, not a RIFF file"), wav(100, 9).substr(0, 30)}) {
     for (const int workers : {0, 2}) {
       Folder folder;
       write_with_damage(folder, damage);
-      Loader loader(open_uncached(folder.path()), sound(OnError::raise, workers));
+      Loader loader(placed(folder), sound(OnError::raise, workers));
       EXPECT_EQ(drain(loader, 2).size(), 2u);
       const Error error = error_of([&] { loader.next(); });
       EXPECT_NE(error.message().find("`09.wav` (sample 9)"), std::string::npos) << error.message();
@@ -56,10 +59,10 @@ TEST(LoaderErrors, RaiseNamesTheFileTheSampleAndTheCauseAtItsBatch) {
   }
 }
 
-TEST(LoaderErrors, SkipShortensItsBatchAndMovesNothingElse) {
+TEST_P(LoaderErrors, SkipShortensItsBatchAndMovesNothingElse) {
   Folder folder;
   write_with_damage(folder, "x");
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   Loader loader(data, sound(OnError::skip));
   const auto batches = drain(loader);
   ASSERT_EQ(batches.size(), 5u);
@@ -73,12 +76,12 @@ TEST(LoaderErrors, SkipShortensItsBatchAndMovesNothingElse) {
 }
 
 // The plan must not mind that a finished batch became shorter: few reads in flight let workers overtake it.
-TEST(LoaderErrors, SkipNeitherStopsNorRepeatsABatchWhateverTheDepth) {
+TEST_P(LoaderErrors, SkipNeitherStopsNorRepeatsABatchWhateverTheDepth) {
   Folder folder;
   for (int i = 0; i < 200; ++i) {
     folder.write(fmt::format("{:03}.wav", i), i % 3 == 0 ? "bad" : wav(100, static_cast<std::int16_t>(i)));
   }
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   for (const std::uint64_t batch_size : {1, 2, 3, 8}) {
     for (const std::uint64_t depth : {1, 2, 8}) {
       for (const int workers : {0, 1, 4}) {
@@ -106,12 +109,12 @@ TEST(LoaderErrors, SkipNeitherStopsNorRepeatsABatchWhateverTheDepth) {
   }
 }
 
-TEST(LoaderErrors, AStandInOfAnyLengthIsTheSameWhateverElseIsInItsBatch) {
+TEST_P(LoaderErrors, AStandInOfAnyLengthIsTheSameWhateverElseIsInItsBatch) {
   Folder folder;
   for (int i = 0; i < 20; ++i) {
     folder.write(fmt::format("{:02}.wav", i), i == 9 || i == 10 ? "x" : wav(10 + 7 * static_cast<std::uint32_t>(i), 1));
   }
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = batches_of(20);
   options.on_error = OnError::replace;
   const std::vector<std::int64_t> right = indices_of(epoch_of(data, options));
@@ -146,7 +149,7 @@ TEST(LoaderErrors, RunningOutOfDescriptorsEndsTheRunWhateverThePolicy) {
   EXPECT_NE(error.hint().find("ulimit -n"), std::string::npos) << error.hint();
 }
 
-TEST(LoaderErrors, TheListIsBoundedAndTheCountIsNot) {
+TEST_P(LoaderErrors, TheListIsBoundedAndTheCountIsNot) {
   Folder folder;
   folder.write("good.wav", wav(100, 1));
   folder.write("z.wav", "bad");
@@ -154,25 +157,25 @@ TEST(LoaderErrors, TheListIsBoundedAndTheCountIsNot) {
   open.inflate = 12'000;
   LoaderOptions options = sound(OnError::zero);
   options.batch_size = 1000;
-  Loader loader(open_uncached(folder.path(), open), options);
+  Loader loader(placed(folder, "", open), options);
   EXPECT_EQ(indices_of(drain(loader)).size(), 24'000u);
   EXPECT_EQ(loader.errors().size(), 10'000u);
   EXPECT_EQ(loader.stats().errors, 12'000u);
 }
 
-TEST(LoaderErrors, ZeroGivesZerosMarkedNotValid) {
+TEST_P(LoaderErrors, ZeroGivesZerosMarkedNotValid) {
   Folder folder;
   write_with_damage(folder, "x");
-  Loader loader(open_uncached(folder.path()), sound(OnError::zero));
+  Loader loader(placed(folder), sound(OnError::zero));
   const auto batches = drain(loader);
   EXPECT_EQ(batches[2].valid, (std::vector<std::uint8_t>{1, 0, 1, 1}));
   EXPECT_EQ(batches[2].rows[1], std::string(400, '\0'));
 }
 
-TEST(LoaderErrors, ReplacementIsTheSameForAnyWorkersAndRanks) {
+TEST_P(LoaderErrors, ReplacementIsTheSameForAnyWorkersAndRanks) {
   Folder folder;
   write_with_damage(folder, "x");
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = sound(OnError::replace);
   options.shuffle = true;
   options.seed = 7;
@@ -193,17 +196,17 @@ TEST(LoaderErrors, ReplacementIsTheSameForAnyWorkersAndRanks) {
   EXPECT_EQ(joined, all);
 }
 
-TEST(LoaderErrors, MaxErrorsEndsTheRun) {
+TEST_P(LoaderErrors, MaxErrorsEndsTheRun) {
   Folder folder;
   for (int i = 0; i < 40; ++i) folder.write(fmt::format("{:02}.wav", i), i % 4 == 3 ? "bad" : wav(100, 1));
   LoaderOptions options = sound(OnError::skip);
   options.max_errors = 3;
-  Loader counted(open_uncached(folder.path()), options);
+  Loader counted(placed(folder), options);
   EXPECT_EQ(drain(counted, 3).size(), 3u);
   EXPECT_NE(error_of([&] { counted.next(); }).message().find("max_errors=3"), std::string::npos);
   EXPECT_EQ(counted.errors().size(), 4u);
   options.max_errors = 0.5;
-  Loader share(open_uncached(folder.path()), options);
+  Loader share(placed(folder), options);
   EXPECT_EQ(drain(share).size(), 10u);
 }
 
@@ -258,24 +261,23 @@ TEST(LoaderErrors, ASpecialFileIsNamedAsOne) {
   EXPECT_NE(error.message().find("it is a special file"), std::string::npos) << error.message();
 }
 
-TEST(LoaderErrors, PoliciesLookPastManyBadSamplesForTheFirstGoodOne) {
+TEST_P(LoaderErrors, PoliciesLookPastManyBadSamplesForTheFirstGoodOne) {
   for (const int bad : {20, 400}) {
     Folder folder;
     for (int i = 0; i < bad; ++i) folder.write(fmt::format("{:03}.wav", i), "bad");
     for (int i = 0; i < 10; ++i) folder.write(fmt::format("z{}.wav", i), wav(100, 1));
-    EXPECT_NE(error_of([&] { Loader(open_uncached(folder.path()), sound(OnError::raise)); })
+    EXPECT_NE(error_of([&] { Loader(placed(folder), sound(OnError::raise)); })
                   .message()
                   .find("none of 16 samples can be read"),
               std::string::npos);
-    EXPECT_EQ(indices_of(epoch_of(open_uncached(folder.path()), sound(OnError::skip))).size(), 10u);
-    EXPECT_EQ(indices_of(epoch_of(open_uncached(folder.path()), sound(OnError::zero))).size(), 10u + bad);
+    EXPECT_EQ(indices_of(epoch_of(placed(folder), sound(OnError::skip))).size(), 10u);
+    EXPECT_EQ(indices_of(epoch_of(placed(folder), sound(OnError::zero))).size(), 10u + bad);
   }
   Folder folder;
   for (int i = 0; i < 300; ++i) folder.write(fmt::format("{:03}.wav", i), "bad");
-  EXPECT_NE(error_of([&] { Loader(open_uncached(folder.path()), sound(OnError::skip)); })
-                .message()
-                .find("none of 256 samples can be read"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { Loader(placed(folder), sound(OnError::skip)); }).message().find("none of 256 samples can be read"),
+      std::string::npos);
 }
 
 // The listing in the cache has the old size: the file is read again when that shows, and decoded from what was read.
@@ -327,18 +329,18 @@ TEST(LoaderErrors, TheFirstLookAtAFileThatGrewCountsAsMemory) {
   EXPECT_LE(loader.stats().memory_peak, options.memory_limit);
 }
 
-TEST(LoaderErrors, ASampleLargerThanTheBudgetIsAClearError) {
+TEST_P(LoaderErrors, ASampleLargerThanTheBudgetIsAClearError) {
   Folder folder;
   for (int i = 0; i < 30; ++i) folder.write(fmt::format("{:02}.wav", i), wav(100, 1));
   folder.write("17.wav", wav(3'000'000, 1));
   LoaderOptions options = sound(OnError::raise);
   options.memory_limit = 5 << 20;
-  Loader loader(open_uncached(folder.path()), options);
+  Loader loader(placed(folder), options);
   const Error error = error_of([&] { drain(loader); });
   EXPECT_NE(error.message().find("17.wav"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find("memory_limit"), std::string::npos);
   options.on_error = OnError::skip;
-  EXPECT_EQ(indices_of(epoch_of(open_uncached(folder.path()), options)).size(), 29u);
+  EXPECT_EQ(indices_of(epoch_of(placed(folder), options)).size(), 29u);
 }
 
 TEST(LoaderErrors, SystemCallFaultsAreRetriedOrNamed) {

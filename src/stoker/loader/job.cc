@@ -282,8 +282,9 @@ void Job::divide(bool sweeps) {
   choose_seek();
   choose_ram();
   memory = divide_memory(facts);
-  if (!memory.is_enough) {
-    const std::uint64_t least = least_limit(facts);  // 0: no limit is enough
+  if (!memory.is_enough || recipe.look_bytes() > options.memory_limit) {
+    std::uint64_t least = least_limit(facts);  // 0: no limit is enough
+    if (least != 0) least = std::max(least, recipe.look_bytes());
     const std::string needed = least == 0 ? std::string("more memory than any machine has")
                                           : fmt::format("at least {} ({} bytes)", format_bytes(least), least);
     throw Error(

@@ -21,18 +21,22 @@ TEST(Job, SettlesEveryAuto) {
 }
 
 TEST(Job, NamesTheLeastMemoryLimitThatWorks) {
-  LoaderOptions options = rows_of_100(2);
-  options.memory_limit = 1 << 20;
-  std::string message;
-  try {
-    const Job job(held_sounds(8), options);
-  } catch (const Error& error) {
-    message = error.message();
+  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{1000},
+                                    std::uint64_t{1} << 20}) {  // the first two do not even hold the first sample
+    LoaderOptions options = rows_of_100(2);
+    options.memory_limit = limit;
+    std::string message;
+    try {
+      const Job job(held_sounds(8), options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.option(), "memory_limit");
+      message = error.message();
+    }
+    const std::size_t at = message.rfind('(');
+    ASSERT_NE(at, std::string::npos) << message;
+    options.memory_limit = std::stoull(message.substr(at + 1));
+    EXPECT_TRUE(Job(held_sounds(8), options).memory.is_enough);
   }
-  const std::size_t at = message.rfind('(');
-  ASSERT_NE(at, std::string::npos) << message;
-  options.memory_limit = std::stoull(message.substr(at + 1));
-  EXPECT_TRUE(Job(held_sounds(8), options).memory.is_enough);
 }
 
 TEST(Job, ChoosesBlocksThatMix) {

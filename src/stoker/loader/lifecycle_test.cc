@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stoker/loader/made_data_test.h"
+#include "stoker/loader/placed_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/memory.h"
@@ -21,10 +21,17 @@ namespace {
 
 using transform::parse_ops;
 
-TEST(LoaderMemory, ALimitThatIsTooSmallNamesTheLeastThatWorks) {
+class LoaderLife : public PlacedData {};
+INSTANTIATE_TEST_SUITE_P(Places, LoaderLife, ::testing::ValuesIn(kPlaces), name_of);
+class LoaderMemory : public PlacedData {};
+INSTANTIATE_TEST_SUITE_P(Places, LoaderMemory, ::testing::ValuesIn(kPlaces), name_of);
+class LoaderSound : public PlacedData {};
+INSTANTIATE_TEST_SUITE_P(Places, LoaderSound, ::testing::ValuesIn(kPlaces), name_of);
+
+TEST_P(LoaderMemory, ALimitThatIsTooSmallNamesTheLeastThatWorks) {
   Folder folder;
   folder.write("x.npy", npy(64, 100'000));
-  const auto data = open_uncached(folder.path("x.npy"));
+  const auto data = placed(folder, "x.npy");
   LoaderOptions options = batches_of(16);
   options.memory_limit = 1 << 20;
   std::uint64_t least = 0;
@@ -40,10 +47,10 @@ TEST(LoaderMemory, ALimitThatIsTooSmallNamesTheLeastThatWorks) {
   EXPECT_EQ(epoch_of(data, options).size(), 4u);
 }
 
-TEST(LoaderMemory, WhatIsHeldNeverPassesTheLimit) {
+TEST_P(LoaderMemory, WhatIsHeldNeverPassesTheLimit) {
   Folder folder;
   write_wavs(folder, 400, 2000);
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   for (const std::uint64_t limit : {5u << 20, 8u << 20, 13u << 20, 64u << 20}) {
     LoaderOptions options = batches_of(32);
     options.memory_limit = limit;
@@ -97,12 +104,12 @@ TEST(LoaderThreads, MoreWorkersThanCanBeStartedLeaveTheOnesThatRun) {
   EXPECT_EQ(loader.stats().num_workers, 2);
 }
 
-TEST(LoaderMemory, KeepingEveryBatchIsAnErrorThatNamesCountBytesAndRemedy) {
+TEST_P(LoaderMemory, KeepingEveryBatchIsAnErrorThatNamesCountBytesAndRemedy) {
   Folder folder;
   folder.write("x.npy", npy(2000, 20'000));
   LoaderOptions options = batches_of(50);
   options.memory_limit = 10 << 20;
-  Loader loader(open_uncached(folder.path("x.npy")), options);
+  Loader loader(placed(folder, "x.npy"), options);
   std::vector<BatchPtr> kept;
   try {
     while (BatchPtr batch = loader.next()) kept.push_back(std::move(batch));
@@ -118,10 +125,10 @@ TEST(LoaderMemory, KeepingEveryBatchIsAnErrorThatNamesCountBytesAndRemedy) {
   EXPECT_EQ(drain(loader).size(), 40 - before);
 }
 
-TEST(LoaderMemory, FewBatchesMayBeKeptWithinTheLimit) {
+TEST_P(LoaderMemory, FewBatchesMayBeKeptWithinTheLimit) {
   Folder folder;
   folder.write("x.npy", npy(100, 1000));
-  Loader loader(open_uncached(folder.path("x.npy")), batches_of(10));
+  Loader loader(placed(folder, "x.npy"), batches_of(10));
   std::vector<BatchPtr> kept;
   while (BatchPtr batch = loader.next()) kept.push_back(std::move(batch));
   ASSERT_EQ(kept.size(), 10u);
@@ -130,10 +137,10 @@ TEST(LoaderMemory, FewBatchesMayBeKeptWithinTheLimit) {
   }
 }
 
-TEST(LoaderMemory, SlabsAreReused) {
+TEST_P(LoaderMemory, SlabsAreReused) {
   Folder folder;
   folder.write("x.npy", npy(1000, 5000));
-  Loader loader(open_uncached(folder.path("x.npy")), batches_of(10));
+  Loader loader(placed(folder, "x.npy"), batches_of(10));
   drain(loader);
   EXPECT_LE(loader.stats().slabs, 5u);
 }
@@ -143,10 +150,10 @@ std::size_t threads_of_this_process() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-TEST(LoaderLife, AConsumerThatNeverTakesABatchOrStopsHalfWayLeavesNoThread) {
+TEST_P(LoaderLife, AConsumerThatNeverTakesABatchOrStopsHalfWayLeavesNoThread) {
   Folder folder;
   write_wavs(folder, 200);
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = batches_of(4);
   options.transform = parse_ops("pad:100");
   const auto whole = indices_of(epoch_of(data, options));
@@ -166,12 +173,12 @@ TEST(LoaderLife, AConsumerThatNeverTakesABatchOrStopsHalfWayLeavesNoThread) {
   EXPECT_EQ(threads_of_this_process(), before);
 }
 
-TEST(LoaderLife, BatchesOutliveTheirLoader) {
+TEST_P(LoaderLife, BatchesOutliveTheirLoader) {
   Folder folder;
   folder.write("x.npy", npy(10, 1000));
   BatchPtr batch;
   {
-    Loader loader(open_uncached(folder.path("x.npy")), batches_of(5));
+    Loader loader(placed(folder, "x.npy"), batches_of(5));
     batch = loader.next();
   }
   EXPECT_EQ(copy_out(*batch).rows[3], std::string(1000, 3));
@@ -209,22 +216,22 @@ TEST(LoaderLife, ClosingFromAnotherThreadEndsTheWait) {
   }
 }
 
-TEST(LoaderMemory, PrefetchDoesNotPassTheLimitEither) {
+TEST_P(LoaderMemory, PrefetchDoesNotPassTheLimitEither) {
   Folder folder;
   folder.write("x.npy", npy(100, 1000));
   LoaderOptions options = batches_of(10);
   options.prefetch_factor = 50'000'000;
-  Loader loader(open_uncached(folder.path("x.npy")), options);
+  Loader loader(placed(folder, "x.npy"), options);
   EXPECT_EQ(drain(loader).size(), 10u);
   EXPECT_LE(loader.stats().memory_peak, options.memory_limit);
   options.prefetch_factor = 0;
-  EXPECT_EQ(epoch_of(open_uncached(folder.path("x.npy")), options).size(), 10u);
+  EXPECT_EQ(epoch_of(placed(folder, "x.npy"), options).size(), 10u);
 }
 
-TEST(LoaderLife, UseAfterCloseIsRefused) {
+TEST_P(LoaderLife, UseAfterCloseIsRefused) {
   Folder folder;
   folder.write("x.npy", npy(10, 10));
-  Loader loader(open_uncached(folder.path("x.npy")), batches_of(5));
+  Loader loader(placed(folder, "x.npy"), batches_of(5));
   loader.next();
   loader.close();
   loader.close();
@@ -333,12 +340,12 @@ TEST(LoaderLife, UseAfterForkIsRefusedAndTheChildEndsCleanly) {
   EXPECT_EQ(drain(*loader).size(), 9u);
 }
 
-TEST(LoaderSound, UnequalLengthsArePaddedToTheLongestOfTheBatch) {
+TEST_P(LoaderSound, UnequalLengthsArePaddedToTheLongestOfTheBatch) {
   Folder folder;
   for (int i = 0; i < 9; ++i)
     folder.write(fmt::format("{}.wav", i), wav(10 + 7 * static_cast<std::uint32_t>(i), 16384));
   for (const int workers : {0, 2}) {
-    Loader loader(open_uncached(folder.path()), batches_of(3, workers));
+    Loader loader(placed(folder), batches_of(3, workers));
     std::int64_t frames = 10;
     while (const BatchPtr batch = loader.next()) {
       ASSERT_EQ(batch->tensors()[0].shape, (std::vector<std::int64_t>{3, frames + 14}));
@@ -355,7 +362,7 @@ TEST(LoaderSound, UnequalLengthsArePaddedToTheLongestOfTheBatch) {
   }
 }
 
-TEST(LoaderSound, ABatchOfMoreUnitsThanUsualIsMeasuredWhole) {
+TEST_P(LoaderSound, ABatchOfMoreUnitsThanUsualIsMeasuredWhole) {
   Folder folder;
   for (int i = 0; i < 20; ++i) folder.write(fmt::format("{:02}.wav", i), wav(10 + static_cast<std::uint32_t>(i), 1));
   dataset::OpenOptions open;
@@ -363,17 +370,17 @@ TEST(LoaderSound, ABatchOfMoreUnitsThanUsualIsMeasuredWhole) {
   LoaderOptions options = batches_of(5000);
   options.io_depth = 1;  // one row a unit
   options.timeout = std::chrono::seconds(20);
-  const auto batches = epoch_of(open_uncached(folder.path(), open), options);
+  const auto batches = epoch_of(placed(folder, "", open), options);
   ASSERT_EQ(batches.size(), 1u);
   EXPECT_EQ(batches[0].lengths.size(), 5000u);
 }
 
-TEST(LoaderSound, EncodedBytesComeAsTheyAre) {
+TEST_P(LoaderSound, EncodedBytesComeAsTheyAre) {
   Folder folder;
   for (int i = 0; i < 5; ++i) folder.write(fmt::format("{}.wav", i), wav(10 + static_cast<std::uint32_t>(i), 1));
   LoaderOptions options = batches_of(5);
   options.decode = Decode::none;
-  Loader loader(open_uncached(folder.path()), options);
+  Loader loader(placed(folder), options);
   const Taken taken = copy_out(*loader.next());
   for (std::size_t i = 0; i < 5; ++i) {
     const std::string bytes = wav(10 + static_cast<std::uint32_t>(i), 1);

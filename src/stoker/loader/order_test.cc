@@ -1,4 +1,4 @@
-// The promises about order: same batches whatever the workers, exactly once, resume, ranks.
+// The promises about order, for files and for objects: same batches whatever the workers, exactly once, resume, ranks.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -7,16 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/random.h"
-#include "stoker/loader/made_data_test.h"
+#include "stoker/loader/placed_data_test.h"
 
 namespace stoker::loader {
 namespace {
 
 using transform::parse_ops;
 
-constexpr storage::Storage kEveryStorage[] = {storage::Storage::buffered, storage::Storage::direct,
-                                              storage::Storage::mmap, storage::Storage::ram,
-                                              storage::Storage::automatic};
+class LoaderOrder : public PlacedData {};
+INSTANTIATE_TEST_SUITE_P(Places, LoaderOrder, ::testing::ValuesIn(kPlaces), name_of);
 
 LoaderOptions shuffled(std::uint64_t batch_size, int workers = 2) {
   LoaderOptions options = batches_of(batch_size, workers);
@@ -25,13 +24,13 @@ LoaderOptions shuffled(std::uint64_t batch_size, int workers = 2) {
   return options;
 }
 
-TEST(LoaderOrder, RowsHoldTheSampleTheirIndexNames) {
+TEST_P(LoaderOrder, RowsHoldTheSampleTheirIndexNames) {
   Folder folder;
   folder.write("x.npy", npy(200, 300));
-  for (const auto storage : kEveryStorage) {
+  for (const auto storage : storages()) {
     dataset::OpenOptions open;
     open.storage = storage;
-    const auto data = open_uncached(folder.path("x.npy"), open);
+    const auto data = placed(folder, "x.npy", open);
     LoaderOptions options = shuffled(16);
     options.storage = storage;
     const auto batches = epoch_of(data, options);
@@ -49,16 +48,16 @@ TEST(LoaderOrder, RowsHoldTheSampleTheirIndexNames) {
   }
 }
 
-TEST(LoaderOrder, WorkersStorageAndIoThreadsNeverChangeTheBatches) {
+TEST_P(LoaderOrder, WorkersStorageAndIoThreadsNeverChangeTheBatches) {
   Folder folder;
   write_wavs(folder, 150);
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = shuffled(8, 0);
   options.transform = parse_ops("pad:120");
   const auto reference = epoch_of(data, options, 3);
   ASSERT_EQ(reference.size(), 19u);
   for (const int workers : {1, 2, 5}) {
-    for (const auto storage : kEveryStorage) {
+    for (const auto storage : storages()) {
       for (const int io_threads : {1, 3}) {
         options.num_workers = workers;
         options.storage = storage;
@@ -69,10 +68,10 @@ TEST(LoaderOrder, WorkersStorageAndIoThreadsNeverChangeTheBatches) {
   }
 }
 
-TEST(LoaderOrder, WorkersMayChangeWhileRunning) {
+TEST_P(LoaderOrder, WorkersMayChangeWhileRunning) {
   Folder folder;
   write_wavs(folder, 300);
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = shuffled(4);
   options.transform = parse_ops("pad:100");
   const auto reference = epoch_of(data, options);
@@ -86,10 +85,10 @@ TEST(LoaderOrder, WorkersMayChangeWhileRunning) {
 }
 
 // Seven of eight workers may not take what there is to do, and each batch finds all of them asleep.
-TEST(LoaderOrder, WorkReachesTheOneWorkerThatMayTakeIt) {
+TEST_P(LoaderOrder, WorkReachesTheOneWorkerThatMayTakeIt) {
   Folder folder;
   write_wavs(folder, 300);
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = shuffled(4, 8);
   options.transform = parse_ops("pad:100");
   options.timeout = std::chrono::seconds(20);
@@ -109,10 +108,10 @@ TEST(LoaderOrder, WorkReachesTheOneWorkerThatMayTakeIt) {
   EXPECT_EQ(taken, reference);
 }
 
-TEST(LoaderOrder, EachEpochIsAnotherOrderAndTheEdgeIsSeamless) {
+TEST_P(LoaderOrder, EachEpochIsAnotherOrderAndTheEdgeIsSeamless) {
   Folder folder;
   folder.write("x.npy", npy(100, 10));
-  const auto data = open_uncached(folder.path("x.npy"));
+  const auto data = placed(folder, "x.npy");
   Loader loader(data, shuffled(7));
   std::vector<std::vector<std::int64_t>> epochs;
   for (std::uint64_t e = 0; e < 4; ++e) {
@@ -125,10 +124,10 @@ TEST(LoaderOrder, EachEpochIsAnotherOrderAndTheEdgeIsSeamless) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-TEST(LoaderOrder, LeavingAnEpochHalfWayStartsTheNextOneCleanly) {
+TEST_P(LoaderOrder, LeavingAnEpochHalfWayStartsTheNextOneCleanly) {
   Folder folder;
   folder.write("x.npy", npy(500, 64));
-  const auto data = open_uncached(folder.path("x.npy"));
+  const auto data = placed(folder, "x.npy");
   Loader loader(data, shuffled(8));
   for (std::uint64_t e : {0, 1, 5, 2}) {
     loader.start_epoch(e);
@@ -138,10 +137,10 @@ TEST(LoaderOrder, LeavingAnEpochHalfWayStartsTheNextOneCleanly) {
   EXPECT_EQ(indices_of(drain(loader)), indices_of(epoch_of(data, shuffled(8), 6)));
 }
 
-TEST(LoaderOrder, RanksShareTheGlobalSequence) {
+TEST_P(LoaderOrder, RanksShareTheGlobalSequence) {
   Folder folder;
   folder.write("x.npy", npy(101, 8));
-  const auto data = open_uncached(folder.path("x.npy"));
+  const auto data = placed(folder, "x.npy");
   const auto whole = epoch_of(data, shuffled(12));
   ASSERT_EQ(whole.size(), 9u);
   std::vector<std::vector<Taken>> parts;
@@ -159,10 +158,10 @@ TEST(LoaderOrder, RanksShareTheGlobalSequence) {
   }
 }
 
-TEST(LoaderOrder, PaddingIsMarkedAndKeepsRanksInStep) {
+TEST_P(LoaderOrder, PaddingIsMarkedAndKeepsRanksInStep) {
   Folder folder;
   folder.write("x.npy", npy(10, 8));
-  const auto data = open_uncached(folder.path("x.npy"));
+  const auto data = placed(folder, "x.npy");
   std::size_t valid = 0, rows = 0;
   for (std::uint64_t rank = 0; rank < 4; ++rank) {
     LoaderOptions options = shuffled(2);
@@ -179,10 +178,10 @@ TEST(LoaderOrder, PaddingIsMarkedAndKeepsRanksInStep) {
 }
 
 // k resumes, each with another number of ranks and workers, equal none.
-TEST(LoaderOrder, ResumesAnywhereWithAnyRanksAndWorkers) {
+TEST_P(LoaderOrder, ResumesAnywhereWithAnyRanksAndWorkers) {
   Folder folder;
   write_wavs(folder, 97, 20);
-  const auto data = open_uncached(folder.path());
+  const auto data = placed(folder);
   LoaderOptions options = shuffled(5);
   options.transform = parse_ops("pad:20");
   std::vector<std::int64_t> reference;
@@ -221,20 +220,20 @@ TEST(LoaderOrder, ResumesAnywhereWithAnyRanksAndWorkers) {
   }
 }
 
-TEST(LoaderOrder, AStateOfAnotherDataSetIsRefused) {
+TEST_P(LoaderOrder, AStateOfAnotherDataSetIsRefused) {
   Folder folder;
   folder.write("x.npy", npy(10, 8));
   folder.write("y.npy", npy(11, 8));
-  Loader x(open_uncached(folder.path("x.npy")), batches_of(2));
-  Loader y(open_uncached(folder.path("y.npy")), batches_of(2));
+  Loader x(placed(folder, "x.npy"), batches_of(2));
+  Loader y(placed(folder, "y.npy"), batches_of(2));
   EXPECT_THROW(y.load_state(x.state()), Error);
   EXPECT_THROW(y.check_state(x.state()), Error);
 }
 
-TEST(LoaderOrder, CheckingAStateStartsNothing) {
+TEST_P(LoaderOrder, CheckingAStateStartsNothing) {
   Folder folder;
   folder.write("x.npy", npy(10, 8));
-  Loader loader(open_uncached(folder.path("x.npy")), batches_of(2));
+  Loader loader(placed(folder, "x.npy"), batches_of(2));
   State state = loader.state();
   state.position = 10;
   loader.check_state(state);
@@ -244,12 +243,12 @@ TEST(LoaderOrder, CheckingAStateStartsNothing) {
   EXPECT_EQ(loader.stats().slabs, 0u);
 }
 
-TEST(LoaderOrder, InflatedCopiesHaveIdsOfTheirOwn) {
+TEST_P(LoaderOrder, InflatedCopiesHaveIdsOfTheirOwn) {
   Folder folder;
   folder.write("x.npy", npy(10, 8));
   dataset::OpenOptions open;
   open.inflate = 3;
-  const auto batches = epoch_of(open_uncached(folder.path("x.npy"), open), shuffled(30));
+  const auto batches = epoch_of(placed(folder, "x.npy", open), shuffled(30));
   ASSERT_EQ(batches.size(), 1u);
   auto ids = batches[0].ids;
   std::sort(ids.begin(), ids.end());

@@ -8,6 +8,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/base/units.h"
 #include "stoker/dataset/read_sample.h"
 #include "stoker/loader/array_kind.h"
 #include "stoker/loader/audio_kind.h"
@@ -19,6 +20,8 @@ namespace {
 
 // Until one can be read: the first ones, then, where bad samples do not end the run, some all over the data set.
 constexpr std::uint64_t kFirstLooks = 16, kMostLooks = 256;
+// A limit below it does not end the look: the job then refuses that limit, and names the least that works.
+constexpr std::uint64_t kLeastLook = 64 * kMiB;
 constexpr std::size_t kNoColumn = ~std::size_t{0};
 
 // One line for each kind of decoded sample.
@@ -46,18 +49,25 @@ std::unique_ptr<const Kind> kind_of_rows(const codec::ArrayInfo& whole, const Lo
   return make_kind(ImageKind::takes(row, options.transform) ? SampleKind::image : SampleKind::array, first, options);
 }
 
-// The kind of the first sample that can be read.
-std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const LoaderOptions& options,
-                                          std::uint64_t& look_bytes) {
-  Text first_problem;
+// What looking at samples has found, until one could be read.
+struct Looked {
+  std::unique_ptr<const Kind> kind = {};  // null: none could be
+  std::uint64_t looks = 0;
+  Text first_problem = {};
   bool is_limit_too_low = false;
-  Budget budget(options.memory_limit);  // nothing else is held yet
+  std::uint64_t peak_bytes = 0;
+};
+
+// Holds no more than `limit_bytes`. Throws Error where a read fails for a reason that all samples share.
+Looked look_at_files(const dataset::Dataset& dataset, const LoaderOptions& options, std::uint64_t limit_bytes) {
+  Looked looked;
+  Budget budget(limit_bytes);  // nothing else is held yet
   Scratch scratch(&budget);
-  const std::uint64_t looks = std::min(dataset.size(), options.on_error == OnError::raise ? kFirstLooks : kMostLooks);
-  for (std::uint64_t look = 0; look < looks; ++look) {
+  looked.looks = std::min(dataset.size(), options.on_error == OnError::raise ? kFirstLooks : kMostLooks);
+  for (std::uint64_t look = 0; look < looked.looks; ++look) {
     const std::uint64_t i = look < kFirstLooks ? look
                                                : kFirstLooks + (look - kFirstLooks) * (dataset.size() - kFirstLooks) /
-                                                                   (looks - kFirstLooks);
+                                                                   (looked.looks - kFirstLooks);
     scratch.reset();
     const storage::WholeRead sample = dataset::read_sample(dataset, i, scratch);
     FirstSample first;
@@ -73,15 +83,28 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
     } else {
       result = codec::probe(sample.bytes, first.head, scratch);
     }
-    look_bytes = budget.peak_bytes();
+    looked.peak_bytes = budget.peak_bytes();
     if (result.ok()) {
       first.name = dataset.name(i);
       first.bytes = sample.bytes;
-      return make_kind(codec::kind_of(first.head.media).value(), first, options);
+      looked.kind = make_kind(codec::kind_of(first.head.media).value(), first, options);
+      return looked;
     }
-    is_limit_too_low |= result.code == Code::no_memory;
-    if (first_problem.empty()) first_problem = format_text("`{}`: {}", dataset.name(i), result.cause);
+    looked.is_limit_too_low |= result.code == Code::no_memory;
+    if (looked.first_problem.empty()) looked.first_problem = format_text("`{}`: {}", dataset.name(i), result.cause);
   }
+  return looked;
+}
+
+// The kind of the first sample that can be read.
+std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const LoaderOptions& options,
+                                          std::uint64_t& look_bytes) {
+  Looked looked = look_at_files(dataset, options, options.memory_limit);
+  if (!looked.kind && looked.is_limit_too_low && options.memory_limit < kLeastLook) {
+    if (Looked again = look_at_files(dataset, options, kLeastLook); again.kind) looked = std::move(again);
+  }
+  look_bytes = looked.peak_bytes;
+  if (looked.kind) return std::move(looked.kind);
   if (dataset.size() == 0) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot tell what `{}` holds: no sample of it is selected", dataset.facts().address),
@@ -89,10 +112,10 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
   }
   throw Error(ErrorKind::corrupt,
               format_text("cannot tell what `{}` holds: none of {} samples can be read; {}", dataset.facts().address,
-                          looks, first_problem),
-              is_limit_too_low ? format_text("raise {}: it does not hold one sample", option("memory_limit"))
-                               : Text("look at it with `stoker inspect`"))
-      .about(is_limit_too_low ? "memory_limit" : "");
+                          looked.looks, looked.first_problem),
+              looked.is_limit_too_low ? format_text("raise {}: it does not hold one sample", option("memory_limit"))
+                                      : Text("look at it with `stoker inspect`"))
+      .about(looked.is_limit_too_low ? "memory_limit" : "");
 }
 
 std::unique_ptr<const Kind> find_kind(const dataset::Dataset& dataset, const LoaderOptions& options,

@@ -24,7 +24,9 @@ class Recipe {
   bool varies() const noexcept { return facts().varies; }
   bool packs_rows() const noexcept { return facts().packs_rows; }
   std::size_t label_count() const noexcept { return label_count_; }  // labels of each sample
-  std::uint64_t look_bytes() const noexcept { return look_bytes_; }  // most memory that the first look held
+  // The most memory that the first look held. More than memory_limit where that was too low to look at all: the job
+  // must then be refused.
+  std::uint64_t look_bytes() const noexcept { return look_bytes_; }
   std::uint64_t length_of(
       std::uint64_t bytes) const noexcept;  // about; of the row of a sample with this number of bytes
   std::uint64_t row_bytes(std::size_t output, std::uint64_t length) const noexcept;  // of one sample

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 
 namespace stoker::measure {
@@ -83,7 +84,8 @@ DeepAnswer compare(const DeepRuns& runs) {
                     100 * *runs.cold_left));
   if (!runs.cold_s && !runs.cold_why.empty()) answer.notes.push_back("no cold run: " + runs.cold_why);
   if (runs.steps < kFewSteps)
-    answer.notes.push_back(fmt::format("only {} steps in each run: more say more (--steps, more data)", runs.steps));
+    answer.notes.push_back(
+        format_text("only {} steps in each run: more say more ({}, more data)", runs.steps, option("steps")));
   return answer;
 }
 
@@ -104,7 +106,7 @@ DeepRuns parse_deep(std::string_view text, const std::string& name) {
     runs.ledger_fetch_s = ledger.at("fetch_s").get<double>();
     runs.ledger_prep_s = ledger.at("prep_s").get<double>();
     runs.ledger_handoff_s = ledger.at("handoff_s").get<double>();
-    runs.notes = json.at("notes").get<std::vector<std::string>>();
+    for (const std::string& note : json.at("notes").get<std::vector<std::string>>()) runs.notes.emplace_back(note);
     return runs;
   } catch (const Error& error) {
     throw Error(ErrorKind::corrupt,
@@ -113,7 +115,7 @@ DeepRuns parse_deep(std::string_view text, const std::string& name) {
   }
 }
 
-Json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
+Json to_json(const DeepRuns& runs, const DeepAnswer& answer, const SpellText& spell) {
   const auto step = [](double seconds) { return Json{{"ms_per_step", 1e3 * seconds}}; };
   Json json = {{"steps", runs.steps}};
   json["verdict"] = {{"bound", name(answer.verdict.bound)},
@@ -139,7 +141,7 @@ Json to_json(const DeepRuns& runs, const DeepAnswer& answer) {
                         {"doubtful", name(answer.doubtful)},
                         {"why", answer.why_doubtful},
                         {"loader_hidden", answer.hidden}};
-  json["notes"] = answer.notes;
+  json["notes"] = spell_all(answer.notes, spell);
   return json;
 }
 

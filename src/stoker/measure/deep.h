@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stoker/base/json.h"
+#include "stoker/base/spell_text.h"
 #include "stoker/meter/ledger.h"
 
 namespace stoker::measure {
@@ -25,7 +26,7 @@ struct DeepRuns {
   double real_s = 0;                // both
   double ledger_compute_s = 0;      // what the ledger says of that run: h2d included
   double ledger_fetch_s = 0, ledger_prep_s = 0, ledger_handoff_s = 0;
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
 
   double ledger_wait_s() const noexcept { return ledger_fetch_s + ledger_prep_s + ledger_handoff_s; }
 };
@@ -39,7 +40,7 @@ struct DeepAnswer {
   Doubtful doubtful = Doubtful::neither;  // within 10 % they agree
   std::string why_doubtful;               // a sentence
   double hidden = 0;                      // of the loader's time, the share that ran beside the step
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
 };
 
 std::string_view name(Doubtful doubtful) noexcept;  // "neither", "ledger", "difference"
@@ -47,6 +48,7 @@ DeepAnswer compare(const DeepRuns& runs);
 
 // What the runner of a Python entry point wrote. Throws Error(corrupt), naming `name`.
 DeepRuns parse_deep(std::string_view json, const std::string& name);
-Json to_json(const DeepRuns& runs, const DeepAnswer& answer);
+// `spell` words the options that notes name.
+Json to_json(const DeepRuns& runs, const DeepAnswer& answer, const SpellText& spell = &Text::in_python);
 
 }  // namespace stoker::measure

@@ -64,8 +64,8 @@ TEST(Deep, SaysWhatMayMislead) {
   runs.steps = 5;
   const DeepAnswer answer = compare(runs);
   ASSERT_EQ(answer.notes.size(), 2u);
-  EXPECT_EQ(answer.notes[0].find("50 % of the sampled pages stayed"), 0u);
-  EXPECT_EQ(answer.notes[1].find("only 5 steps"), 0u);
+  EXPECT_EQ(answer.notes[0].in_python().find("50 % of the sampled pages stayed"), 0u);
+  EXPECT_EQ(answer.notes[1].in_python().find("only 5 steps"), 0u);
 }
 
 TEST(Deep, ReadsWhatARunnerWroteAndNamesWhatItCannotRead) {

@@ -6,44 +6,24 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stoker/os/child.h"
+#include "stoker/base/error.h"
 #include "stoker/os/event.h"
 #include "stoker/os/fd.h"
-
-extern char** environ;
+#include "stoker/os/spawn.h"
 
 namespace stoker::os {
 namespace {
 
 using CaptureClock = std::chrono::steady_clock;
 
+// In a process group of its own: a timeout ends all that the command has started.
 pid_t spawn_captured(const std::vector<std::string>& command, int output) {
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (const int signal : {SIGPIPE, SIGINT}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  pid_t pid = -1;
-  const int error_number = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error_number != 0) throw spawn_error(error_number, command[0], "");
+  const pid_t pid = spawn(command, {.descriptors = {{STDIN_FILENO, Spawn::kNull}, {STDOUT_FILENO, output}},
+                                    .default_signals = {SIGPIPE, SIGINT},
+                                    .has_group = true});
   return pid;
 }
 

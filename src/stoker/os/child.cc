@@ -6,9 +6,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "stoker/os/spawn.h"
 
 extern char** environ;
 
@@ -56,28 +57,9 @@ Error spawn_error(int error_number, const std::string& program, std::string hint
 
 Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
   keep_ended_children();
-  const std::vector<std::string> variables = environment_with(environment);
-  std::vector<char*> argv, envp;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (const int signal : {SIGPIPE, SIGINT}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error_number = posix_spawnp(&pid_, argv[0], nullptr, &attributes, argv.data(), envp.data());
-  posix_spawnattr_destroy(&attributes);
-  if (error_number != 0) {
-    throw spawn_error(error_number, command[0],
-                      "name the command as the shell would find it, such as `python train.py`");
-  }
+  pid_ = spawn(command, {.environment = environment,
+                         .default_signals = {SIGPIPE, SIGINT},
+                         .hint = "name the command as the shell would find it, such as `python train.py`"});
 }
 
 std::optional<Ended> Child::ended() noexcept {

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "stoker/os/cgroup.h"
 #include "stoker/os/child.h"
 #include "stoker/os/process.h"
+#include "stoker/os/spawn.h"
 
 namespace stoker::os {
 namespace {
@@ -81,32 +81,15 @@ Isolated::Isolated(const std::vector<std::string>& command, const std::map<std::
   std::map<std::string, std::string> added = environment;
   added["STOKER_REPORT_FD"] = std::to_string(kReportFd);
   added[kOwner] = owner_ = new_owner();
-  const std::vector<std::string> variables = environment_with(added);
-  std::vector<char*> argv, envp;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  for (const std::string& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-
   Pipe pipes[3];
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  for (int i = 0; i < 3; ++i) posix_spawn_file_actions_adddup2(&actions, pipes[i].to.get(), i + 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error_number = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), envp.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error_number != 0) throw spawn_error(error_number, command[0], "name the command as the shell would find it");
+  pid_ = spawn(command, {.environment = added,
+                         .descriptors = {{STDIN_FILENO, Spawn::kNull},
+                                         {STDOUT_FILENO, pipes[0].to.get()},
+                                         {STDERR_FILENO, pipes[1].to.get()},
+                                         {kReportFd, pipes[2].to.get()}},
+                         .default_signals = {SIGPIPE, SIGINT, SIGTERM, SIGHUP},
+                         .has_group = true,
+                         .hint = "name the command as the shell would find it"});
   for (int i = 0; i < 3; ++i) streams_[i] = std::move(pipes[i].from);
   seen_.emplace(pid_, start_of(pid_).value_or(0));
   guard_.emplace(mark());

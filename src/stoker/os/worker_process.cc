@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,8 +17,7 @@
 #include "stoker/base/error.h"
 #include "stoker/os/cgroup.h"
 #include "stoker/os/child.h"
-
-extern char** environ;
+#include "stoker/os/spawn.h"
 
 namespace stoker::os {
 namespace {
@@ -54,30 +52,12 @@ BothEnds make_answers() {
 
 WorkerProcess::WorkerProcess(const std::vector<std::string>& command) {
   keep_ended_children();
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-
   BothEnds requests = make_requests(), answers = make_answers();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, requests.childs.get(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, answers.childs.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error_number = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error_number != 0) throw spawn_error(error_number, command[0], "");
+  pid_ = spawn(command, {.descriptors = {{STDIN_FILENO, requests.childs.get()},
+                                         {STDOUT_FILENO, answers.childs.get()},
+                                         {STDERR_FILENO, Spawn::kNull}},
+                         .default_signals = {SIGPIPE, SIGINT, SIGTERM, SIGHUP},
+                         .has_group = true});
   requests_ = std::move(requests.own);
   answers_ = std::move(answers.own);
   (void)::fcntl(answers_.get(), F_SETFL, O_NONBLOCK);

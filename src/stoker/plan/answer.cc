@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
 #include "stoker/plan/command.h"
@@ -136,13 +137,13 @@ void explain_failures(PlannedRun& run, bool all_failed) {
     for (const auto& [error, times] : errors) count += times;
     const auto most = std::max_element(errors.begin(), errors.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    std::string text = fmt::format("{} of {} points: {}", count, run.configurations.size(), status);
-    if (!most->first.empty()) text += ": " + as_utf8(most->first, 160);
+    Text text = fmt::format("{} of {} points: {}", count, run.configurations.size(), status);
+    if (!most->first.empty()) text = format_text("{}: {}", text, as_utf8(most->first, 160));
     if (errors.size() > 1 && !most->first.empty())
-      text += fmt::format(" ({} of them; the others say otherwise)", most->second);
+      text = format_text("{} ({} of them; the others say otherwise)", text, most->second);
     if (all_failed) {
       const tune::Failure failure = tune::classify_text(most->first);
-      if (!failure.remedy.empty()) text += "; " + failure.remedy;
+      if (!failure.remedy.empty()) text = format_text("{}; {}", text, failure.remedy);
     }
     run.notes.push_back(text);
   }
@@ -224,8 +225,8 @@ void add_costs(PlannedRun& run, const PlanAnswer& answer) {
   const Setting& setting = run.input.setting;
   const double samples = answer.job.epoch_images.value_or(setting.dataset_samples);
   if (samples <= 0 || setting.dataset_bytes <= 0) {
-    run.notes.emplace_back(
-        "what the store costs is not told: the size of the data set is not known: --dataset ADDRESS");
+    run.notes.push_back(format_text("what the store costs is not told: the size of the data set is not known: give {}",
+                                    option("dataset")));
     return;
   }
   // An epoch may be a part of the data set that was measured.
@@ -274,8 +275,9 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   }
   note_confounded(run);
   if (run.input.stages && run.input.stages->cores <= 0 && predict(*run.input.stages).limit != Limit::compute) {
-    run.notes.emplace_back(
-        "the cores of the machine are not known, so what more workers give is not predicted: --cores N");
+    run.notes.push_back(
+        format_text("the cores of the machine are not known, so what more workers give is not predicted: give {}",
+                    option("cores")));
   }
   add_what_ifs(run, wishes);
   add_options(run, answer);

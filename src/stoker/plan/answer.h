@@ -50,7 +50,7 @@ struct PlannedRun {
   std::vector<ScaleOut> nodes;
   std::optional<double> saturating_nodes;
   std::vector<StoreCost> costs;  // none: no prices, or the size of the data is not known
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
 
   const PlannedConfiguration* picked() const { return chosen ? &configurations[*chosen] : nullptr; }
 };
@@ -63,7 +63,7 @@ struct PlanAnswer {
   std::vector<PlannedRun> runs;
   std::optional<std::size_t> chosen_run;  // the one to take
   std::string headline, pivot, next_command;
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
   bool is_no = false;  // nothing ran, or nothing meets the budget
 };
 

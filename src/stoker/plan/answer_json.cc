@@ -161,7 +161,7 @@ Json to_json(const StoreCost& cost) {
           {"run", cost.run ? to_json(*cost.run) : Json(nullptr)}};
 }
 
-Json to_json(const PlannedRun& run) {
+Json to_json(const PlannedRun& run, const SpellText& spell) {
   const PlanRun& input = run.input;
   Json json = {{"name", input.name}, {"source", input.source}, {"kind", name(input.kind)}};
   json["model"] = or_null(input.model);
@@ -201,13 +201,13 @@ Json to_json(const PlannedRun& run) {
   json["saturating_nodes"] = or_null(run.saturating_nodes);
   json["costs"] = list(run.costs, [](const StoreCost& cost) { return to_json(cost); });
   json["options"] = list(run.options, [&](const Option& option) { return to_json(option, input); });
-  json["notes"] = run.notes;
+  json["notes"] = spell_all(run.notes, spell);
   return json;
 }
 
 }  // namespace
 
-Json to_json(const PlanAnswer& answer) {
+Json to_json(const PlanAnswer& answer, const SpellText& spell) {
   Json json = {{"schema", "stoker.plan/1"}, {"stoker_version", kVersion}};
   json["headline"] = answer.headline;
   json["pivot"] = or_null(answer.pivot);
@@ -232,9 +232,9 @@ Json to_json(const PlanAnswer& answer) {
   }
   json["chosen_run"] = or_null(answer.chosen_run);
   json["runs"] = Json::array();
-  for (const PlannedRun& run : answer.runs) json["runs"].push_back(to_json(run));
+  for (const PlannedRun& run : answer.runs) json["runs"].push_back(to_json(run, spell));
   json["next_command"] = or_null(answer.next_command);
-  json["notes"] = answer.notes;
+  json["notes"] = spell_all(answer.notes, spell);
   return json;
 }
 

@@ -5,11 +5,13 @@
 #include <string>
 
 #include "stoker/base/json.h"
+#include "stoker/base/spell_text.h"
 #include "stoker/plan/answer.h"
 
 namespace stoker::plan {
 
-Json to_json(const PlanAnswer& answer);
+// `spell` words the options that notes name.
+Json to_json(const PlanAnswer& answer, const SpellText& spell = &Text::in_python);
 // A plan that was written before, with what plan.json has of it: of the input only names and limits. Keys that are
 // missing, or are not what they should be, count as not known. `file` is for messages. Throws Error(corrupt) where it
 // is no plan.

@@ -32,8 +32,8 @@ const Json& inner(const Json& object, const char* key) {
   return found != object.end() ? *found : kNone;
 }
 
-std::vector<std::string> texts_in(const Json& object, const char* key) {
-  std::vector<std::string> all;
+std::vector<Text> texts_in(const Json& object, const char* key) {
+  std::vector<Text> all;
   for (const Json& one : inner(object, key)) {
     if (one.is_string()) all.push_back(one.text());
   }

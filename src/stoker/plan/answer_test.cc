@@ -128,7 +128,7 @@ TEST(Plan, ThatWasWrittenIsReadAgain) {
         EXPECT_EQ(now.what_ifs[j].what.predicted.limit, then.what_ifs[j].what.predicted.limit);
       EXPECT_EQ(now.configurations.size(), then.configurations.size());
       EXPECT_EQ(now.device.has_value(), then.device.has_value());
-      EXPECT_EQ(now.notes, then.notes);
+      EXPECT_EQ(spell_all(now.notes, &Text::in_python), spell_all(then.notes, &Text::in_python));
     }
   }
 }

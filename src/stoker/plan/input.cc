@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/tune/verdict.h"
 namespace stoker::plan {
@@ -107,6 +108,13 @@ void take_config(const tune::RunConfig& config, PlanRun& run) {
   }
 }
 
+void take_data(const tune::RecordedData& data, Setting& setting) {
+  setting.is_file_per_sample = data.is_file_per_sample;
+  setting.decodes = data.decodes;
+  setting.decodes_jpeg = data.decodes_jpeg;
+  setting.sample_bytes = data.sample_bytes;
+}
+
 }  // namespace
 
 void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
@@ -143,7 +151,8 @@ void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
   if (candidates.empty() && effective_batch && !run.rows.empty()) {
     throw Error(ErrorKind::usage,
                 fmt::format("no row of `{}` has batch_size x accumulate_steps = {:g}", run.source, *effective_batch),
-                "leave out the effective batch, or tune with it: stoker tune --effective-batch");
+                format_text("leave {} out, or tune with it: `stoker tune --effective-batch {:g}`",
+                            option("effective_batch"), *effective_batch));
   }
   run.choice = tune::choose(candidates);
   for (std::optional<std::size_t>* index : {&run.choice.best, &run.choice.chosen}) {
@@ -170,6 +179,7 @@ PlanRun run_of(tune::RecordedRun recorded) {
   run.rows = std::move(recorded.rows);
   run.blocks = std::move(recorded.blocks);
   run.notes = std::move(recorded.notes);
+  if (recorded.data) take_data(*recorded.data, run.setting);
   return run;
 }
 

@@ -61,7 +61,7 @@ struct PlanRun {
   std::vector<std::string> flags;                         // of `stoker load`
   std::vector<std::string> command;                       // that was tuned, with {knob}, or measured
   std::string place;                                      // where it makes its loader, "train.py:41"; empty: not known
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
 };
 
 struct PlanInput {

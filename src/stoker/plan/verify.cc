@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/plan/ledger.h"
 
@@ -155,9 +156,9 @@ void verify(PlannedRun& planned, const VerifyOptions& options) {
   }
   if (noise <= 0) return;
   planned.notes.push_back(
-      fmt::format("the noise is too large to tell some gains: runs of the same settings differed by {:.0f} %; their "
-                  "gain stays a prediction. Verify on a quieter machine, or with more --bench-steps",
-                  100 * noise));
+      format_text("the noise is too large to tell some gains: runs of the same settings differed by {:.0f} %; their "
+                  "gain stays a prediction. Verify on a quieter machine, or with more {}",
+                  100 * noise, option("bench_steps")));
 }
 
 }  // namespace stoker::plan

@@ -133,7 +133,7 @@ WhatIf with_storage(const Stages& now, const Setting& setting, Access access) {
         if (now.fetch_in_workers) what.stages.fetch_s = 0;  // workers wait no longer, the disk's queue does
       } else {
         what.feasible = false;
-        what.why = "what the disk gives is not known: measure it with --cold";
+        what.why = "what the disk gives is not known: `stoker load --cold` measures it";
       }
       break;
     case Access::buffered:

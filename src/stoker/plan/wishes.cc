@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
-#include "stoker/os/read_file.h"
 
 namespace stoker::plan {
 namespace {
@@ -38,14 +40,41 @@ void take(const std::optional<T>& wish, T& into) {
   if (wish) into = *wish;
 }
 
+void require_above_zero(std::string_view name, const std::optional<double>& wish) {
+  if (!wish || *wish > 0) return;
+  throw Error(ErrorKind::usage, format_text("`{}` is 0, which no machine has", option(name)),
+              "leave it out if it is not known")
+      .about(name);
+}
+
+// A knob that no row has would change nothing.
+void require_knobs(const std::map<std::string, std::string>& current, const PlanInput& input) {
+  std::set<std::string_view> known;
+  for (const PlanRun& run : input.runs) {
+    for (const tune::Row& row : run.rows) {
+      for (const auto& [knob, value] : row.knobs) known.insert(knob);
+    }
+  }
+  for (const auto& [knob, value] : current) {
+    if (known.contains(knob)) continue;
+    throw Error(
+        ErrorKind::usage,
+        format_text("`{}` names `{}`, and no row that is planned from has such a knob", option("current"), knob),
+        known.empty() ? std::string("the rows have no knobs at all: leave it out")
+                      : fmt::format("the rows have {}", fmt::join(known, ", ")))
+        .about("current");
+  }
+}
+
 }  // namespace
 
-std::string data_to_look_at(const JobWishes& wishes, const PlanInput& input) {
-  if (!wishes.epochs || wishes.images || input.job.epoch_images) return "";
+std::vector<std::string> data_to_look_at(const JobWishes& wishes, const PlanInput& input) {
+  std::vector<std::string> addresses;
+  if (!wishes.epochs || wishes.images || input.job.epoch_images) return addresses;
   for (const PlanRun& run : input.runs) {
-    if (!run.data.empty() && os::exists(run.data)) return run.data;
+    if (!run.data.empty()) addresses.push_back(run.data);
   }
-  return "";
+  return addresses;
 }
 
 void add_wishes(const JobWishes& wishes, PlanInput& input) {
@@ -91,6 +120,11 @@ void add_wishes(const MachineWishes& wishes, PlanInput& input) {
   }
   if (!wishes.amp.empty() && wishes.amp != "bf16" && wishes.amp != "fp16" && wishes.amp != "none")
     throw Error(ErrorKind::usage, format_text("`{}` is bf16, fp16 or none, not `{}`", option("amp"), wishes.amp));
+  require_above_zero("device_memory", wishes.device_memory_bytes);
+  require_above_zero("memory_limit", wishes.memory_limit_bytes);
+  require_above_zero("shm", wishes.shm_bytes);
+  require_above_zero("disk_rate", wishes.disk_bytes_per_s);
+  require_knobs(wishes.current, input);
   for (std::size_t i = 0; i < input.runs.size(); ++i) {
     PlanRun& run = input.runs[i];
     if (!models.empty()) {

@@ -24,9 +24,9 @@ struct JobWishes {
   bool needs_no_job = false;  // a ledger alone: what-ifs, without days
 };
 
-// The data whose size the wishes need, as a run has it: epochs were asked for, and nothing says how long one is. Empty:
-// none, or no run has any.
-std::string data_to_look_at(const JobWishes& wishes, const PlanInput& input);
+// The data of the runs, where the wishes need the size of an epoch and nothing else tells it. The caller looks at the
+// first that is still there. Empty: none is needed, or no run has any.
+std::vector<std::string> data_to_look_at(const JobWishes& wishes, const PlanInput& input);
 // Throws Error(usage) where wishes contradict each other or say too little.
 void add_wishes(const JobWishes& wishes, PlanInput& input);
 
@@ -38,7 +38,7 @@ struct MachineWishes {
   std::optional<double> cores = {};
   std::map<std::string, std::string> current = {};  // knobs of the job as it runs now
 };
-// Call it when the runs have their ledger. Throws Error(usage).
+// Call it when the runs have their rows and their ledger. Throws Error(usage).
 void add_wishes(const MachineWishes& wishes, PlanInput& input);
 
 // A what-if needs a ledger, or rows that give one. Throws Error(usage) naming the run.

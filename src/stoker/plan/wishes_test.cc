@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
-#include "stoker/os/temp_folder_test.h"
 
 namespace stoker::plan {
 namespace {
@@ -55,20 +54,21 @@ TEST(JobWishes, ThatSayTooLittleAreRefusedAndNameTheOption) {
             "`validation_time` is per epoch, and the size of an epoch is not known");
 }
 
-TEST(JobWishes, EpochsAloneLookAtTheDataOfARun) {
-  const os::TempFolder folder;
+TEST(JobWishes, EpochsAloneLookAtTheDataOfTheRuns) {
   PlanInput input = input_of_one_run();
-  input.runs[0].data = folder.path();
-  EXPECT_EQ(data_to_look_at({.epochs = 3}, input), folder.path());
-  EXPECT_EQ(data_to_look_at({.images = 10, .epochs = 3}, input), "");
-  EXPECT_EQ(data_to_look_at({}, input), "");
-  input.runs[0].data = folder.path() + "/gone";
-  EXPECT_EQ(data_to_look_at({.epochs = 3}, input), "");
+  EXPECT_TRUE(data_to_look_at({.epochs = 3}, input).empty());
+  input.runs.emplace_back().data = "train";
+  EXPECT_EQ(data_to_look_at({.epochs = 3}, input), std::vector<std::string>{"train"});
+  EXPECT_TRUE(data_to_look_at({.images = 10, .epochs = 3}, input).empty());
+  EXPECT_TRUE(data_to_look_at({}, input).empty());
+  input.job.epoch_images = 1000;
+  EXPECT_TRUE(data_to_look_at({.epochs = 3}, input).empty());
 }
 
 TEST(MachineWishes, AreThoseOfEveryRun) {
   PlanInput input = input_of_one_run();
   input.runs[0].stages.emplace();
+  input.runs[0].rows = {tune::Row{.trial = 1, .knobs = {{"num_workers", "2"}}}};
   add_wishes(MachineWishes{.amp = "none", .memory_limit_bytes = 8e9, .cores = 16, .current = {{"num_workers", "1"}}},
              input);
   const PlanRun& run = input.runs[0];
@@ -82,6 +82,21 @@ TEST(MachineWishes, AreThoseOfEveryRun) {
 TEST(MachineWishes, OfAnotherNumberOfModelsOrAnotherWordAreRefused) {
   EXPECT_EQ(refused(MachineWishes{.models = {"vit:large", "vit:giant"}}), "2 models for 1 runs");
   EXPECT_EQ(refused(MachineWishes{.amp = "int8"}), "`amp` is bf16, fp16 or none, not `int8`");
+}
+
+TEST(MachineWishes, OfNothingAtAllAreRefused) {
+  EXPECT_EQ(refused(MachineWishes{.device_memory_bytes = 0}), "`device_memory` is 0, which no machine has");
+  EXPECT_EQ(refused(MachineWishes{.memory_limit_bytes = 0}), "`memory_limit` is 0, which no machine has");
+  EXPECT_EQ(refused(MachineWishes{.shm_bytes = 0}), "`shm` is 0, which no machine has");
+  EXPECT_EQ(refused(MachineWishes{.disk_bytes_per_s = 0}), "`disk_rate` is 0, which no machine has");
+}
+
+TEST(MachineWishes, OfAKnobThatNoRowHasAreRefused) {
+  PlanInput input = input_of_one_run();
+  input.runs[0].rows = {tune::Row{.trial = 1, .knobs = {{"num_workers", "2"}}}};
+  EXPECT_EQ(refused(MachineWishes{.current = {{"num_workers", "1"}, {"nope", "1"}}}, input),
+            "`current` names `nope`, and no row that is planned from has such a knob");
+  EXPECT_EQ(refused(MachineWishes{.current = {{"num_workers", "1"}}}, input), "");
 }
 
 TEST(WhatIfs, NeedALedger) {

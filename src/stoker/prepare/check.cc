@@ -72,8 +72,8 @@ class Checking {
       if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::not_found) throw;
       report_.broken.push_back(error.message());
       if (!options_.repair) {
-        report_.notes.emplace_back(
-            "--repair makes it again: pack.json from the index and the shards, else all from the source");
+        report_.notes.push_back(format_text(
+            "{} makes it again: pack.json from the index and the shards, else all from the source", option("repair")));
         return;
       }
       problems.clear();
@@ -95,8 +95,9 @@ class Checking {
     std::string seek_problem;
     if (seek_is_outdated) {
       report_.notes.push_back(
-          "seek.bin was written by an earlier version of Stoker and is not used; `stoker pack` or "
-          "--repair makes a new one");
+          format_text("seek.bin was written by an earlier version of Stoker and is not used; `stoker pack` or {} makes "
+                      "a new one",
+                      option("repair")));
     } else {
       seek_problem = open_pack_seek(options_.address, manifest, seek);
     }
@@ -236,7 +237,7 @@ class Checking {
     opening.progress = [&](std::uint64_t seen) { return say("scanning", seen, 0); };
     const dataset::DatasetPtr data = dataset::open(options_.address, opening);
     report_.kind = data->facts().kind;
-    report_.notes = data->facts().notes;
+    report_.notes.assign(data->facts().notes.begin(), data->facts().notes.end());
     for (const dataset::Loss& loss : data->facts().losses) report_.broken.push_back(loss.message());
     const bool rows = data->facts().array.has_value();
     read_all(*data, [&](StreamedSample& sample) {

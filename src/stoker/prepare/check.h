@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stoker/base/text.h"
 #include "stoker/prepare/pack.h"
 
 namespace stoker::prepare {
@@ -34,7 +35,7 @@ struct CheckReport {
   std::vector<Damage> damaged;
   std::vector<std::string> broken;  // files of a pack: one sentence each
   bool broken_repaired = false;
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
   double seconds = 0;
 
   bool is_sound() const noexcept;  // nothing is damaged, or all of it was repaired

@@ -233,8 +233,7 @@ class Remake {
     if (const auto source = left("source"); source && source->is_string()) pack_.source = source->get<std::string>();
     if (const auto settings = left("settings"); settings && settings->is_object()) pack_.settings = settings->dump();
     if (pack_.source.empty() || pack_.settings.empty())
-      notes_.emplace_back(
-          "what the pack was made from, or how, is lost: `stoker pack` needs --force to bring it up to date");
+      notes_.emplace_back("what the pack was made from, or how, is lost: `stoker pack --force` brings it up to date");
     if (const auto content = left("content"); content && content->is_string() && pack_.kind == PackKind::raw)
       pack_.content = content->get<std::string>();
     if (const auto rate = left("rate_hz"); rate && rate->is_natural() && rate->get<std::uint64_t>() <= UINT32_MAX) {

@@ -2,6 +2,7 @@
 // A pack whose index or names are damaged or gone: `check` with repair makes it again from its source.
 #include "stoker/prepare/manifest_repair.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/spell_text.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/packed.h"
 #include "stoker/loader/made_data_test.h"
@@ -52,10 +54,12 @@ CheckReport repair(const Folder& folder) {
 }
 
 bool mentions(const std::vector<std::string>& texts, std::string_view part) {
-  for (const std::string& text : texts) {
-    if (text.find(part) != std::string::npos) return true;
-  }
-  return false;
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+bool mentions(const std::vector<Text>& texts, std::string_view part) {
+  return mentions(spell_all(texts, &Text::in_python), part);
 }
 
 void expect_same(const PackManifest& a, const PackManifest& b) {

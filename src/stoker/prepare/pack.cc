@@ -48,6 +48,11 @@ using dataset::DatasetPtr;
 using dataset::Packed;
 using dataset::PackKind;
 
+// Why a sample was left out, as pack.json keeps it: a file names options by their own names.
+std::string in_pack(const Text& fault) {
+  return fault.in_python();
+}
+
 // The folder of a pattern is made absolute, the pattern itself stays.
 std::string absolute(const std::string& address) {
   if (const std::string whole = dataset::real_path_of(address); !whole.empty()) return whole;
@@ -328,10 +333,10 @@ class Packing {
         } else {
           if (options_.on_error == loader::OnError::raise) {
             throw Error(ErrorKind::corrupt,
-                        fmt::format("cannot pack `{}`: {}", source_->name(payload.position), payload.fault),
+                        format_text("cannot pack `{}`: {}", source_->name(payload.position), payload.fault),
                         skip_hint());
           }
-          writer_->skip(source_->name(payload.position), payload.fault);
+          writer_->skip(source_->name(payload.position), in_pack(payload.fault));
         }
         if (writer_->cursor() % 64 == 0 && !keep_going()) throw Error(ErrorKind::unavailable, "interrupted");
       }
@@ -447,7 +452,7 @@ class Packing {
           if (payload.fault.empty()) {
             append(payload, writer);
           } else {
-            writer.skip("", payload.fault);
+            writer.skip("", in_pack(payload.fault));
           }
         }
         if (payloads.interrupted()) throw Error(ErrorKind::unavailable, "interrupted");

@@ -258,11 +258,11 @@ bool Payloads::next_raw(std::uint64_t number, Payload& payload, const std::funct
   if (ended_ || static_cast<std::uint64_t>(batch_->indices()[row_]) != number) {
     if (!faults_.contains(number)) {
       for (const loader::SampleError& error : loader_->errors()) {
-        if (error.is_sample()) faults_[error.index] = error.cause.in_python();
+        if (error.is_sample()) faults_[error.index] = error.cause;
       }
     }
     const auto found = faults_.find(number);
-    payload.fault = found == faults_.end() ? "it could not be decoded" : found->second;
+    payload.fault = found == faults_.end() ? Text("it could not be decoded") : found->second;
     return true;
   }
   const loader::Tensor& tensor = batch_->tensors().front();

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stoker/base/text.h"
 #include "stoker/dataset/packed.h"
 #include "stoker/loader/loader.h"
 #include "stoker/prepare/pack.h"
@@ -46,7 +47,7 @@ struct Payload {
   std::uint64_t frames = 0;
   std::string extension;            // by content: ".jpg"; empty: not known
   std::span<const std::byte> seek;  // note_places(); until the next call
-  std::string fault;                // not empty: there is no payload, and this is why
+  Text fault;                       // not empty: there is no payload, and this is why
 };
 
 class Payloads {
@@ -84,7 +85,7 @@ class Payloads {
   std::uint64_t row_ = 0;
   std::uint64_t taken_ = 1;  // samples of the loader's data set dealt with; the first is Content::first
   bool ended_ = false;
-  std::unordered_map<std::uint64_t, std::string> faults_;
+  std::unordered_map<std::uint64_t, Text> faults_;
   std::vector<std::uint16_t> converted_;
 };
 

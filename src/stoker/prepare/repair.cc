@@ -187,8 +187,8 @@ class Repair {
         payload.xxh3 = row.xxh3;
       } else if (!payload.fault.empty()) {
         throw Error(ErrorKind::corrupt,
-                    fmt::format("cannot repair `{}`: {}", pack_->name(payload.position), payload.fault),
-                    "`stoker pack` with --force rebuilds the pack");
+                    format_text("cannot repair `{}`: {}", pack_->name(payload.position), payload.fault),
+                    "`stoker pack --force` rebuilds the pack");
       }
       append(payload, names, writer);
     }

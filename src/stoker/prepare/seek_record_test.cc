@@ -294,7 +294,7 @@ TEST(EarlierSeekPack, IsReadWithoutItsPlacesUntilItIsPackedOrRepaired) {
   const CheckReport found = check(options);
   EXPECT_TRUE(found.is_sound());
   ASSERT_EQ(found.notes.size(), 1u);
-  EXPECT_NE(found.notes[0].find("earlier version"), std::string::npos);
+  EXPECT_NE(found.notes[0].in_python().find("earlier version"), std::string::npos);
 
   options.repair = true;
   EXPECT_TRUE(check(options).is_sound());

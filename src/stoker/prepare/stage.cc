@@ -29,9 +29,11 @@
 #include "stoker/os/file_limit.h"
 #include "stoker/os/read_file.h"
 #include "stoker/prepare/object_reader.h"
-#include "stoker/prepare/pack.h"
 #include "stoker/prepare/stage_choice.h"
+#include "stoker/prepare/stage_folders.h"
+#include "stoker/prepare/stage_index.h"
 #include "stoker/prepare/stage_manifest.h"
+#include "stoker/prepare/stage_pack.h"
 #include "stoker/prepare/stage_writer.h"
 
 namespace stoker::prepare {
@@ -40,24 +42,11 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kDiskBlock = 4096;  // a file takes whole blocks
-constexpr std::string_view kIndexName = "index.csv";
+constexpr std::uint64_t kDiskBlock = 4096;               // a file takes whole blocks
 constexpr std::string_view kMadeHere = "made by stage";  // the version of a file that the source does not have
 constexpr std::uint64_t kMostInFlight = 256;             // requests in flight
 constexpr std::uint64_t kOtherFiles = 32;                // descriptors that the rest of the process needs
 constexpr double kTrialSeconds = 0.5, kLongestTrial = 2;
-
-// Below the folder, and the same on every disk: no empty, `.` or `..` component.
-bool is_plain_path(std::string_view path) {
-  if (path.empty() || path.find('\0') != std::string_view::npos) return false;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
-    at = end + 1;
-  }
-  return true;
-}
 
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -70,16 +59,6 @@ std::string lasting_address(const std::string& address) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(address, error);
   return error ? address : without_slashes(whole.string());
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ')) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
 }
 
 class Staging {
@@ -98,7 +77,7 @@ class Staging {
       report_.source_kind.resize(std::min(report_.source_kind.find(','), report_.source_kind.size()));
     report_.classes_of_source = choice_.classes_of_source;
     report_.classes = choice_.parts.front().data->facts().classes;
-    report_.notes = choice_.notes;
+    report_.notes.assign(choice_.notes.begin(), choice_.notes.end());
     require_files();
     require_folder();
     if (!options_.dry_run) lock();
@@ -140,10 +119,7 @@ class Staging {
     return where.version == nullptr ? "" : where.version;
   }
   const dataset::Dataset& data_of(const Item& item) const { return *choice_.parts[item.part].data; }
-  std::string path_of(std::size_t part, std::uint64_t index) const {
-    const StagePart& from = choice_.parts[part];
-    return from.folder.empty() ? from.data->name(index) : fmt::format("{}/{}", from.folder, from.data->name(index));
-  }
+  std::string path_of(const Item& item) const { return choice_.parts[item.part].path(item.index); }
 
   // A copy in a folder is made of files: samples inside larger ones have no name of their own.
   void require_files() const {
@@ -213,25 +189,20 @@ class Staging {
       std::unordered_set<std::uint64_t> paths;  // rows of an index.csv may name one file twice
       for (std::uint64_t i = 0; i < part.data->size(); ++i) {
         if (!say("comparing", seen++, total, 0, 0)) throw Error(ErrorKind::unavailable, "interrupted");
-        const std::string path = path_of(p, i);
-        if (is_index(part) && !paths.insert(hash_text(path)).second) continue;
+        const std::string path = part.path(i);
+        if (part.is_index() && !paths.insert(hash_text(path)).second) continue;
         compare_one({p, i}, path);
       }
-      if (is_index(part)) compare_made(index_of(part));
+      if (part.is_index()) compare_made(part.index_path());
     }
     if (choice_.parts.size() == 1 && choice_.parts.front().folder.empty()) report_.splits.clear();
-  }
-
-  static bool is_index(const StagePart& part) { return part.data->facts().kind.starts_with(kIndexName); }
-  static std::string index_of(const StagePart& part) {
-    return part.folder.empty() ? std::string(kIndexName) : fmt::format("{}/{}", part.folder, kIndexName);
   }
 
   void compare_one(Item item, const std::string& path) {
     char text[storage::kLocationText];
     const storage::Location where = data_of(item).locate(item.index, text);
     item.bytes = where.bytes;
-    if (!is_plain_path(path)) return bad(path, "its name is not a path below the folder of the copy");
+    if (!StageWriter::is_plain(path)) return bad(path, "its name is not a path below the folder of the copy");
     if (is_own_file(item, path)) return bad(path, "stage writes a file of its own under this name");
     if (where.is_file() && where.name != nullptr) {
       const os::Entry file = os::look_up(where.directory, where.name);
@@ -266,7 +237,8 @@ class Staging {
 
   bool is_own_file(const Item& item, const std::string& path) const {
     const StagePart& part = choice_.parts[item.part];
-    return path == dataset::kStageManifest || StageWriter::is_part(path) || (is_index(part) && path == index_of(part));
+    return path == dataset::kStageManifest || StageWriter::is_part(path) ||
+           (part.is_index() && path == part.index_path());
   }
 
   // A folder of the copy that is a link leads out of it: what lies there is not the copy's to replace.
@@ -324,9 +296,8 @@ class Staging {
         fmt::format("{} {}", format_count(leftovers_.size()), leftovers_.size() == 1 ? "file" : "files");
     if (manifest_.settings() == settings_of(options_)) {
       report_.notes.push_back(
-          fmt::format("{} of the copy, such as `{}`, no longer in the source: kept; --prune removes "
-                      "what is not chosen",
-                      count, leftovers_.front()));
+          format_text("{} of the copy, such as `{}`, no longer in the source: kept; {} removes what is not chosen",
+                      count, leftovers_.front(), option("prune")));
       return;
     }
     throw Error(
@@ -336,39 +307,17 @@ class Staging {
         format_text("choose another folder, or add {} to remove them", option("prune", "True")));
   }
 
-  // The class folders of a part, below the folder of the copy.
-  std::vector<std::string> class_folders(const StagePart& part) const {
-    std::vector<std::string> folders;
-    if (is_index(part)) return folders;
-    for (const std::string& name : part.classes)
-      folders.push_back(part.folder.empty() ? name : fmt::format("{}/{}", part.folder, name));
-    return folders;
-  }
-
   // Folders of an earlier choice without any file. They would count as classes, and change the labels.
   void look_for_empty_folders() {
     if (!manifest_.was_there()) return;
-    for (const StagePart& part : choice_.parts) {
-      const std::vector<std::string> wanted = class_folders(part);
-      if (wanted.empty()) continue;
-      std::error_code error;
-      const fs::path root = part.folder.empty() ? fs::path(folder_) : fs::path(folder_) / part.folder;
-      for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
-        const std::string path = fs::path(*at).lexically_relative(folder_).string();
-        if (at->path().filename().string().starts_with('.') || !at->is_directory() || at->is_symlink()) continue;
-        if (std::find(wanted.begin(), wanted.end(), path) != wanted.end() || !holds_no_file(*at)) continue;
-        empty_folders_.push_back(path);
-      }
-    }
-    std::sort(empty_folders_.begin(), empty_folders_.end());
+    empty_folders_ = find_empty_folders(folder_, choice_.parts);
     if (empty_folders_.empty() || options_.prune) return;
     if (manifest_.settings() == settings_of(options_)) {
-      report_.notes.push_back(fmt::format(
-          "{} without files, such as `{}`, no longer in the source: kept; --prune removes "
-          "what is not chosen",
-          empty_folders_.size() == 1 ? "a folder of the copy"
+      report_.notes.push_back(format_text(
+          "{} without files, such as `{}`, no longer in the source: kept; {} removes what is not chosen",
+          empty_folders_.size() == 1 ? std::string("a folder of the copy")
                                      : fmt::format("{} folders of the copy", format_count(empty_folders_.size())),
-          empty_folders_.front()));
+          empty_folders_.front(), option("prune")));
       empty_folders_.clear();
       return;
     }
@@ -381,18 +330,10 @@ class Staging {
         format_text("choose another folder, or add {} to remove them", option("prune", "True")));
   }
 
-  static bool holds_no_file(const fs::path& folder) {
-    std::error_code error;
-    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-      if (at->is_symlink() || !at->is_directory()) return false;
-    }
-    return !error;
-  }
-
   // A class without samples is a class all the same: without its folder, the classes behind it get other labels.
   void make_class_folders() {
     for (const StagePart& part : choice_.parts) {
-      for (const std::string& folder : class_folders(part)) {
+      for (const std::string& folder : part.class_folders()) {
         const std::string whole = fmt::format("{}/{}", folder_, folder);
         if (os::look_up(whole).kind == os::Entry::Kind::folder) continue;
         report_.idle = false;
@@ -407,7 +348,7 @@ class Staging {
   }
   bool lacks_class_folders() const {
     for (const StagePart& part : choice_.parts) {
-      for (const std::string& folder : class_folders(part)) {
+      for (const std::string& folder : part.class_folders()) {
         if (os::look_up(fmt::format("{}/{}", folder_, folder)).kind != os::Entry::Kind::folder) return true;
       }
     }
@@ -468,7 +409,8 @@ class Staging {
   void copy() {
     const Json settings = settings_of(options_);
     const bool same_choice = manifest_.was_there() && manifest_.settings() == settings;
-    const bool has_index = std::any_of(choice_.parts.begin(), choice_.parts.end(), is_index);
+    const bool has_index =
+        std::any_of(choice_.parts.begin(), choice_.parts.end(), [](const StagePart& part) { return part.is_index(); });
     const bool has_leftovers = !leftovers_.empty() || !empty_folders_.empty();
     const bool is_complete = items_.empty() && !(has_leftovers && options_.prune) && !lacks_class_folders();
     report_.idle = is_complete && report_.bad.empty();
@@ -491,7 +433,7 @@ class Staging {
               [&](std::size_t i, const storage::Failure& why) {
                 writer.abandon(i);
                 drop(items_[i]);
-                bad(path_of(items_[i].part, items_[i].index), why.text);
+                bad(path_of(items_[i]), why.text);
               },
           .keep_going =
               [&] { return say("copying", report_.fetched, items_.size(), report_.fetched_bytes, total_bytes); }};
@@ -516,64 +458,32 @@ class Staging {
   void refuse(const Item& item, const std::string& cause) {
     --report_.fetched;
     drop(item);
-    bad(path_of(item.part, item.index), cause);
+    bad(path_of(item), cause);
   }
 
   StageWriter::Target target_of(const Item& item) const {
     char text[storage::kLocationText];
-    return {path_of(item.part, item.index), version_of(item, data_of(item).locate(item.index, text)), item.bytes};
+    return {path_of(item), version_of(item, data_of(item).locate(item.index, text)), item.bytes};
   }
 
-  // Whether a class without a row in the copy comes before one with rows: names would then give other numbers.
-  bool lacks_classes(std::size_t p, const std::unordered_set<std::string>& bad_names) {
-    const dataset::Dataset& data = *choice_.parts[p].data;
-    const std::size_t classes = data.facts().classes.size();
-    std::unordered_set<std::int64_t> seen;
-    for (std::uint64_t i = 0; i < data.size() && seen.size() < classes; ++i) {
-      if (!bad_names.contains(path_of(p, i))) seen.insert(data.label(i).integer);
-    }
-    const std::int64_t last = seen.empty() ? -1 : *std::max_element(seen.begin(), seen.end());
-    if (seen.size() >= classes || last < static_cast<std::int64_t>(seen.size())) return false;
-    report_.notes.push_back(fmt::format("{}: {} of {} classes have no sample here, so labels are written as numbers",
-                                        index_of(choice_.parts[p]), format_count(classes - seen.size()),
-                                        format_count(classes)));
-    return true;
-  }
-
-  // The rows of an index.csv that were chosen, with labels and columns as they were written. Where a class has no row,
-  // labels are numbers.
+  // Of parts that come from an index.csv: one of their own, with the rows that were chosen.
   void write_indexes() {
     std::unordered_set<std::string> bad_names;
     for (const StageReport::Bad& one : report_.bad) bad_names.insert(one.name);
-    for (std::size_t p = 0; p < choice_.parts.size(); ++p) {
-      const dataset::Dataset& data = *choice_.parts[p].data;
-      const dataset::Facts& facts = data.facts();
-      if (!is_index(choice_.parts[p])) continue;
-      const bool by_number = lacks_classes(p, bad_names);
-      std::string text = "path";
-      if (facts.label_kind != dataset::LabelKind::none) text += ",label";
-      for (const std::string& column : facts.columns) text += "," + csv_field(column);
-      text += '\n';
-      for (std::uint64_t i = 0; i < data.size(); ++i) {
-        if (bad_names.contains(path_of(p, i))) continue;
-        text += csv_field(data.name(i));
-        const dataset::Label label = data.label(i);
-        if (facts.label_kind == dataset::LabelKind::real) text += fmt::format(",{}", label.real);
-        if (facts.label_kind == dataset::LabelKind::integer) {
-          const bool is_class = !facts.classes.empty() && label.integer >= 0 && !by_number;
-          text += "," + (is_class ? csv_field(facts.classes[static_cast<std::size_t>(label.integer)])
-                                  : std::to_string(label.integer));
-        }
-        for (std::size_t c = 0; c < facts.columns.size(); ++c) text += "," + csv_field(data.column_text(c, i));
-        text += '\n';
+    for (const StagePart& part : choice_.parts) {
+      if (!part.is_index()) continue;
+      const std::string name = part.index_path(), path = fmt::format("{}/{}", folder_, name);
+      const StageIndex index = make_index(part, bad_names);
+      if (index.empty_classes > 0) {
+        report_.notes.push_back(
+            fmt::format("{}: {} of {} classes have no sample here, so labels are written as numbers", name,
+                        format_count(index.empty_classes), format_count(part.data->facts().classes.size())));
       }
-      const std::string name = index_of(choice_.parts[p]);
-      const std::string path = fmt::format("{}/{}", folder_, name);
-      if (os::exists(path) && os::read_text(path, std::uint64_t{1} << 40) == text) continue;
+      if (os::exists(path) && os::read_text(path, std::uint64_t{1} << 40) == index.text) continue;
       report_.idle = false;
       os::make_folders(path.substr(0, path.rfind('/')));
-      os::write_file(path, text);
-      manifest_.add(name, {text.size(), std::string(kMadeHere), os::look_up(path).modified_ns});
+      os::write_file(path, index.text);
+      manifest_.add(name, {index.text.size(), std::string(kMadeHere), os::look_up(path).modified_ns});
     }
   }
 
@@ -581,7 +491,7 @@ class Staging {
     if (!options_.prune) return;
     std::unordered_set<std::string> classes;
     for (const StagePart& part : choice_.parts) {
-      for (const std::string& folder : class_folders(part)) classes.insert(fmt::format("{}/{}", folder_, folder));
+      for (const std::string& folder : part.class_folders()) classes.insert(fmt::format("{}/{}", folder_, folder));
     }
     for (const std::string& path : leftovers_) {
       const std::string whole = fmt::format("{}/{}", folder_, path);
@@ -599,7 +509,7 @@ class Staging {
     }
     for (const std::string& path : empty_folders_) {
       std::error_code error;
-      const fs::path whole = fs::path(folder_) / path;
+      const std::string whole = fmt::format("{}/{}", folder_, path);
       if (holds_no_file(whole)) fs::remove_all(whole, error);
     }
   }
@@ -664,54 +574,6 @@ class Staging {
   std::string_view phase_;                     // the last one that was told
   Clock::time_point told_{};
 };
-
-// The pack has ways of its own to be written, resumed and brought up to date.
-StageReport stage_pack(const StageOptions& options) {
-  if (!options.splits.empty()) {
-    throw Error(ErrorKind::usage, format_text("cannot make one pack of several splits ({})", option("split")),
-                fmt::format("make a pack of each: `stoker stage {}/{} {}.pack`", options.source,
-                            options.splits.front().name, options.splits.front().name));
-  }
-  if (options.max_rate != 0) {
-    throw Error(ErrorKind::usage, format_text("{} does not hold for packs", option("max_rate")),
-                "copy into a folder at that rate, then pack the folder");
-  }
-  PackOptions packing;
-  packing.source = options.source;
-  packing.destination = options.destination;
-  packing.label = options.label;
-  packing.narrowing = options.narrowing;
-  packing.on_error = options.on_error;
-  packing.force = options.force;
-  packing.dry_run = options.dry_run;
-  packing.cache_dir = options.cache_dir;
-  if (options.progress) {
-    packing.progress = [&](const PackProgress& progress) {
-      return options.progress({progress.phase, progress.done, progress.total, 0, 0});
-    };
-  }
-  PackReport packed = make_pack(packing);
-  StageReport report;
-  report.source = options.source;
-  report.source_kind = std::move(packed.source_kind);
-  report.destination = std::move(packed.destination);
-  report.to_pack = true;
-  report.dry_run = options.dry_run;
-  report.idle = packed.idle;
-  report.files = packed.count;
-  report.bytes = packed.bytes;
-  report.fetched = packed.added + packed.changed;
-  report.fetched_bytes = packed.idle ? 0 : packed.dry_run ? packed.source_bytes : packed.written_bytes;
-  report.kept = packed.kept;
-  report.pruned = packed.removed;
-  report.seconds = packed.seconds;
-  report.measured_files = packed.measured_samples;
-  report.classes = std::move(packed.classes);
-  report.notes = std::move(packed.notes);
-  for (dataset::PackSkipped& skipped : packed.skipped)
-    report.bad.push_back({std::move(skipped.name), std::move(skipped.cause)});
-  return report;
-}
 
 }  // namespace
 

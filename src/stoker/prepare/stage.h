@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/base/text.h"
 #include "stoker/dataset/narrowing.h"
 #include "stoker/loader/options.h"
 
@@ -66,7 +67,7 @@ struct StageReport {
     std::string name, cause;
   };
   std::vector<Bad> bad;  // left out, by name
-  std::vector<std::string> notes;
+  std::vector<Text> notes;
 };
 
 StageReport stage(const StageOptions& options);  // throws Error

@@ -19,6 +19,7 @@
 namespace stoker::prepare {
 namespace {
 
+constexpr std::string_view kIndexName = "index.csv";
 constexpr std::size_t kNamedFolders = 10;          // of a source, in a hint
 constexpr std::uint64_t kSplitKey = 0x73706C6974;  // separates the draw of splits from that of subsets
 
@@ -196,6 +197,29 @@ Json settings_of(const StageOptions& options) {
   for (const StageSplit& split : options.splits) settings["splits"][split.name] = split.count;
   settings["subset_seed"] = options.narrowing.subset_seed;
   return settings;
+}
+
+std::string StagePart::below(const std::string& name) const {
+  return folder.empty() ? name : fmt::format("{}/{}", folder, name);
+}
+
+std::string StagePart::path(std::uint64_t index) const {
+  return below(data->name(index));
+}
+
+bool StagePart::is_index() const {
+  return data->facts().kind.starts_with(kIndexName);
+}
+
+std::string StagePart::index_path() const {
+  return below(std::string(kIndexName));
+}
+
+std::vector<std::string> StagePart::class_folders() const {
+  std::vector<std::string> folders;
+  if (is_index()) return folders;
+  for (const std::string& name : classes) folders.push_back(below(name));
+  return folders;
 }
 
 StageChoice choose_samples(const StageOptions& options, const dataset::Progress& progress) {

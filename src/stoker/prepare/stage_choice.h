@@ -13,6 +13,15 @@ struct StagePart {
   std::string folder;  // below the destination, without a slash; empty: the destination itself
   dataset::DatasetPtr data;
   std::vector<std::string> classes = {};  // that its labels count from 0; the copy has a folder for each
+
+  std::string path(std::uint64_t index) const;  // of a sample, below the destination
+  bool is_index() const;                        // its source is an index.csv: the copy has one too,
+  std::string index_path() const;               // with this path below the destination
+  // Below the destination. None where labels come from an index.csv.
+  std::vector<std::string> class_folders() const;
+
+ private:
+  std::string below(const std::string& name) const;
 };
 
 struct StageChoice {

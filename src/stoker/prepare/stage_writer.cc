@@ -1,5 +1,6 @@
 #include "stoker/prepare/stage_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -63,6 +64,17 @@ StageWriter::StageWriter(std::string folder, int directory, StageManifest& manif
 
 bool StageWriter::is_part(std::string_view name) noexcept {
   return name.starts_with(kPartBegin) && name.ends_with(kPartEnd);
+}
+
+bool StageWriter::is_plain(std::string_view path) noexcept {
+  if (path.empty() || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (part.empty() || part == "." || part == "..") return false;
+    at = end + 1;
+  }
+  return true;
 }
 
 StageWriter::~StageWriter() {

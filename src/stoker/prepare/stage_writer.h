@@ -48,6 +48,8 @@ class StageWriter {
   // the lines of the manifest from the newest of them. Throws nothing.
   void rescue() noexcept;
 
+  // A path below the folder, and the same on every disk: no empty, `.` or `..` component.
+  static bool is_plain(std::string_view path) noexcept;
   static bool is_part(std::string_view name) noexcept;  // a file of this name is one that is being written
 
  private:

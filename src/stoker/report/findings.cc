@@ -305,7 +305,7 @@ void add_findings(const RunView& view, Report& report) {
   }
   find_failing_regions(view, report);
   find_uncertainty(view, report);
-  for (const std::string& note : view.run.notes) report.findings.push_back(sentence(note));
+  for (const Text& note : view.run.notes) report.findings.push_back(sentence(in_flags(note)));
   add_reasons(view, report);
 }
 

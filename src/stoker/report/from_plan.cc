@@ -245,9 +245,9 @@ void add_plan(const plan::PlanAnswer& plan, const std::string& file, Report& rep
     add_nodes(run, report);
     add_device_memory(run, report);
     add_options(run, report);
-    for (const std::string& note : run.notes) report.plan_sentences.push_back(sentence(note));
+    for (const Text& note : run.notes) report.plan_sentences.push_back(sentence(in_flags(note)));
   }
-  for (const std::string& note : plan.notes) report.plan_sentences.push_back(sentence(note));
+  for (const Text& note : plan.notes) report.plan_sentences.push_back(sentence(in_flags(note)));
 }
 
 Report from_plan(const plan::PlanAnswer& plan, const std::string& file) {

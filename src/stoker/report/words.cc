@@ -147,4 +147,8 @@ std::string_view meaning(tune::Status status) noexcept {
   return "";
 }
 
+std::string in_flags(const Text& text) {
+  return text.in_flags([](std::string_view) { return true; });
+}
+
 }  // namespace stoker::report

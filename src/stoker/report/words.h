@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "stoker/base/text.h"
 #include "stoker/report/report.h"
 #include "stoker/tune/row.h"
 
@@ -19,6 +20,9 @@ std::string ratio(double times);                               // "6.4x"
 std::string byte_text(double bytes);                           // "12.4 GiB"
 std::string plural(std::size_t count, std::string_view noun);  // "1 point", "72 points"
 std::string short_number(double value);                        // "8", "0.5", of knobs and axes
+
+// A report tells people what to type, so it spells every option as a flag.
+std::string in_flags(const Text& text);
 
 // How a trial ended: a mark that reads without colour, and a sentence.
 std::string_view glyph(tune::Status status) noexcept;

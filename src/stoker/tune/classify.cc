@@ -60,7 +60,7 @@ Failure failure_of(const TextMatch& match, std::string_view text) {
   Failure failure{.status = match.status, .kind = match.kind, .cause = match.line, .remedy = std::string(match.remedy)};
   if (match.status == Status::oom_device) {
     failure.kind = kind_of_oom(text);
-    if (!failure.kind.empty()) failure.remedy = remedy_of(Status::oom_device, failure.kind);
+    if (!failure.kind.empty()) failure.remedy = std::string(remedy_of(Status::oom_device, failure.kind));
   }
   return failure;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "stoker/base/text.h"
 #include "stoker/os/ended.h"
 #include "stoker/tune/row.h"
 
@@ -32,8 +33,8 @@ struct Failure {
   Status status = Status::user_error;
   // Of an OOM: "capped", "fragmented", "shared", "unexplained"; of worker_died: the signal; else empty.
   std::string kind = {};
-  std::string cause = {};   // one line for people: the decisive words of what was seen
-  std::string remedy = {};  // what to try; may be empty
+  std::string cause = {};  // one line for people: the decisive words of what was seen
+  Text remedy = {};        // what to try; may be empty
 };
 
 // None: it ended well.

@@ -3,15 +3,41 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
+#include "stoker/codec/media.h"
+#include "stoker/dataset/dataset.h"
+#include "stoker/dataset/pack_format.h"
 #include "stoker/os/read_file.h"
 #include "stoker/tune/config_json.h"
 
 namespace stoker::tune {
+namespace {
+
+RecordedData look_at_data(const std::string& address, std::vector<Text>& notes) {
+  RecordedData found{.is_file_per_sample = !address.ends_with(".tar")};
+  if (!os::exists(address)) return found;
+  try {
+    const dataset::DatasetPtr data = dataset::open(address);
+    if (address.ends_with(".npy") || os::exists(address + "/" + std::string(dataset::kPackJson)))
+      found.is_file_per_sample = false;
+    found.decodes = !data->facts().array.has_value();
+    if (data->size() == 0) return found;
+    found.decodes_jpeg = codec::is_scaled(data->media(0));
+    found.sample_bytes =
+        static_cast<double>(data->facts().total_bytes) / std::max(1.0, static_cast<double>(data->stored_count()));
+  } catch (const Error& error) {
+    notes.push_back(format_text("the data of the run has changed since: {}", error.text()));
+  }
+  return found;
+}
+
+}  // namespace
 
 std::vector<Block> parse_blocks(std::string_view text) {
   std::vector<Block> blocks;
@@ -72,6 +98,25 @@ std::size_t count_trials(const RecordedRun& run) {
 std::vector<Block> read_blocks(const RecordedRun& run, std::uint64_t trial) {
   const std::string file = fmt::format("{}/trials/{:04d}/steps.jsonl", run.place, trial);
   return run.is_folder && os::exists(file) ? parse_blocks(os::read_text(file)) : std::vector<Block>();
+}
+
+RecordedRun read_all(const std::string& place, const ColumnMap& columns) {
+  std::error_code ignored;
+  if (!os::exists(place))
+    throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", place));
+  if (std::filesystem::is_directory(place, ignored) && !os::exists(place + "/results.csv")) {
+    throw Error(ErrorKind::not_found, fmt::format("cannot read the run `{}`: it has no results.csv", place),
+                "give the folder that `stoker tune` named, or a results.csv");
+  }
+  RecordedRun run = read_rows(place, columns);
+  read_settings(run);
+  for (const Row& row : run.rows) {
+    if (!row.ok()) continue;
+    if (auto blocks = read_blocks(run, row.trial); !blocks.empty()) run.blocks[row.trial] = std::move(blocks);
+  }
+  if (run.config && run.config->target.function.empty() && !run.config->target.address.empty())
+    run.data = look_at_data(run.config->target.address, run.notes);
+  return run;
 }
 
 }  // namespace stoker::tune

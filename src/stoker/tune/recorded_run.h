@@ -23,6 +23,14 @@ struct RecordedSubset {
   std::optional<std::uint64_t> count = {}, seed = {};
 };
 
+// What a look at the data of our own loader tells.
+struct RecordedData {
+  bool is_file_per_sample = true;  // false: a pack, an array or a tar shard
+  bool decodes = true;
+  bool decodes_jpeg = false;  // decode=fast is for them alone
+  double sample_bytes = 0;    // encoded, on average; 0: not known
+};
+
 struct RecordedRun {
   std::string place;                    // the folder or file, as commands name it
   bool is_folder = false;               // with config.json and trials/; else one file of rows
@@ -32,9 +40,10 @@ struct RecordedRun {
   std::optional<RunConfig> config = {};  // none: there is no config.json
   std::optional<RecordedSubset> subset = {};
   std::string unfinished = {};                              // why not everything was tried
-  std::vector<std::string> notes = {};                      // to be said as they are
+  std::vector<Text> notes = {};                             // to be said as they are
   std::vector<std::string> files = {};                      // that the folder holds, to be linked
   std::map<std::uint64_t, std::vector<Block>> blocks = {};  // of trials, without the warm-up
+  std::optional<RecordedData> data = {};                    // none: nobody looked, or the data is not our loader's
 
   std::string rows_file() const { return is_folder ? place + "/results.csv" : place; }
 };
@@ -51,5 +60,8 @@ void read_settings(RecordedRun& run);
 std::vector<std::string> files_of(const std::string& folder, const std::vector<std::string>& names);
 std::size_t count_trials(const RecordedRun& run);                             // folders below trials/
 std::vector<Block> read_blocks(const RecordedRun& run, std::uint64_t trial);  // none where there is no such file
+// All that a plan is made from: rows, settings, the blocks of every trial that ran, and a look at the data of our own
+// loader, where it is still there.
+RecordedRun read_all(const std::string& place, const ColumnMap& columns = {});
 
 }  // namespace stoker::tune

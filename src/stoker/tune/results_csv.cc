@@ -49,22 +49,10 @@ constexpr std::array<std::string_view, 14> kKnownKnobs = {
     "accumulate_steps", "storage",     "checkpointing",   "amp",        "io_depth",
     "io_batch",         "read_ahead",  "img_size",        "workers"};
 
-std::string field(std::string_view text) {
-  const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos && !text.starts_with(' ') &&
-                        !text.ends_with(' ') && !text.starts_with('#');
-  if (is_plain) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c;
-    if (c == '"') quoted += '"';
-  }
-  return quoted + '"';
-}
-
 std::string cell(const Row& row, const Column& column) {
   if (column.real != nullptr) return row.*column.real ? fmt::format("{}", *(row.*column.real)) : "";
   if (column.count != nullptr) return row.*column.count ? fmt::format("{}", *(row.*column.count)) : "";
-  return field(row.*column.text);
+  return csv_field(row.*column.text);
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -89,10 +77,10 @@ class Reader {
     while (next_row()) read_fields();
     for (const Ignored& one : ignored_) {
       results_.notes.push_back(
-          one.differs ? fmt::format("column `{}` is not used, though rows of one point differ in it: --map {}={} makes "
-                                    "it a knob",
-                                    one.name, one.name, one.name)
-                      : fmt::format("column `{}` is not used", one.name));
+          one.differs
+              ? format_text("column `{}` is not used, though rows of one point differ in it: {} makes it a knob",
+                            one.name, option("map", fmt::format("{}={}", one.name, one.name)))
+              : Text(fmt::format("column `{}` is not used", one.name)));
     }
     for (const auto& [taken, count] : statuses_) {
       results_.notes.push_back(fmt::format("the status `{}` of {} {} is read as {}", taken.first, count,
@@ -109,7 +97,7 @@ class Reader {
     const Column* column = nullptr;
   };
 
-  [[noreturn]] void refuse(const std::string& why, std::string hint = {}) const {
+  [[noreturn]] void refuse(const std::string& why, Text hint = {}) const {
     throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`, line {}: {}", file_, line_, why), std::move(hint));
   }
 
@@ -197,8 +185,8 @@ class Reader {
     }
     if (rate == fields_.size()) {
       refuse("no column is called images_per_s",
-             fmt::format("name the one that holds the rate: --map images_per_s=NAME; there are: `{}`",
-                         fmt::join(fields_, "`, `")));
+             format_text("name the one that holds the rate: {}; there are: `{}`", option("map", "images_per_s=NAME"),
+                         fmt::format("{}", fmt::join(fields_, "`, `"))));
     }
     has_status_ = status != fields_.size();
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -282,7 +270,8 @@ class Reader {
       return classify_text(is_absent(row.error) ? std::string_view() : std::string_view(row.error)).status;
     }
     refuse(fmt::format("the status `{}` is not one that we know", text),
-           "write ok, error, or one of Stoker's own such as oom_device; if another column holds it: --map status=NAME");
+           format_text("write ok, error, or one of Stoker's own such as oom_device; if another column holds it: {}",
+                       option("map", "status=NAME")));
   }
 
   std::string_view text_;
@@ -309,7 +298,7 @@ class Reader {
 
 std::string results_header(std::span<const std::string> knobs) {
   std::string line = "trial,status";
-  for (const std::string& knob : knobs) line += "," + field(knob);
+  for (const std::string& knob : knobs) line += "," + csv_field(knob);
   for (const Column& column : kColumns) line += fmt::format(",{}", column.name);
   return line + "\n";
 }
@@ -318,7 +307,7 @@ std::string results_line(const Row& row, std::span<const std::string> knobs) {
   std::string line = fmt::format("{},{}", row.trial, name(row.status));
   for (const std::string& knob : knobs) {
     const auto found = row.knobs.find(knob);
-    line += "," + (found == row.knobs.end() ? std::string() : field(found->second));
+    line += "," + (found == row.knobs.end() ? std::string() : csv_field(found->second));
   }
   for (const Column& column : kColumns) line += "," + cell(row, column);
   return line + "\n";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/base/text.h"
 #include "stoker/tune/row.h"
 
 namespace stoker::tune {
@@ -25,7 +26,7 @@ void add_column(ColumnMap& columns, std::string_view text);
 struct Results {
   std::vector<std::string> knobs = {};  // in the order of the file
   std::vector<Row> rows = {};
-  std::vector<std::string> notes = {};  // what was not read, or not as it stands there: "column `note` is not used"
+  std::vector<Text> notes = {};  // what was not read, or not as it stands there: "column `note` is not used"
 };
 
 // Any order of columns; a column that we do not know is a knob if it lies between status and images_per_s, or has the

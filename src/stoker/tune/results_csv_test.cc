@@ -6,11 +6,16 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/random.h"
+#include "stoker/base/spell_text.h"
 
 namespace stoker::tune {
 namespace {
 
 using Names = std::vector<std::string>;
+
+Names said(const std::vector<Text>& notes) {
+  return spell_all(notes, &Text::in_python);
+}
 
 std::string refusal(std::string_view text, const ColumnMap& columns = {}) {
   try {
@@ -114,8 +119,8 @@ TEST(ResultsCsv, ReadsTheTablesOfOthers) {
       "theirs.csv", {{"images_per_s", "throughput"}});
   EXPECT_EQ(results.knobs, (Names{"num_workers", "batch_size", "flavour"}));
   EXPECT_EQ(
-      results.notes,
-      (Names{"column `note` is not used, though rows of one point differ in it: --map note=note makes it a knob",
+      said(results.notes),
+      (Names{"column `note` is not used, though rows of one point differ in it: map=\"note=note\" makes it a knob",
              "the status `FAILED` of 1 row is read as user_error", "the status `error` of 1 row is read as oom_device",
              "the status `error` of 1 row is read as runtime_fault", "the status `success` of 1 row is read as ok",
              "the status `timeout` of 1 row is read as hang"}));
@@ -173,7 +178,7 @@ TEST(ResultsCsv, MapsColumnsByWords) {
   // A mapped column takes the place of one that has our word.
   const Results results = read_results("batch_size,images_per_s,img/s\n1,2,3\n", "r.csv", columns);
   EXPECT_EQ(results.rows[0].images_per_s, 3);
-  EXPECT_EQ(results.notes, Names{"column `images_per_s` is not used"});
+  EXPECT_EQ(said(results.notes), Names{"column `images_per_s` is not used"});
 }
 
 }  // namespace

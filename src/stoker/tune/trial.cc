@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/measure/answer.h"
@@ -303,10 +304,11 @@ class Watch {
       const Failure missing = without_steps(false);
       result.failure->cause = "stopped at its deadline, and until then " + missing.cause;
       row_.steps = 0;
-      result.failure->remedy = "a longer --deadline if it starts slowly; else " + missing.remedy;
+      result.failure->remedy =
+          format_text("a longer {} if it starts slowly; else {}", option("deadline"), missing.remedy);
     } else if (result.failure && evidence_.our_kill == OurKill::deadline && has_a_sign()) {
       result.failure->cause = "stopped at its deadline, while it was still being measured";
-      result.failure->remedy = "give a longer --deadline, or fewer --bench-steps";
+      result.failure->remedy = format_text("give a longer {}, or fewer {}", option("deadline"), option("bench_steps"));
     }
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
       result.failure = without_steps(ended_well);
@@ -330,18 +332,19 @@ class Watch {
   }
 
   Failure without_steps(bool ended_well) const {
-    const auto wrong = [](std::string cause, std::string remedy) {
+    const auto wrong = [](std::string cause, Text remedy) {
       return Failure{Status::user_error, "", std::move(cause), std::move(remedy)};
     };
     if (options_.steps_from == StepsFrom::hook && job_.loaders().empty()) {
       return wrong("it used no torch DataLoader that could be measured",
-                   "give --steps-from output if it prints it/s or s/step, or --rate-regex for what else it prints");
+                   format_text("give {} if it prints it/s or s/step, or {} for what else it prints",
+                               option("steps_from", "output"), option("rate_regex")));
     }
     if (options_.steps_from == StepsFrom::hook) {
       return wrong(fmt::format("it made {} step{}, and {} are needed: {} to warm up, then {}", job_.steps(),
                                job_.steps() == 1 ? "" : "s", options_.warmup_steps + options_.bench_steps + 1,
                                options_.warmup_steps, options_.bench_steps),
-                   "let it run longer (more epochs, or more data), or lower --bench-steps");
+                   format_text("let it run longer (more epochs, or more data), or lower {}", option("bench_steps")));
     }
     if (options_.steps_from == StepsFrom::output && !printed_.rates().empty()) {
       return wrong(fmt::format("it printed {} {}, and {:g} are needed", printed_.rates().size(),
@@ -351,14 +354,15 @@ class Watch {
     }
     if (options_.steps_from == StepsFrom::output && options_.rate_regex.empty()) {
       return wrong("it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`",
-                   "say with --rate-regex how it prints samples per second");
+                   format_text("say with {} how it prints samples per second", option("rate_regex")));
     }
     if (options_.steps_from == StepsFrom::output) {
-      return wrong(fmt::format("nothing that it printed matches --rate-regex `{}`", options_.rate_regex),
+      return wrong(fmt::format("nothing that it printed matches the regex `{}`", options_.rate_regex),
                    "try the expression on its stdout and stderr: the first group is samples per second");
     }
     return wrong(ended_well ? "it ended without any measured step" : "no step was measured",
-                 "let it run for more steps than --warmup-steps and --bench-steps together");
+                 format_text("let it run for more steps than {} and {} together", option("warmup_steps"),
+                             option("bench_steps")));
   }
 
   // What was seen from outside, in the words of a program that reports.
