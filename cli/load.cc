@@ -271,6 +271,15 @@ int load(const Arguments& arguments) {
   loader::Loader loader(data, wanted);
   report.options = loader.options();
   report.output = output_text(loader);
+  const feed::BenchSteps bench{.warmup_steps = arguments.count("--warmup-steps"),
+                               .bench_steps = arguments.has("--bench-steps") ? arguments.count("--bench-steps", 1) : 0,
+                               .least = arguments.duration("--bench-time"),
+                               .step = feeding.step,
+                               .interrupted = interrupted};
+  // Before the first epoch, where the last step is known by then.
+  if (bench.bench_steps > 0 ? bench.least.count() == 0 : feeding.steps > 0) {
+    loader.expect_steps(bench.bench_steps > 0 ? bench.warmup_steps + bench.bench_steps : feeding.steps);
+  }
   if (resume) {
     loader.load_state(*resume);
     report.notes.push_back(fmt::format("resumed from `{}`: epoch {}, after {} samples", state_file, resume->epoch,
@@ -298,11 +307,7 @@ int load(const Arguments& arguments) {
     }
   };
   if (arguments.has("--bench-steps")) {
-    const feed::Benched benched = feed::bench_steps(loader, {.warmup_steps = arguments.count("--warmup-steps"),
-                                                             .bench_steps = arguments.count("--bench-steps", 1),
-                                                             .least = arguments.duration("--bench-time"),
-                                                             .step = feeding.step,
-                                                             .interrupted = interrupted});
+    const feed::Benched benched = feed::bench_steps(loader, bench);
     answer(face.json ? bench_json(report, benched).dump(2) + "\n" : bench_text(benched));
     return interrupted() ? 130 : 0;
   }

@@ -1,4 +1,5 @@
 // stoker: finds the verb, runs it, and translates every failure once.
+#include <algorithm>
 #include <csignal>
 #include <new>
 #include <string>
@@ -14,6 +15,7 @@
 #include "stoker/storage/interruption.h"
 
 #include "interrupt.h"
+#include "json_head.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -76,10 +78,30 @@ int run(const std::vector<std::string>& words) {
               near.empty() ? fmt::format("the verbs are: {}", list) : fmt::format("did you mean `stoker {}`?", near));
 }
 
-void report(const Error& error) {
+// With --json the answer is one object on stdout, also where there is only an error to tell.
+void answer_in_json(const Error& error) {
+  if (has_answered()) return;
+  Json json = json_head("error");
+  json["error"] = {{"kind", name(error.kind())},
+                   {"message", error.message()},
+                   {"hint", error.hint().empty() ? Json() : Json(error.hint())}};
+  try {
+    answer(json.dump(2) + "\n");
+  } catch (...) {  // stdout is closed, or nobody reads it; stderr has the text
+  }
+}
+
+void report(const Error& error, bool in_json) {
   const std::string prefix = error.kind() == ErrorKind::internal ? "internal error" : "error";
   say(fmt::format("{}: {}\n", prefix, printable(error.message())));
   if (!error.hint().empty()) say(fmt::format("\nhint: {}\n", printable(error.hint())));
+  if (in_json) answer_in_json(error);
+}
+
+// Of the words that are ours: those behind `--` are another program's.
+bool has_json_flag(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, "--json") != end;
 }
 
 }  // namespace
@@ -92,20 +114,24 @@ int main(int argc, char** argv) {
   cli::watch_for_interrupt();
   storage::Interruption interruption(cli::interrupted);  // also ends waits for a store
   const storage::InterruptionScope interruptible(&interruption);
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const bool in_json = cli::has_json_flag(words);
   try {
-    return cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+    return cli::run(words);
   } catch (const cli::ReaderLeft&) {
     return 0;
   } catch (const Error& error) {
     if (cli::interrupted()) {
       cli::say("interrupted\n");
+      if (in_json) cli::answer_in_json(Error(ErrorKind::unavailable, "interrupted"));
       return 130;
     }
-    cli::report(error);
+    cli::report(error, in_json);
   } catch (const std::bad_alloc&) {
-    cli::report(Error(ErrorKind::unavailable, "cannot go on: out of memory", "lower --memory-limit or --batch-size"));
+    cli::report(Error(ErrorKind::unavailable, "cannot go on: out of memory", "lower --memory-limit or --batch-size"),
+                in_json);
   } catch (const std::exception& error) {
-    cli::report(Error(ErrorKind::internal, error.what()));
+    cli::report(Error(ErrorKind::internal, error.what()), in_json);
   }
   return 2;
 }

@@ -47,6 +47,11 @@ VerbAnswer run_own_verb(const std::vector<std::string>& words, const std::functi
   VerbAnswer answer;
   answer.code = child.ended()->code;
   answer.json = Json::parse_or_null(out);
+  // A verb that fails says why on stderr too.
+  if (const Json* const schema = answer.json.is_object() ? answer.json.find("schema") : nullptr;
+      schema != nullptr && schema != answer.json.end() && schema->is_string() && schema->text() == "stoker.error/1") {
+    answer.json = Json();
+  }
   if (answer.json.is_null()) answer.error = err;
   return answer;
 }

@@ -19,6 +19,7 @@ namespace stoker::cli {
 namespace {
 
 bool stdout_was_closed = false;  // written once, before any thread starts
+bool answered = false;           // written by the thread that answers
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -189,9 +190,14 @@ void answer(std::string_view text) {
     throw Error(ErrorKind::unavailable, "cannot write the answer: stdout is closed",
                 "leave `>&-` out, or discard the answer with `>/dev/null`");
   }
+  answered = answered || !text.empty();
   const int error_number = os::write_all(os::kStdout, bytes_of(text));
   if (error_number == EPIPE) throw ReaderLeft{};
   if (error_number != 0) throw system_error(error_number, "write", "stdout");
+}
+
+bool has_answered() noexcept {
+  return answered;
 }
 
 std::string printable_lines(std::string_view text) {

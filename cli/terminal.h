@@ -68,6 +68,7 @@ struct ReaderLeft {};
 void open_standard_descriptors();
 // Writes all of `text` to stdout. Throws ReaderLeft, or Error where stdout is closed or cannot be written.
 void answer(std::string_view text);
+bool has_answered() noexcept;     // whether answer() wrote anything
 void say(std::string_view text);  // to stderr, never throws
 // As printable() of base/utf8.h, for text of several lines: line ends stay. A name goes through printable().
 std::string printable_lines(std::string_view text);

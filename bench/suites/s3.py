@@ -1,4 +1,4 @@
-"""Objects and tar shards of an S3 server on loopback, 0 and 20 ms to the first byte, first and next epoch, against five other readers and libcurl alone."""
+"""Objects and tar shards of an S3 server on loopback, 0 and 20 ms to the first byte, first and next epoch, against seven other readers and libcurl alone."""
 
 import contextlib
 import os
@@ -18,6 +18,8 @@ CROPPED = {"seek_index": "off"}  # each epoch decodes alike
 DISK_CACHE = "4GB"
 NOTE = ("Encoded bytes only. Epoch 0 runs from the word go: clients, workers and connections are inside. Everyone is given the keys, Stoker as a kept listing; its second row lists the bucket within epoch 0. "
         "Workers of the others hand back lengths only. Everyone but WebDataset signs. Server and client share the cores; CPU is the client's.")
+
+SHARDS_NOTE = NOTE + " mosaicml-streaming and litdata read the same images from about as many shards in formats of their own, and write them to the local disk: their epoch 1 is local."
 
 
 def objects_folder(photos, work):
@@ -83,11 +85,25 @@ def object_readers(args, environment, keys, prefix):
     return rows
 
 
-def shard_readers(args, environment, keys, prefix):
+def own_shards(args):
+    """Where peers with formats of their own keep the same images: {prefix: folder}, served like the others."""
+    folders = {peer: os.path.join(args.work, f"s3-{peer}-{OBJECTS}") for peer in ("mds", "litdata")}
+    for folder in folders.values():
+        os.makedirs(folder, exist_ok=True)
+    return folders
+
+
+def shard_readers(args, environment, keys, prefix, objects, folders):
     job = {"bucket": servers.BUCKET, "keys": keys, "epochs": 2, "batch_size": BATCH}
+
+    def own(peer):
+        return {"bucket": servers.BUCKET, "key": f"{peer}/set", "folder": os.path.join(folders[peer], "set"), "images": objects, "shards": SHARDS, "work": args.work,
+                "epochs": 2, "batch_size": BATCH}
     names = [f"s3://{servers.BUCKET}/{prefix}/{{000..{SHARDS - 1:03d}}}.tar"]
     rows = [stoker("Stoker", args, environment, names[0]),
-            *(peer(f"WebDataset over HTTP, {workers} workers", "webdataset_http", {**job, "num_workers": workers}) for workers in (2, 8, 16))]
+            *(peer(f"WebDataset over HTTP, {workers} workers", "webdataset_http", {**job, "num_workers": workers}) for workers in (2, 8, 16)),
+            *(peer(f"mosaicml-streaming, {workers} workers", "mosaic_streaming", {**own("mds"), "num_workers": workers}) for workers in (2, 8)),
+            *(peer(f"litdata, {workers} workers", "litdata_streaming", {**own("litdata"), "num_workers": workers}) for workers in (2, 8))]
     for row in rows:
         row.environment = {**environment, **row.environment}
     return rows
@@ -169,13 +185,14 @@ def run(args):
     for folder in folders.values():
         prepare.warm(folder)
     keys = {prefix: keys_of(prefix, folder) for prefix, folder in folders.items()}
-    with servers.nginx(folders, DELAYS_S) as environments:
+    others = own_shards(args)
+    with servers.nginx({**folders, **others}, DELAYS_S) as environments:
         for delay, environment in zip(DELAYS_S, environments):
             words = f"{delay * 1e3:.0f} ms to the first byte"
             rows = object_readers(args, environment, keys["objects"], "objects")
             yield from split_epochs(contest(f"s3, {OBJECTS:,} JPEG objects, {words}", rows, args, note=NOTE), rows)
-            rows = shard_readers(args, environment, keys["shards"], "shards")
-            yield from split_epochs(contest(f"s3, {SHARDS} tar shards, {words}", rows, args, note=NOTE), rows)
+            rows = shard_readers(args, environment, keys["shards"], "shards", objects, others)
+            yield from split_epochs(contest(f"s3, {SHARDS} tar shards, {words}", rows, args, note=SHARDS_NOTE), rows)
         with servers.fresh_disk(args.work) as disk:
             yield from cached(args, environments[-1], photos, disk)
             yield from crops(args, environments[-1], photos, keys["photos"], disk)

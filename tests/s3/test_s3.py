@@ -139,11 +139,11 @@ def test_the_program_says_that_it_reads_s3(run):
 
 @pytest.mark.slow
 def test_an_epoch_survives_a_server_that_is_killed_and_started_again(weed, tmp_path, monkeypatch):
-    from conftest import Server, Store
+    from conftest import ACCESS, SECRET, Server, Store
 
     folder = make_folder(tmp_path / "data", [f"a/{i:03}.wav" for i in range(400)])
     (tmp_path / "weed").mkdir()
-    server = Server(weed, tmp_path / "weed")
+    server = Server(weed, tmp_path / "weed", ACCESS, SECRET)
     server.start()
     try:
         for name, value in server.environment().items():

@@ -1,13 +1,17 @@
-"""Data sets of a web server: a manifest, or a list of addresses; the batches of the folder, ranges, ETags and the cache."""
+"""Data sets of a web server: a manifest, a list, packs, tar shards and arrays; the batches of the folder, ranges, ETags and the cache."""
 
 import hashlib
 import http.server
 import json
 import pathlib
+import shutil
+import ssl
 import subprocess
+import tarfile
 import threading
 import urllib.parse
 
+import numpy as np
 import pytest
 from test_s3 import batches, make_folder
 
@@ -20,6 +24,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     root: pathlib.Path
     asked: list[tuple[str, str]]
+    knows_ranges = True
+    weak = ""  # "W/": its tags are weak, and match no If-Match
 
     def do_HEAD(self):
         self.answer(with_body=False)
@@ -35,10 +41,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(404, b"none", {}, with_body)
             return
         body = path.read_bytes()
-        tag = f'"{hashlib.md5(body).hexdigest()}"'
-        if self.headers.get("If-Match", tag) != tag:
+        tag = f'{self.weak}"{hashlib.md5(body).hexdigest()}"'
+        if "If-Match" in self.headers and (self.weak or self.headers["If-Match"] != tag):
             self.reply(412, b"changed", {}, with_body)
-        elif "Range" in self.headers:
+        elif "Range" in self.headers and self.knows_ranges:
             first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
             last = min(last, len(body) - 1)
             self.reply(206, body[first:last + 1], {"ETag": tag, "Content-Range": f"bytes {first}-{last}/{len(body)}"}, with_body)
@@ -58,21 +64,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def site(tmp_path):
-    """A folder with a manifest on a web server: site.folder, site.address, site.asked."""
+def folder(tmp_path):
+    """Twelve sounds of three classes, with a manifest."""
     folder = make_folder(tmp_path / "data", [f"{'abc'[i % 3]}/{i} é.wav" for i in range(12)])
     rows = "".join(f"{path.relative_to(folder)},{path.parent.name}\n" for path in sorted(folder.rglob("*.wav")))
     (folder / "list.csv").write_text("path,label\n" + rows)
-    handler = type("Own", (Handler,), {"root": folder, "asked": []})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    server.folder, server.asked, server.address = folder, handler.asked, f"http://127.0.0.1:{server.server_port}"
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    return folder
+
+
+@pytest.fixture
+def serve(folder):
+    """serve(context=None, **of_the_handler): the folder on a web server: site.folder, site.address, site.asked."""
+    started = []
+
+    def serve(context=None, **of_the_handler):
+        handler = type("Own", (Handler,), {"root": folder, "asked": [], **of_the_handler})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server.daemon_threads = True
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.folder, server.asked = folder, handler.asked
+        server.address = f"{'http' if context is None else 'https'}://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        started.append((server, thread))
+        return server
+
+    yield serve
+    for server, thread in started:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def site(serve):
+    return serve()
+
+
+@pytest.fixture
+def forms(folder, binary):
+    """The sounds in other forms beside them, by name: a pack, tar shards, an array of their samples, a manifest of arrays."""
+    sounds = sorted(path for path in folder.rglob("*.wav"))
+    done = subprocess.run([binary, "pack", folder / "list.csv", folder / "data.pack"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for shard in range(3):
+        with tarfile.open(folder / f"s-{shard}.tar", "w") as tar:
+            for path in sounds[shard::3]:
+                tar.add(path, f"{path.stem}.wav")
+    np.save(folder / "array.npy", np.random.default_rng(1).normal(size=(20, 6)).astype(np.float32))
+    (folder / "rows").mkdir()
+    for i in range(5):
+        np.save(folder / f"rows/{i}.npy", np.full((3, 4), i, np.int16))
+    (folder / "rows.csv").write_text("path,label\n" + "".join(f"rows/{i}.npy,{i % 2}\n" for i in range(5)))
+    return ["data.pack", "s-{0..2}.tar", "array.npy", "rows.csv"]
 
 
 def test_a_manifest_gives_the_batches_of_the_folder(site, binary):
@@ -107,6 +152,60 @@ def test_a_file_that_changes_under_the_loader_is_a_bad_sample(site):
         first.write_bytes(first.read_bytes()[:-1] + b"!")
         assert sum(len(batch.labels) for batch in loader) == 11
         assert "it changed since" in str(loader.errors[0])
+
+
+def test_packs_shards_and_arrays_give_the_batches_of_the_local_ones(site, forms):
+    for name in forms:
+        assert batches(f"{site.address}/{name}", epochs=2) == batches(site.folder / name, epochs=2), name
+
+
+def test_packs_shards_and_arrays_come_from_the_disk_cache_the_second_time(site, forms, tmp_path):
+    for name in forms:
+        options = dict(batch_size=4, output="numpy", cache_dir=tmp_path / "cache", cache_limit="10MB", epochs=1)
+        for _ in range(2):
+            with stoker.Loader(f"{site.address}/{name}", **options) as loader:
+                assert sum(len(batch.labels) for batch in loader) == loader.num_samples
+        store = loader.stats()["store"]
+        assert store["requests"] == 0 and store["cache_hits"] == loader.num_samples, (name, store)
+
+
+def test_tags_that_are_weak_are_compared_and_not_demanded(serve, forms, tmp_path):
+    site = serve(weak="W/")
+    for name in forms:
+        assert batches(f"{site.address}/{name}") == batches(site.folder / name), name
+    with stoker.Loader(site.address + "/array.npy", batch_size=20, output="numpy", cache_dir=False, on_error="skip") as loader:
+        np.save(site.folder / "array.npy", np.zeros((20, 6), np.float32))
+        assert sum(len(batch.labels) for batch in loader) == 0
+        assert "it changed since" in str(loader.errors[0])
+
+
+def test_a_server_without_ranges_is_named(serve, forms):
+    site = serve(knows_ranges=False)
+    with pytest.raises(stoker.Error, match="does not answer requests for a range"):
+        batches(site.address + "/array.npy")
+    assert batches(site.address + "/list.csv") == batches(site.folder / "list.csv")  # whole files
+
+
+def test_a_shard_that_is_missing_is_named(site, forms):
+    with pytest.raises(FileNotFoundError, match=r"s-3\.tar"):
+        batches(site.address + "/s-{0..3}.tar")
+    with pytest.raises(FileNotFoundError, match=r"other\.pack/pack\.json"):
+        batches(site.address + "/other.pack")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_https_is_read_with_the_certificates_that_are_trusted(serve, forms, tmp_path, monkeypatch):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=test",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    site = serve(context)
+    with pytest.raises(stoker.Error, match="SSL_CERT_FILE"):
+        batches(site.address + "/array.npy")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    for name in [*forms, "list.csv"]:
+        assert batches(f"{site.address}/{name}") == batches(site.folder / name), name
 
 
 def test_a_prefix_is_refused_with_the_remedy(site, binary):

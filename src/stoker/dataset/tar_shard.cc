@@ -175,7 +175,9 @@ void save_shard(const storage::Source& source, const OpenOptions& options, const
   try {
     const std::string key = key_of(source), path = path_of(key, options);
     if (path.empty()) return;
-    save_listing(path, to_record(shard, key));
+    os::make_folders(path.substr(0, path.rfind('/')));
+    // Not synced: a disk that is slow would hold up every start. A damaged record is noticed by its checksum.
+    (void)os::write_unsynced_file(path, to_record(shard, key));
   } catch (const std::exception&) {  // the next start reads the shard again
   }
 }

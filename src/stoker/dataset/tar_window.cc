@@ -33,8 +33,8 @@ TarWindow::~TarWindow() {
   if (whole_.size() > 0) store_.hand_over->give_back(std::move(whole_));
 }
 
-void TarWindow::read(std::uint64_t offset, std::span<std::byte> into) {
-  if (store_.reads != nullptr) return store_.reads->read(source_, offset, into);
+void TarWindow::read(std::uint64_t offset, std::span<std::byte> into, const std::function<void()>& meanwhile) {
+  if (store_.reads != nullptr) return store_.reads->read(source_, offset, into, meanwhile);
   const storage::Read read{offset, into};
   source_.read({&read, 1});
 }
@@ -44,7 +44,9 @@ std::span<const std::byte> TarWindow::bytes(std::uint64_t offset, std::uint64_t 
   if (whole_.size() > 0) {
     while (filled_ < offset + count) {
       const std::uint64_t step = std::min(kStep, source_.size_bytes() - filled_);
-      read(filled_, whole_.bytes().subspan(filled_, step));
+      // New memory costs more than copying into it. This thread has nothing else to do, and the first byte is not here
+      // yet.
+      read(filled_, whole_.bytes().subspan(filled_, step), [&] { whole_.populate(filled_, step); });
       filled_ += step;
     }
     return whole_.bytes().subspan(offset, count);

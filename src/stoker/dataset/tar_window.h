@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -45,7 +46,7 @@ class TarWindow {
   void keep(std::uint64_t sample_bytes);
 
  private:
-  void read(std::uint64_t offset, std::span<std::byte> into);
+  void read(std::uint64_t offset, std::span<std::byte> into, const std::function<void()>& meanwhile = {});
   void move_to(std::uint64_t offset, std::uint64_t count);
 
   const storage::Source& source_;

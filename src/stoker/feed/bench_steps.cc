@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,7 +17,8 @@
 namespace stoker::feed {
 namespace {
 
-constexpr double kLeastBlock = 0.04;
+constexpr double kLeastBlock = 0.04;      // seconds
+constexpr std::uint64_t kBlockSteps = 2;  // at least
 
 class Reporter {
  public:
@@ -94,7 +96,13 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const auto cores_at_start = os::core_time();
   const std::int64_t ns_at_start = meter::now_ns();
   const double least_s = std::chrono::duration<double>(options.least).count();
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  // of all steps, once it is known
   while ((all.steps < options.bench_steps || all.seconds < least_s) && !interrupted()) {
+    // Only the steps count from here on. A store is not asked for batches that nobody will take.
+    if (all.seconds >= least_s) {
+      end = std::max(options.bench_steps, all.steps + kBlockSteps);
+      loader.expect_steps(end - all.steps);
+    }
     const loader::Stats before = loader.stats();
     const std::int64_t began = meter::now_ns();
     std::uint64_t steps = 0, samples = 0;
@@ -103,7 +111,11 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
       samples += step(loader, options);
       ++steps;
       seconds = static_cast<double>(meter::now_ns() - began) * 1e-9;
-    } while ((steps < 2 || seconds < kLeastBlock) && !interrupted());
+      const std::uint64_t left = end - all.steps - steps;
+      if (left == 0) break;
+      if (left == 1) continue;  // a block of one step says little
+      if (steps >= kBlockSteps && seconds >= kLeastBlock) break;
+    } while (!interrupted());
     const loader::Stats after = loader.stats();
     const auto since = [](std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; };
     const double ready = static_cast<double>(after.ready.now) - static_cast<double>(before.ready.now);

@@ -38,7 +38,8 @@ struct Benched {
 };
 
 // The loader stands at the start of an epoch. Epochs follow one another. Throws what next() throws. Ends
-// early where it is interrupted.
+// early where it is interrupted. Once `least` is over, the number of steps that are left is known, and the loader reads
+// nothing ahead of the last one (Loader::expect_steps).
 Benched bench_steps(loader::Loader& loader, const BenchSteps& options);
 
 // Reports, to the same descriptor, why there is nothing to measure. `text` is the message as the face spells it;

@@ -58,6 +58,7 @@ class Run {
   void go() {
     fed_.total.epoch = loader_.epoch();
     if (loader_.epoch() >= options_.end_epoch) return;
+    if (options_.steps > 0) loader_.expect_steps(options_.steps);
     if (options_.progress) options_.progress(fed_, 0);
     for (;;) {
       while (loader::BatchPtr batch = take()) {

@@ -93,6 +93,18 @@ TEST(BenchSteps, MeasuresAtLeastSoManyStepsAcrossEpochs) {
   EXPECT_EQ(benched.ledger.num_workers, 1);
 }
 
+TEST(BenchSteps, ReadsNothingAheadOfTheLastStepOnceTheTimeIsOver) {
+  Fixture made;
+  loader::Loader loader(made.data, made.options);
+  loader.expect_steps(2 + 5);
+  loader.start_epoch(0);
+  const Benched benched =
+      bench_steps(loader, {.warmup_steps = 2, .bench_steps = 5, .least = std::chrono::nanoseconds(0)});
+  EXPECT_EQ(benched.steps, 5u);
+  loader.close();
+  EXPECT_EQ(loader.stats().fetch.items, 7u * 8);
+}
+
 TEST(DeepRuns, NameEachPartAndUseTheSameNumberOfSteps) {
   Fixture made;
   std::vector<std::string> parts;

@@ -114,6 +114,11 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
     plan_from_here();
     lock.lock();
   }
+  if (serial_ >= end_serial_) {  // more is wanted than was expected
+    lock.unlock();
+    end_planning_at(Planner::kNoEnd);
+    lock.lock();
+  }
   await_batch_locked(lock, interrupted);
   BatchQueue& batches = parts_->batches;
   Pending& pending = *batches.front_locked();
@@ -141,6 +146,19 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   lock.unlock();
   parts_->bell.ring();
   return batch;
+}
+
+void Loader::Engine::expect_steps(std::uint64_t steps) {
+  refuse_after_fork();
+  const Consuming consuming(*this);
+  end_planning_at(steps > Planner::kNoEnd - serial_ ? Planner::kNoEnd : serial_ + steps);
+}
+
+void Loader::Engine::end_planning_at(std::uint64_t serial) {
+  end_serial_ = serial;
+  if (!parts_) return;  // plan_from_here() says it
+  parts_->planner.set_end(serial);
+  parts_->bell.ring();
 }
 
 // Until the next batch is ready.

@@ -44,6 +44,7 @@ class Loader::Engine {
 
   void start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted);
   BatchPtr next(const Interrupted& interrupted);
+  void expect_steps(std::uint64_t steps);
   State state() const;
   void check_state(const State& state) const;
   void load_state(const State& state, const Interrupted& interrupted);
@@ -115,6 +116,7 @@ class Loader::Engine {
   void check_open_locked() const;
   void await_batch_locked(std::unique_lock<std::mutex>& lock, const Interrupted& interrupted);
   void check_batch_locked(Pending& pending);
+  void end_planning_at(std::uint64_t serial);
   void list_errors_locked(Pending& pending, bool is_handed_out);
   Watch watch(const Interrupted& interrupted) const noexcept;
   void wait_locked(std::unique_lock<std::mutex>& lock, Watch& watch);
@@ -142,7 +144,8 @@ class Loader::Engine {
   // The consumer's place.
   dataset::Order order_;
   std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
-  bool asked_ = false;  // for a batch, since the epoch was entered
+  bool asked_ = false;                          // for a batch, since the epoch was entered
+  std::uint64_t end_serial_ = Planner::kNoEnd;  // expect_steps(): the consumer wants no batch from here on
 };
 
 }  // namespace stoker::loader

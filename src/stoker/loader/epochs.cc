@@ -66,6 +66,7 @@ void Loader::Engine::drain(const Interrupted& interrupted) {
 
 // Reading goes on from the consumer's place.
 void Loader::Engine::plan_from_here() {
+  parts_->planner.set_end(end_serial_);
   parts_->planner.start(order_, epoch_, step_, serial_);
   {
     const std::scoped_lock lock(signals_.mutex);

@@ -55,6 +55,9 @@ std::uint64_t Loader::steps() const noexcept {
 BatchPtr Loader::next(const Interrupted& interrupted) {
   return engine_->next(interrupted);
 }
+void Loader::expect_steps(std::uint64_t steps) {
+  engine_->expect_steps(steps);
+}
 State Loader::state() const {
   return engine_->state();
 }

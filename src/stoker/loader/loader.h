@@ -92,6 +92,10 @@ class Loader {
   // The next batch; null at the end of the epoch.
   BatchPtr next(const Interrupted& interrupted = {});
 
+  // The consumer wants at most `steps` further batches: nothing is read ahead of the last of them. Say it before the
+  // first epoch, or at any time later; the last call holds. A next() beyond it lifts the limit.
+  void expect_steps(std::uint64_t steps);
+
   State state() const;
   // Throws Error(usage) unless the state belongs to this data set, seed and shuffle. Starts nothing.
   void check_state(const State& state) const;

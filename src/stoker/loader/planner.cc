@@ -20,6 +20,11 @@ void Planner::start(const dataset::Order& order, std::uint64_t epoch, std::uint6
   batches_.begin(epoch);
 }
 
+void Planner::set_end(std::uint64_t serial) {
+  const std::scoped_lock plan(mutex_);
+  end_ = serial;
+}
+
 void Planner::stop() {
   const std::scoped_lock plan(mutex_);
   const std::scoped_lock lock(signals_.mutex);
@@ -41,8 +46,13 @@ bool Planner::is_last_epoch() const noexcept {
   return job_.options.epochs != 0 && epoch_ + 1 >= job_.options.epochs;
 }
 
+bool Planner::is_at_end() const noexcept {
+  return serial_ >= end_ || (step_ == order_->steps() && is_last_epoch());
+}
+
 // Opens the next batch of the plan, if there may be one more.
 bool Planner::open_batch() {
+  if (serial_ >= end_) return false;
   while (step_ == order_->steps()) {
     if (is_last_epoch()) return false;
     dataset::Order next = job_.make_order(epoch_ + 1, 0);
@@ -170,8 +180,7 @@ bool Planner::extend(Sweep& sweep) {
     }
   }
   // It cannot grow before the consumer goes on, or at all.
-  const bool is_over =
-      step_ == order_->steps() && is_last_epoch() && (pending_ == nullptr || row_ == pending_->range.count);
+  const bool is_over = is_at_end() && (pending_ == nullptr || row_ == pending_->range.count);
   return !sweep.is_empty() && (is_over || batches_.is_far_ahead(epoch_));
 }
 

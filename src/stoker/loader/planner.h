@@ -17,6 +17,8 @@ namespace stoker::loader {
 
 class Planner {
  public:
+  static constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
+
   // Plans nothing until start(). Borrows all.
   Planner(const Job& job, const RowBytes& row_bytes, BatchQueue& batches, UnitStore& units, Signals& signals) noexcept;
   Planner(const Planner&) = delete;
@@ -30,6 +32,8 @@ class Planner {
 
   // Plans from step `step` of `order` on, and the epochs after it. The first batch gets this serial number.
   void start(const dataset::Order& order, std::uint64_t epoch, std::uint64_t step, std::uint64_t serial);
+  // Opens no batch from this serial number on. Another number replaces it.
+  void set_end(std::uint64_t serial);
   // Nothing more is claimed. Takes back what was planned and had no room to be read.
   void stop();
   // The epoch of the rows that are planned now; none: stopped.
@@ -38,6 +42,7 @@ class Planner {
  private:
   bool open_batch();
   bool is_last_epoch() const noexcept;  // nothing is planned beyond it
+  bool is_at_end() const noexcept;      // no further batch is planned
   bool has_row();
   const Row& plan_row(std::uint64_t position, std::uint64_t index);
   Unit* plan_unit();
@@ -54,6 +59,7 @@ class Planner {
   bool stopped_ = true;
   std::optional<dataset::Order> order_;
   std::uint64_t epoch_ = 0, step_ = 0, serial_ = 0;
+  std::uint64_t end_ = kNoEnd;
   Pending* pending_ = nullptr;  // whose rows are next
   std::uint64_t row_ = 0;
   Unit* stalled_ = nullptr;  // planned, but there was no room

@@ -87,6 +87,23 @@ TEST(Planner, ReadsNothingAheadOfTheLastEpoch) {
   EXPECT_EQ(rows, 8u);
 }
 
+TEST(Planner, ReadsNothingAheadOfTheLastStepUntilThatIsMoved) {
+  EngineParts parts(held_sounds(8), rows_of_100(2));
+  const auto claim_all = [&] {
+    std::uint64_t rows = 0;
+    while (Unit* const unit = parts.planner.claim()) {
+      rows += unit->rows;
+      parts.batches.unit_read(*unit, 1);
+    }
+    return rows;
+  };
+  parts.planner.set_end(3);
+  start(parts);
+  EXPECT_EQ(claim_all(), 6u);
+  parts.planner.set_end(5);
+  EXPECT_EQ(claim_all(), 4u) << "also into the next epoch";
+}
+
 TEST(Planner, ClaimsNothingBeforeItStartsAndAfterItStops) {
   EngineParts parts(held_sounds(10), rows_of_100(4));
   EXPECT_EQ(parts.planner.claim(), nullptr);

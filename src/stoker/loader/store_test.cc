@@ -244,6 +244,29 @@ TEST_P(OnAStore, NothingIsRequestedBeyondTheLastEpoch) {
   EXPECT_EQ(store_.requests() - before, 120u);
 }
 
+TEST_P(OnAStore, NothingIsRequestedBeyondTheLastStepThatIsExpected) {
+  put_sounds(40);
+  const LoaderOptions options = shuffled(4);
+  Loader loader(objects(), options);
+  const std::uint64_t before = store_.requests();
+  const auto take = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      if (loader.next()) continue;
+      loader.start_epoch(loader.epoch() + 1);
+      ASSERT_TRUE(loader.next());
+    }
+  };
+  loader.expect_steps(3);
+  take(3);
+  EXPECT_EQ(store_.requests() - before, 12u);
+  take(2);  // the limit is lifted
+  loader.expect_steps(7);
+  take(7);
+  loader.close();
+  EXPECT_GE(store_.requests() - before, 48u);
+  EXPECT_EQ(loader.stats().samples, 48u);
+}
+
 TEST_P(OnAStore, ObjectsAreKeptInMemoryAfterTheFirstEpoch) {
   put_sounds(50);
   LoaderOptions options = shuffled(8);

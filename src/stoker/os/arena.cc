@@ -1,5 +1,6 @@
 #include "stoker/os/arena.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
@@ -77,6 +78,14 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 
 Arena::~Arena() {
   if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void Arena::populate(std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t end = std::min(size_, offset + std::min(bytes, SIZE_MAX - offset));
+  // One huge page at a time: a call holds the lock that mapping memory, in any thread, waits for.
+  for (std::size_t at = offset / kHugePage * kHugePage; at < end; at += kHugePage) {
+    if (::madvise(data_ + at, std::min(kHugePage, size_ - at), kPopulateWrite) != 0) return;
+  }
 }
 
 void Arena::touch() noexcept {

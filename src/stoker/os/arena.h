@@ -27,6 +27,9 @@ class Arena {
   std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
 
   void touch() noexcept;  // faults every page in, for writing
+  // Faults the pages of a range in without touching them: other threads may write there meanwhile. Does nothing on a
+  // kernel that cannot (before Linux 5.14).
+  void populate(std::size_t offset, std::size_t bytes) noexcept;
 
  private:
   std::byte* data_ = nullptr;

@@ -27,9 +27,42 @@ pid_t spawn_captured(const std::vector<std::string>& command, int output) {
   return pid;
 }
 
+// How it ended, as a shell would say it. Waits.
+int exit_code_of(pid_t pid) noexcept {
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(pid, &status, 0)) < 0 && errno == EINTR) {
+  }
+  if (ended != pid) return 0;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Reads until the program closes its output. False: `deadline` came first.
+bool read_output(int reading, CaptureClock::time_point deadline, std::size_t most_bytes,
+                 const std::function<void()>& check, std::string& output) {
+  for (;;) {
+    std::array<char, 4096> some;
+    const ssize_t got = ::read(reading, some.data(), some.size());
+    if (got == 0) return true;
+    if (got > 0) {
+      const std::size_t room = most_bytes - std::min(most_bytes, output.size());
+      output.append(some.data(), std::min(static_cast<std::size_t>(got), room));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return true;
+    if (check) check();
+    const CaptureClock::duration left = deadline - CaptureClock::now();
+    if (left <= CaptureClock::duration::zero()) return false;
+    const int waited_for[] = {reading};
+    wait_readable(waited_for, check ? std::min<CaptureClock::duration>(left, kCheckEvery) : left);
+  }
+}
+
 }  // namespace
 
-Captured capture(const std::vector<std::string>& command, std::chrono::milliseconds timeout, std::size_t most_bytes) {
+Captured capture(const std::vector<std::string>& command, std::chrono::milliseconds timeout, std::size_t most_bytes,
+                 const std::function<void()>& check) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw system_error(errno, "make a pipe for", command[0]);
   const Fd reading(ends[0]);
@@ -39,32 +72,15 @@ Captured capture(const std::vector<std::string>& command, std::chrono::milliseco
   writing.reset();
 
   Captured captured;
-  const CaptureClock::time_point deadline = CaptureClock::now() + timeout;
-  for (;;) {
-    std::array<char, 4096> some;
-    const ssize_t got = ::read(reading.get(), some.data(), some.size());
-    if (got == 0) break;
-    if (got > 0) {
-      const std::size_t room = most_bytes - std::min(most_bytes, captured.output.size());
-      captured.output.append(some.data(), std::min(static_cast<std::size_t>(got), room));
-      continue;
-    }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) break;
-    const auto left = deadline - CaptureClock::now();
-    if (left <= CaptureClock::duration::zero()) {
-      captured.timed_out = true;
-      break;
-    }
-    const int waited_for[] = {reading.get()};
-    wait_readable(waited_for, left);
+  try {
+    captured.timed_out = !read_output(reading.get(), CaptureClock::now() + timeout, most_bytes, check, captured.output);
+  } catch (...) {
+    ::kill(-pid, SIGKILL);
+    (void)exit_code_of(pid);
+    throw;
   }
   if (captured.timed_out) ::kill(-pid, SIGKILL);
-  int status = 0;
-  pid_t ended = 0;
-  while ((ended = ::waitpid(pid, &status, 0)) < 0 && errno == EINTR) {
-  }
-  if (ended == pid) captured.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  captured.code = exit_code_of(pid);
   return captured;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct Captured {
 
 // `command[0]` is looked up in PATH. It reads nothing, shares our standard error, and is in a process group of its own.
 // Throws Error, naming the program, if it cannot be started.
-Captured capture(const std::vector<std::string>& command, std::chrono::milliseconds timeout, std::size_t most_bytes);
+// While it runs, the calling thread calls `check` about every kCheckEvery. If `check` throws, capture() kills the
+// process group and rethrows: a caller that asks for Ctrl-C there does not wait for the program.
+inline constexpr std::chrono::milliseconds kCheckEvery{100};
+Captured capture(const std::vector<std::string>& command, std::chrono::milliseconds timeout, std::size_t most_bytes,
+                 const std::function<void()>& check = {});
 
 }  // namespace stoker::os

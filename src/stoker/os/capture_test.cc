@@ -28,6 +28,15 @@ TEST(Capture, EndsAProgramThatTakesTooLong) {
   EXPECT_EQ(captured.code, 128 + 9);
 }
 
+TEST(Capture, EndsAProgramAtOnceWhenTheCheckThrows) {
+  int checks = 0;
+  const auto stop = [&] {
+    if (++checks == 2) throw Error(ErrorKind::unavailable, "interrupted");
+  };
+  EXPECT_THROW(capture({"sh", "-c", "sleep 600 & sleep 600"}, milliseconds(600'000), 1000, stop), Error);
+  EXPECT_EQ(checks, 2);
+}
+
 TEST(Capture, GivesItNothingToRead) {
   EXPECT_EQ(capture({"cat"}, milliseconds(60'000), 1000).output, "");
 }

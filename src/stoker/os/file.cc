@@ -97,6 +97,10 @@ int write_aside(const std::string& aside, const std::string& path, std::span<con
   return error_number;
 }
 
+int write_unsynced_file(const std::string& path, std::string_view text) {
+  return write_aside(aside_name(path), path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
 int rename_file(const std::string& from, const std::string& to) noexcept {
   return call(Call::rename, [&] { return ::rename(from.c_str(), to.c_str()); });
 }

@@ -41,6 +41,8 @@ void write_private_file(const std::string& path, std::string_view text);  // clo
 // the disk: after a power failure the file may hold anything, so its reader has to check it. Returns 0 or the error
 // number; nothing is left of a file that failed.
 int write_aside(const std::string& aside, const std::string& path, std::span<const std::byte> bytes) noexcept;
+// The same, aside under a name of its own. Safe from many threads and processes; the last one wins.
+int write_unsynced_file(const std::string& path, std::string_view text);
 // 0 or the error number. A file that has the name `to` is replaced in one step.
 int rename_file(const std::string& from, const std::string& to) noexcept;
 int remove_file(const std::string& path) noexcept;  // 0, also if there is none, or the error number

@@ -195,6 +195,16 @@ TEST(WriteAside, GivesAWholeFileOrNothing) {
   EXPECT_EQ(write_aside(folder.path() + "/none/aside", path, {}), ENOENT);
 }
 
+TEST(WriteUnsyncedFile, ReplacesAFileAndLeavesNothingBesideIt) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/f";
+  EXPECT_EQ(write_unsynced_file(path, "old"), 0);
+  EXPECT_EQ(write_unsynced_file(path, "newer"), 0);
+  EXPECT_EQ(std::filesystem::file_size(path), 5u);
+  EXPECT_EQ(write_unsynced_file(folder.path() + "/none/f", "x"), ENOENT);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(MakePrivateFolder, TellsWhetherItMadeTheFolder) {
   const TempFolder folder;
   EXPECT_TRUE(make_private_folder(folder.path() + "/f"));

@@ -55,6 +55,7 @@ TEST(Arena, IsZeroWritableAndMoves) {
   EXPECT_EQ(b.data()[b.size() - 1], std::byte{7});  // touching keeps what is there
   b = Arena();
   Arena().touch();
+  Arena().populate(0, 100);
   EXPECT_EQ(Arena(0).size(), 0u);
 }
 
@@ -63,6 +64,16 @@ TEST(Arena, TouchMakesEveryPageResident) {
   const std::uint64_t before = process_memory().anonymous_bytes;
   arena.touch();
   EXPECT_GE(process_memory().anonymous_bytes, before + 7 * kMiB);
+}
+
+TEST(Arena, PopulateKeepsWhatIsThereAndTakesAnyRange) {
+  Arena arena(5 * kMiB);
+  arena.data()[3 * kMiB] = std::byte{7};
+  arena.populate(3 * kMiB - 1, kMiB);
+  arena.populate(4 * kMiB, SIZE_MAX);
+  arena.populate(100 * kMiB, 1);
+  EXPECT_EQ(arena.data()[3 * kMiB], std::byte{7});
+  EXPECT_EQ(arena.data()[2 * kMiB], std::byte{0});
 }
 
 TEST(Arena, RefusedMemoryIsAnError) {

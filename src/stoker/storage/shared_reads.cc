@@ -9,6 +9,7 @@
 
 #include "stoker/os/thread.h"
 #include "stoker/storage/direct_source.h"
+#include "stoker/storage/interruption.h"
 
 namespace stoker::storage {
 namespace {
@@ -49,7 +50,8 @@ void SharedReads::start_locked() {
   }
 }
 
-void SharedReads::read(const Source& source, std::uint64_t offset, std::span<std::byte> into) {
+void SharedReads::read(const Source& source, std::uint64_t offset, std::span<std::byte> into,
+                       const std::function<void()>& meanwhile) {
   check_range(source.name(), source.size_bytes(), {offset, into});
   if (into.empty()) return;
   Call call;
@@ -63,8 +65,28 @@ void SharedReads::read(const Source& source, std::uint64_t offset, std::span<std
   }
   fetcher_->wake();
   changed_.notify_all();
-  call.done.wait(lock, [&] { return call.left == 0; });
+  if (meanwhile) {
+    lock.unlock();
+    meanwhile();
+    lock.lock();
+  }
+  await_locked(lock, call);
   if (call.error) throw *call.error;
+}
+
+// Until all pieces are settled: their buffers are the caller's.
+void SharedReads::await_locked(std::unique_lock<std::mutex>& lock, Call& call) {
+  const auto is_done = [&] { return call.left == 0; };
+  Interruption* const interruption = interruption_in_force();
+  while (interruption != nullptr && !is_interrupted_ && !call.done.wait_for(lock, kAskEvery, is_done)) {
+    lock.unlock();
+    const bool is_raised = interruption->is_raised();
+    lock.lock();
+    if (!is_raised || !fetcher_) continue;
+    is_interrupted_ = true;
+    fetcher_->wake();
+  }
+  call.done.wait(lock, is_done);
 }
 
 void SharedReads::settle_locked(Piece& piece, std::optional<Error> error) {
@@ -80,8 +102,10 @@ void SharedReads::loop() {
     fetches.clear();
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return is_ending_ || !queue_.empty() || fetcher_->in_flight() > 0; });
+      changed_.wait(lock,
+                    [&] { return is_ending_ || is_interrupted_ || !queue_.empty() || fetcher_->in_flight() > 0; });
       if (is_ending_) return;
+      if (is_interrupted_) throw Error(ErrorKind::unavailable, "interrupted");
       for (std::size_t slot = 0; slot < flying_.size() && !queue_.empty(); ++slot) {
         if (flying_[slot].call != nullptr) continue;
         const Piece& piece = flying_[slot] = queue_.front();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,8 +32,11 @@ class SharedReads {
   SharedReads& operator=(const SharedReads&) = delete;
 
   // Fills `into` with the bytes of `source`, of the same backend, from `offset` on. Blocks. From any thread.
-  // Throws Error naming the source, also where it is no longer the version that was opened.
-  void read(const Source& source, std::uint64_t offset, std::span<std::byte> into);
+  // Throws Error naming the source, also where it is no longer the version that was opened. Where the user interrupts
+  // this thread (storage/interruption.h), every read ends, those of other threads too.
+  // `meanwhile` runs on this thread once the requests are on their way. It may not touch `into`, and does not throw.
+  void read(const Source& source, std::uint64_t offset, std::span<std::byte> into,
+            const std::function<void()>& meanwhile = {});
 
  private:
   // One call of read(); it lives on the stack of its caller.
@@ -52,16 +56,18 @@ class SharedReads {
   void run() noexcept;
   void loop();
   void settle_locked(Piece& piece, std::optional<Error> error);
+  void await_locked(std::unique_lock<std::mutex>& lock, Call& call);
   void fail_all(const Error& error);
 
   const Backend& backend_;
   const std::size_t depth_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // queue_, or is_ending_
+  std::condition_variable changed_;  // queue_, is_ending_ or is_interrupted_
   std::deque<Piece> queue_;
   std::vector<Piece> flying_;  // by the tag of their fetch; no call: free
   std::optional<Error> broken_;
   bool is_ending_ = false;
+  bool is_interrupted_ = false;
   std::unique_ptr<Fetcher> fetcher_;  // of the thread; wake() by all
   std::thread thread_;
 };

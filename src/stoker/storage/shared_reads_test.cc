@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/os/fault.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/memory_store_test.h"
 
 namespace stoker::storage {
@@ -95,6 +96,19 @@ TEST(SharedReads, NameWhatCannotBeReadAndGoOn) {
   EXPECT_NE(message_of(reads, *changed, 10).find("it changed since it was listed"), std::string::npos);
   EXPECT_NE(message_of(reads, *good, 1001), "") << "past its end";
   EXPECT_EQ(read(reads, *good, 0, 1000), letters(1000, 2));
+}
+
+TEST(SharedReads, OfAStoreThatNeverAnswersEndWithTheInterruptionOfOneThread) {
+  MemoryStore store;
+  store.put("bucket/x", letters(1000, 1));
+  store.hold("bucket/x");
+  const auto source = store.open("bucket/x", Storage::buffered);
+  SharedReads reads(store, 4);
+  std::jthread other([&] { EXPECT_EQ(message_of(reads, *source, 500), "interrupted"); });
+  Interruption interruption([&] { return store.requests() == 2; });
+  const InterruptionScope scope(&interruption);
+  EXPECT_EQ(message_of(reads, *source, 1000), "interrupted");
+  EXPECT_EQ(message_of(reads, *source, 1000), "interrupted") << "for good";
 }
 
 TEST(SharedReads, WithoutAThreadAreRefused) {

@@ -10,6 +10,7 @@
 #include "stoker/base/json.h"
 #include "stoker/os/capture.h"
 #include "stoker/os/read_file.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/s3/address.h"
 #include "stoker/storage/s3/listing.h"
 
@@ -143,6 +144,7 @@ std::optional<Credentials> from_profile(const CredentialWorld& world, const Sett
     try {
       output = world.run(command);
     } catch (const Error& error) {
+      check_interruption();  // the user ended it: that is no fault of the program
       // Its first word only: arguments may hold secrets.
       throw cannot_get(process, fmt::format("`{}` {}", command.substr(0, command.find(' ')), error.message()),
                        fmt::format("run it yourself: credential_process in the section of {}", origin));
@@ -209,7 +211,7 @@ std::optional<Credentials> from_instance(const CredentialWorld& world) {
 }
 
 std::string run_process(const std::string& command) {
-  const os::Captured ran = os::capture({"/bin/sh", "-c", command}, kProcessTimeout, 1 << 20);
+  const os::Captured ran = os::capture({"/bin/sh", "-c", command}, kProcessTimeout, 1 << 20, check_interruption);
   constexpr int kNoSuchCommand = 127;  // of a shell
   if (ran.timed_out) throw Error(ErrorKind::permission, "did not end within a minute");
   if (ran.code != 0) {
@@ -245,6 +247,47 @@ Credentials find_credentials(const CredentialWorld& world) {
               "buckets");
 }
 
+class CredentialKeeper::Turn {
+ public:
+  struct IfFree {};
+
+  // Waits for the thread that has the turn. Throws Error where the user interrupts this thread.
+  explicit Turn(CredentialKeeper& keeper) : keeper_(keeper) {
+    for (std::unique_lock lock(keeper_.mutex_); !take(lock);) {
+      lock.unlock();
+      check_interruption();
+      lock.lock();
+      keeper_.turn_ended_.wait_for(lock, kAskEvery, [&] { return !keeper_.is_looking_up_; });
+    }
+  }
+  Turn(CredentialKeeper& keeper, IfFree) : keeper_(keeper) {
+    std::unique_lock lock(keeper_.mutex_);
+    take(lock);
+  }
+  ~Turn() {
+    if (!is_ours_) return;
+    {
+      const std::scoped_lock lock(keeper_.mutex_);
+      keeper_.is_looking_up_ = false;
+    }
+    keeper_.turn_ended_.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  bool is_ours() const noexcept { return is_ours_; }
+
+ private:
+  bool take(const std::unique_lock<std::mutex>&) noexcept {
+    is_ours_ = !keeper_.is_looking_up_;
+    keeper_.is_looking_up_ = true;
+    return is_ours_;
+  }
+
+  CredentialKeeper& keeper_;
+  bool is_ours_ = false;
+};
+
 std::shared_ptr<const Credentials> CredentialKeeper::held() const {
   const std::scoped_lock lock(mutex_);
   return held_;
@@ -260,24 +303,24 @@ std::shared_ptr<const Credentials> CredentialKeeper::current() {
   std::shared_ptr<const Credentials> now_held = held();
   const WallTime now = world_.now();
   if (now_held && (!now_held->expires || *now_held->expires - now > kRefreshBefore)) return now_held;
-  const bool is_usable = now_held && *now_held->expires > now;
-  std::unique_lock lock(refreshing_, std::defer_lock);
-  if (is_usable) {
-    if (!lock.try_lock() || now - tried_ < kRetryRefresh) return now_held;
+  if (now_held && *now_held->expires > now) {
+    const Turn turn(*this, Turn::IfFree());
+    if (!turn.is_ours() || now - tried_ < kRetryRefresh) return now_held;
     tried_ = now;
     try {
       return look_up();
     } catch (const Error&) {
+      check_interruption();
       return now_held;  // good for some minutes yet: the next try may succeed
     }
   }
-  lock.lock();
+  const Turn turn(*this);
   if (auto others = held(); others != now_held) return others;  // another thread was quicker
   return look_up();
 }
 
 std::shared_ptr<const Credentials> CredentialKeeper::after_refusal(const std::shared_ptr<const Credentials>& used) {
-  const std::scoped_lock lock(refreshing_);
+  const Turn turn(*this);
   if (auto others = held(); others != used) return others;
   const std::shared_ptr<const Credentials> found = look_up();
   const bool is_same = used && found->access_key == used->access_key && found->secret_key == used->secret_key &&

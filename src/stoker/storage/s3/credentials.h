@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,7 +29,8 @@ struct CredentialWorld {
   Environment environment;
   Send send;
   std::function<WallTime()> now;
-  std::function<std::string(const std::string& command)> run;  // its output; throws Error
+  // Its output. Throws Error, also where the user interrupts this thread (storage/interruption.h).
+  std::function<std::string(const std::string& command)> run;
 
   static CredentialWorld real();
 };
@@ -44,20 +46,25 @@ class CredentialKeeper {
   explicit CredentialKeeper(CredentialWorld world) : world_(std::move(world)) {}
 
   // Looks them up at first, and again some minutes before they expire. While one thread refreshes keys that are still
-  // good, the others go on with them. Throws Error as find_credentials().
+  // good, the others go on with them. Throws Error as find_credentials(), and where the user interrupts this thread.
   std::shared_ptr<const Credentials> current();
   // After the store refused `used`: other ones, if there are any by now; else null.
   std::shared_ptr<const Credentials> after_refusal(const std::shared_ptr<const Credentials>& used);
 
  private:
+  // One thread at a time looks keys up. A lookup may run a program for a minute, so waiting for a turn is
+  // interruptible.
+  class Turn;
+
   std::shared_ptr<const Credentials> held() const;
-  std::shared_ptr<const Credentials> look_up();  // refreshing_ is held
+  std::shared_ptr<const Credentials> look_up();  // in a turn
 
   CredentialWorld world_;
-  std::mutex refreshing_;
-  mutable std::mutex mutex_;  // of held_
+  mutable std::mutex mutex_;  // of held_ and is_looking_up_
+  std::condition_variable turn_ended_;
+  bool is_looking_up_ = false;
   std::shared_ptr<const Credentials> held_;
-  WallTime tried_{};  // when a refresh of keys that are still good failed
+  WallTime tried_{};  // when a refresh of keys that are still good failed; changes in a turn
 };
 
 // "2026-11-17T18:00:00Z", with or without a fraction; none: it is no time.

@@ -1,8 +1,10 @@
 #include "stoker/storage/s3/credentials.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/os/temp_folder_test.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/s3/settings.h"
 
 namespace stoker::storage::s3 {
@@ -152,6 +155,44 @@ TEST_F(S3Credentials, ARealProcessIsRunByTheShell) {
       message_of("/nothere.sh --token the-secret"),
       "cannot get AWS credentials from credential_process of profile `default`: `/nothere.sh` ended with exit code "
       "127: there is no such command");
+}
+
+TEST_F(S3Credentials, AProcessThatHangsEndsWithTheInterruption) {
+  folder_.file(".aws/config", "[default]\ncredential_process = sleep 600\n");
+  CredentialWorld world = this->world();
+  world.run = CredentialWorld::real().run;
+  int asked = 0;
+  Interruption interruption([&] { return ++asked > 1; });  // not before the process runs
+  const InterruptionScope scope(&interruption);
+  try {
+    (void)find_credentials(world);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "interrupted");
+  }
+}
+
+TEST_F(S3Credentials, AThreadThatWaitsForTheLookupOfAnotherEndsWithTheInterruption) {
+  folder_.file(".aws/config", "[default]\ncredential_process = keys\n");
+  CredentialWorld world = this->world();
+  std::atomic<bool> is_running{false}, may_end{false};
+  world.run = [&](const std::string&) {
+    is_running = true;
+    while (!may_end) std::this_thread::yield();
+    return keys("late", "SessionToken");
+  };
+  CredentialKeeper keeper(world);
+  std::thread first([&] { EXPECT_EQ(keeper.current()->access_key, "late"); });
+  while (!is_running) std::this_thread::yield();
+  {
+    Interruption interruption([] { return true; });
+    const InterruptionScope scope(&interruption);
+    EXPECT_THROW((void)keeper.current(), Error);
+    EXPECT_THROW((void)keeper.after_refusal(nullptr), Error);
+  }
+  may_end = true;
+  first.join();
+  EXPECT_EQ(keeper.current()->access_key, "late");
 }
 
 TEST_F(S3Credentials, KeysThatHaveExpiredAlreadyAreRefusedWithTheTime) {

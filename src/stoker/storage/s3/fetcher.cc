@@ -78,6 +78,7 @@ struct Slot {
   Try* first = nullptr;
   Try* second = nullptr;  // the hedge
   bool was_hedged = false;
+  bool is_unmatched = false;  // the store refused If-Match: only the tag of the answer tells whether it is the version
 
   void reset() {
     place.bucket.clear();
@@ -86,7 +87,7 @@ struct Slot {
     received = received_before = object_bytes = 0;
     tries = refreshes = regions = 0;
     first = second = nullptr;
-    was_hedged = false;
+    was_hedged = is_unmatched = false;
   }
 };
 
@@ -101,7 +102,8 @@ struct Try {
   std::shared_ptr<const Credentials> keys;
   std::string origin, region;
   bool has_answered = false;
-  bool is_cancelled = false;  // a rival was first
+  bool is_cancelled = false;    // a rival was first
+  bool is_conditional = false;  // it has If-Match
   // What is wrong with an answer whose status is good.
   FetchCode problem = FetchCode::ok;
   Failure failure;
@@ -349,7 +351,9 @@ class S3Fetcher final : public Fetcher {
                      slot.offset + slot.into.size() - 1);
     }
     request_.if_match.clear();
-    if (!slot.version.starts_with("W/")) request_.if_match = slot.version;  // a weak tag never matches
+    // A weak tag never matches. Nor does a strong one of a listing whose objects are served with weak tags.
+    if (!slot.version.starts_with("W/") && !slot.is_unmatched && !tags_are_weak_) request_.if_match = slot.version;
+    one.is_conditional = !request_.if_match.empty();
     one.transfer->prepare(request_, lane_->signer(),
                           [this, self = &one](const HttpReply& reply, std::span<const std::byte> piece) {
                             return take(*self, reply, piece);
@@ -431,6 +435,10 @@ class S3Fetcher final : public Fetcher {
     const std::string_view tag = unquoted_tag(reply.etag);
     if (!slot.version.empty() && !tag.empty() && !is_same_tag(tag, slot.version)) {
       return fails(one, changed_object(slot.version, std::string(tag)));
+    }
+    if (slot.is_unmatched) {
+      if (tag.empty()) return fails(one, changed_object(slot.version, ""));
+      tags_are_weak_ = true;
     }
     if (slot.into.empty()) {
       if (reply.content_length.value_or(0) == 0) return true;
@@ -518,6 +526,7 @@ class S3Fetcher final : public Fetcher {
       return release(slot);
     }
     if (reply.status == 416 && curl_code == CURLE_OK) {
+      if (slot.is_unmatched) return end_failed(one, changed_object(slot.version, ""), 0);
       one.actual_bytes = reply.total_bytes.value_or(0);
       return end_changed(one);
     }
@@ -530,6 +539,13 @@ class S3Fetcher final : public Fetcher {
                                          reply.broken.empty() ? "" : fmt::format(": {}", reply.broken));
     }
     if (slot.first != nullptr && slot.second != nullptr) return forget(one);  // its rival may still answer
+    if (reply.status == 412 && one.is_conditional) {  // it changed, or its tag is weak: the tag of an answer tells
+      slot.is_unmatched = true;
+      --slot.tries;
+      forget(one);
+      urgent_.push_back(&slot);
+      return;
+    }
     if (verdict.is_throttled) control_.throttled(now);
     go_on(one, std::move(verdict), now);
   }
@@ -597,6 +613,7 @@ class S3Fetcher final : public Fetcher {
   FetchClock::time_point looked_{};
   FetchClock::time_point may_stall_{};  // no request can have stalled before
   std::size_t begun_ = 0;               // requests since the last look at the sockets
+  bool tags_are_weak_ = false;          // of this store: If-Match is left out, and the tag of each answer compared
   HttpRequest request_;                 // the one being made
   Endpoint endpoint_;                   // of endpoint_bucket_
   std::string endpoint_bucket_;

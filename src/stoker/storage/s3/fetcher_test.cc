@@ -44,14 +44,17 @@ class OnS3 : public ::testing::Test {
     return fetch(Location::whole_object(store_.backend(), name.c_str(), nullptr, bytes));
   }
   Came fetch(const Location& where) {
-    std::string into(where.bytes, '?');
     const auto fetcher = store_.backend().make_fetcher({.depth = 4}, nullptr);
+    return fetch(*fetcher, where);
+  }
+  static Came fetch(Fetcher& fetcher, const Location& where) {
+    std::string into(where.bytes, '?');
     Fetch fetch;
     fetch.where = where;
     fetch.into = std::as_writable_bytes(std::span(into));
-    fetcher->submit({&fetch, 1});
+    fetcher.submit({&fetch, 1});
     Came came;
-    while (fetcher->wait({&came.fetched, 1}, kEver) == 0) {
+    while (fetcher.wait({&came.fetched, 1}, kEver) == 0) {
     }
     came.text = std::move(into);
     return came;
@@ -229,9 +232,16 @@ TEST_F(OnS3, AServerThatIsNotThereIsNamed) {
 TEST_F(OnS3, AnObjectThatIsNotTheListedOneIsAFailure) {
   store_.put("bucket/f", "0123456789");
   expect_bytes(fetch("bucket/f", 10, "v1"), "0123456789");
-  EXPECT_EQ(failure_when("bucket/f", 10, "v0").text, "it changed since it was listed: version v0 is gone");
+  EXPECT_EQ(failure_when("bucket/f", 10, "v0").text, "it changed since it was listed: version v0 then, v1 now");
+  EXPECT_EQ(failure_when("bucket/f", 20, "v0").text, "it changed since it was listed: version v0 then, v1 now");
   store_.fail("bucket/f", {.etag = "v9"});  // a server that does not know If-Match
   EXPECT_EQ(failure_when("bucket/f", 10, "v1").text, "it changed since it was listed: version v1 then, v9 now");
+}
+
+TEST_F(OnS3, AnObjectThatIsNotTheListedOneAndShorterIsAFailure) {
+  store_.put("bucket/f", "0123456789");
+  const Location beyond = Location::in_store(store_.backend(), "bucket/f", "v0", 10, 5);
+  EXPECT_EQ(fetch(beyond).fetched.why().text, "it changed since it was listed: version v0 is gone");
 }
 
 TEST_F(OnS3, AnObjectOfAnotherSizeIsTold) {
@@ -292,6 +302,15 @@ TEST_F(OnS3, WeakAndStrongTagsOfOneContentAreTheSame) {
   expect_bytes(fetch("bucket/f", 10, "W/\"v1\""), "0123456789");
   EXPECT_EQ(failure_when("bucket/f", 10, "W/\"v2\"").text,
             "it changed since it was listed: version W/\"v2\" then, v1 now");
+}
+
+TEST_F(OnS3, AServerWhoseOwnTagsAreWeakIsAskedWithoutIfMatch) {
+  store_.put("bucket/f", "0123456789");
+  store_.fail("bucket/f", {.etag = "W/v1"}, 5);
+  const auto fetcher = store_.backend().make_fetcher({.depth = 1}, nullptr);
+  const Location where = Location::in_store(store_.backend(), "bucket/f", "v1", 0, 10);
+  for (int i = 0; i < 3; ++i) expect_bytes(fetch(*fetcher, where), "0123456789");
+  EXPECT_EQ(store_.requests(), 4u) << "one 412, after which the fetcher compares the tags of answers";
 }
 
 TEST_F(OnS3, AServerThatKnowsNoRangesIsToldApart) {

@@ -397,7 +397,8 @@ class S3Store {
     const bool is_weak = fault.etag.starts_with("W/");
     const std::string etag =
         fmt::format("{}\"{}\"", is_weak ? "W/" : "", fault.etag.empty() ? version : fault.etag.substr(is_weak ? 2 : 0));
-    if (fault.etag.empty() && !seen.if_match.empty() && seen.if_match != etag) {
+    // A weak tag matches no If-Match (RFC 9110, 13.1.1).
+    if (!seen.if_match.empty() && (is_weak || (fault.etag.empty() && seen.if_match != etag))) {
       return say(412, error_xml("PreconditionFailed"));
     }
     if (seen.range.empty() || fault.ignores_range) return say(200, bytes, "ETag: " + etag + "\r\n");
