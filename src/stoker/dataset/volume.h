@@ -65,8 +65,8 @@ class Volume {
   // for the name of a file or object; storage::kLocationText is always enough. May look up a file.
   virtual storage::Location locate_chunk(std::uint64_t chunk, std::span<char> text) const noexcept;
   // Writes VolumeInfo::chunk_bytes() bytes to `into`: the whole chunk, in C order and the machine's byte order. What
-  // lies beyond the extents may be anything, or stay as it was. `encoded` is what locate_chunk named; empty for an
-  // absent chunk.
+  // lies beyond the extents may be anything, or stay as it was. `encoded` is what locate_chunk named, all of its bytes:
+  // empty means an absent chunk, and a file that became empty is an error of the read.
   virtual Result decode_chunk(std::uint64_t chunk, codec::Bytes encoded, std::byte* into,
                               Scratch& scratch) const noexcept;
   virtual std::string chunk_name(std::uint64_t chunk) const;  // for messages: "chunk c/0/3/1 of `v.zarr`"
@@ -81,12 +81,15 @@ struct VolumeOptions {
   // How local files are read. `automatic` maps a plain volume that memory can hold, and reads a larger one directly.
   storage::Storage storage = storage::Storage::automatic;
   std::uint32_t level = 0;  // of OME-Zarr multiscales; 0 is the finest
-  std::string member;       // of an .npz, or the path of an array below a zarr group; empty: the only one
+  std::string member;       // the name of an array in an archive, or its path below a zarr group; empty: the only one
   std::string cache_dir;    // where compressed files are inflated to, once; empty: into memory
 };
 
-// `address`: .npy, .npz, .nii, .nii.gz, .tif, a zarr folder, a folder of .tif or .png slices; each also in a store.
+// `address`: an array of numpy, a NIfTI or TIFF file, a zarr folder, or a folder of slices; most also in a store.
 // Throws Error.
 std::unique_ptr<Volume> open_volume(const std::string& address, const VolumeOptions& options = {});
+
+// The formats that this build reads as volumes, with the versions of libraries; empty: built without STOKER_VOLUMES.
+std::string volume_formats();
 
 }  // namespace stoker::dataset
