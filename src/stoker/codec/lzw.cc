@@ -9,7 +9,7 @@
 namespace stoker::codec {
 namespace {
 
-constexpr std::uint32_t kClear = 256, kEnd = 257, kFirst = 258, kCodes = 4096;
+constexpr std::uint32_t kClearCode = 256, kEndCode = 257, kFirstCode = 258, kCodes = 4096;
 
 // A code stands for bytes that were written before: what its predecessor wrote, and the byte behind that.
 struct Seen {
@@ -23,7 +23,7 @@ class CodeReader {
 
   std::uint32_t next(unsigned width) noexcept {
     if (count_ < width) fill();
-    if (count_ < width) return kEnd;
+    if (count_ < width) return kEndCode;
     count_ -= width;
     return static_cast<std::uint32_t>(bits_ >> count_) & ((1u << width) - 1);
   }
@@ -54,15 +54,15 @@ Result unpack_lzw(Bytes packed, std::span<std::byte> into, std::size_t& written)
   }
   std::array<Seen, kCodes> seen;
   CodeReader codes(packed);
-  std::uint32_t next = kFirst;
+  std::uint32_t next = kFirstCode;
   unsigned width = 9;
   std::size_t out = 0;
   Seen before{0, 0};  // what the last code wrote; length 0: there is none since the table was cleared
   while (out < into.size()) {
     const std::uint32_t code = codes.next(width);
-    if (code == kEnd) break;
-    if (code == kClear) {
-      next = kFirst;
+    if (code == kEndCode) break;
+    if (code == kClearCode) {
+      next = kFirstCode;
       width = 9;
       before.length = 0;
       continue;

@@ -26,7 +26,8 @@ namespace stoker::dataset {
 namespace {
 
 constexpr std::size_t kBlock = 1 << 20;
-constexpr std::uint64_t kEnds = 64 << 10;  // of the compressed bytes, that are part of the key
+constexpr std::size_t kStoreBlock = 16 << 20;  // each request to a store has a price
+constexpr std::uint64_t kEnds = 64 << 10;      // of the compressed bytes, that are part of the key
 
 // What stands behind the inflated bytes in a file of the cache folder.
 struct Trailer {
@@ -140,8 +141,8 @@ void inflate_all(const Compressed& compressed, InflatedSink& sink) {
   };
   ZlibStream zlib(compressed.form);
   z_stream& stream = zlib.get();
-  std::vector<std::byte> in(
-      static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, std::max<std::uint64_t>(compressed.bytes, 1))));
+  const std::uint64_t block = compressed.source->backend() != nullptr ? kStoreBlock : kBlock;
+  std::vector<std::byte> in(std::clamp<std::uint64_t>(compressed.bytes, 1, block));
   std::vector<std::byte> out(kBlock);
   std::uint64_t read = 0;
   std::uint32_t crc = 0;
@@ -185,10 +186,10 @@ void inflate_all(const Compressed& compressed, InflatedSink& sink) {
 }
 
 // The file of the cache folder, if it is there and whole.
-std::optional<Inflated> find_inflated(const std::string& path, const InflatedKey& key, storage::Storage storage) {
+std::optional<InflatedFile> find_inflated(const std::string& path, const InflatedKey& key, storage::Storage storage) {
   if (!os::can_reach(path)) return std::nullopt;
   try {
-    Inflated found;
+    InflatedFile found;
     found.source = open_plain_source(path, storage);
     const std::uint64_t size = found.source->size_bytes();
     if (size < sizeof(Trailer)) return std::nullopt;
@@ -208,27 +209,27 @@ std::optional<Inflated> find_inflated(const std::string& path, const InflatedKey
 
 }  // namespace
 
-Inflated inflate_once(const Compressed& compressed, const VolumeOptions& options) {
+InflatedFile inflate_once(const Compressed& compressed, const VolumeOptions& options) {
   std::string path;
   InflatedKey key;
   std::optional<os::LockFile> lock;
   if (!options.cache_dir.empty()) {
     key = key_of(compressed);
     path = fmt::format("{}/volume-{:016x}{:016x}.bin", options.cache_dir, key.high, key.low);
-    if (std::optional<Inflated> found = find_inflated(path, key, options.storage)) return std::move(*found);
+    if (std::optional<InflatedFile> found = find_inflated(path, key, options.storage)) return std::move(*found);
     os::make_folders(options.cache_dir);
     lock.emplace(options.cache_dir + "/volumes.lock");
     lock->lock(key.low >> 2);
-    if (std::optional<Inflated> found = find_inflated(path, key, options.storage)) return std::move(*found);
+    if (std::optional<InflatedFile> found = find_inflated(path, key, options.storage)) return std::move(*found);
   }
   InflatedSink sink(path, key, compressed.source->name());
   inflate_all(compressed, sink);
   if (sink.is_file()) {
     sink.commit();
-    if (std::optional<Inflated> found = find_inflated(path, key, options.storage)) return std::move(*found);
+    if (std::optional<InflatedFile> found = find_inflated(path, key, options.storage)) return std::move(*found);
     throw Error(ErrorKind::unavailable, fmt::format("cannot read `{}`: it changed when it was just written", path));
   }
-  Inflated result;
+  InflatedFile result;
   result.bytes = sink.bytes();
   result.held = sink.take();
   result.source = storage::memory_source(compressed.source->name(), result.held);

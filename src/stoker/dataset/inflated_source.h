@@ -24,7 +24,7 @@ struct Compressed {
   std::uint32_t crc32 = 0;
 };
 
-struct Inflated {
+struct InflatedFile {
   std::vector<std::byte> held;  // what `source` borrows, if it is in memory
   std::unique_ptr<storage::Source> source;
   std::uint64_t bytes = 0;  // from the start of `source`
@@ -32,7 +32,7 @@ struct Inflated {
 
 // The file of the cache folder is found again by the length, the time or version, and the first and last bytes of the
 // compressed one, which hold its CRC. Throws Error: damaged data names the byte.
-Inflated inflate_once(const Compressed& compressed, const VolumeOptions& options);
+InflatedFile inflate_once(const Compressed& compressed, const VolumeOptions& options);
 
 inline constexpr std::uint64_t kHeldInflated = 8 << 20;  // up to this size it stays in memory
 

@@ -21,7 +21,7 @@ std::unique_ptr<Volume> open_nifti_volume(const std::string& address, const Volu
     const std::unique_ptr<storage::Source> file = storage::open_source(address, storage::Storage::buffered);
     parts.info.stored_bytes = file->size_bytes();
     const Compressed compressed{.source = file.get(), .offset = 0, .bytes = file->size_bytes()};
-    Inflated inflated = inflate_once(compressed, options);
+    InflatedFile inflated = inflate_once(compressed, options);
     parts.held = std::move(inflated.held);
     parts.source = std::move(inflated.source);
     bytes = inflated.bytes;

@@ -137,7 +137,8 @@ void set_extents(VolumeInfo& info, std::span<const std::uint64_t> shape, std::st
   if (std::ranges::find(shape, 0u) != shape.end()) {
     throw Error(ErrorKind::not_found, fmt::format("cannot read `{}` as a volume: it is empty ({})", subject, text));
   }
-  const bool has_channels = shape.size() == 4;
+  const bool has_channels = ends_in_channels(shape);
+  if (shape.size() == 4 && !has_channels) shape = shape.subspan(1);
   if (has_channels && shape[3] > kMostChannels) {
     throw Error(
         ErrorKind::unsupported,
@@ -220,7 +221,7 @@ std::unique_ptr<Volume> open_npz_volume(const std::string& address, const Volume
                               .bytes = array.stored_bytes,
                               .form = Compressed::Form::deflate,
                               .crc32 = array.crc32};
-  Inflated inflated = inflate_once(compressed, options);
+  InflatedFile inflated = inflate_once(compressed, options);
   parts.source = std::move(inflated.source);
   parts.held = std::move(inflated.held);
   return array_volume(std::move(parts), 0, inflated.bytes);

@@ -63,8 +63,7 @@ bool is_image_name(std::string_view name) {
 // The slices are files of a folder, or objects of a store.
 class SlicesVolume final : public Volume {
  public:
-  SlicesVolume(const std::string& address, const VolumeOptions& options) : name_(address) {
-    (void)options;
+  explicit SlicesVolume(const std::string& address) : name_(address) {
     backend_ = storage::store_of(address);
     if (backend_ != nullptr) {
       list_store();
@@ -277,8 +276,8 @@ class SlicesVolume final : public Volume {
 
 }  // namespace
 
-std::unique_ptr<Volume> open_slices_volume(const std::string& address, const VolumeOptions& options) {
-  return std::make_unique<SlicesVolume>(address, options);
+std::unique_ptr<Volume> open_slices_volume(const std::string& address) {
+  return std::make_unique<SlicesVolume>(address);
 }
 
 }  // namespace stoker::dataset

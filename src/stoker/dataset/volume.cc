@@ -79,7 +79,7 @@ std::unique_ptr<Volume> open_volume(const std::string& given, const VolumeOption
                 std::string(kVolumes));
   }
   if (std::unique_ptr<Volume> volume = open_zarr_volume(address, options)) return volume;
-  return open_slices_volume(address, options);
+  return open_slices_volume(address);
 }
 
 std::string volume_formats() {

@@ -17,9 +17,6 @@ struct Known {
   const char* format;
 };
 
-constexpr const char *kFiles = "volumes-files.tar.gz", *kTiff = "volumes-tiff.tar.gz",
-                     *kZarr2 = "volumes-zarr-2.tar.gz", *kZarr3 = "volumes-zarr-3.tar.gz";
-
 const Known kKnown[] = {
     {kFiles, "u2.npy", DType::u16, kSmallVolume, 1, true, "npy"},
     {kFiles, "big-endian.npy", DType::i32, kSmallVolume, 1, true, "npy"},

@@ -20,7 +20,7 @@ std::unique_ptr<Volume> open_tiff_volume(const std::string& address, const Volum
 // None: there is no zarr metadata at this address.
 std::unique_ptr<Volume> open_zarr_volume(const std::string& address, const VolumeOptions& options);
 // A folder of images, one slice each, in the order of the numbers in their names.
-std::unique_ptr<Volume> open_slices_volume(const std::string& address, const VolumeOptions& options);
+std::unique_ptr<Volume> open_slices_volume(const std::string& address);
 
 // "cannot read `<subject>`: <cause>", with the kind of error that fits.
 [[noreturn]] void refuse_volume(std::string_view subject, const Result& result);
@@ -40,6 +40,11 @@ struct PlainParts {
 };
 std::unique_ptr<Volume> make_plain_volume(PlainParts parts);
 
+// Whether the last of four axes counts channels. Not so if the first has one element and the last too many: that is a
+// volume behind an axis of channels or of time.
+inline bool ends_in_channels(std::span<const std::uint64_t> shape) noexcept {
+  return shape.size() == 4 && (shape[0] != 1 || shape[3] <= 4);
+}
 // The axes of an array as z, y, x and channels: two to four axes. `subject` is for the message.
 void set_extents(VolumeInfo& info, std::span<const std::uint64_t> shape, std::string_view subject);
 

@@ -7,9 +7,6 @@
 namespace stoker::dataset {
 namespace {
 
-constexpr const char *kFiles = "volumes-files.tar.gz", *kTiff = "volumes-tiff.tar.gz",
-                     *kZarr2 = "volumes-zarr-2.tar.gz", *kZarr3 = "volumes-zarr-3.tar.gz";
-
 // A copy of a volume of tests/formats that a test may damage.
 class DamagedVolume {
  public:
@@ -76,7 +73,23 @@ TEST(Volume, ArraysOfOneAxisOrFiveAreRefusedWithTheirShape) {
   EXPECT_TRUE(mentions(error_of_opening(tree.write("a.npy", npy("(4,)", 4))), "it has 1 axes (4)"));
   EXPECT_TRUE(mentions(error_of_opening(tree.write("b.npy", npy("(1, 2, 3, 4, 5)", 120))), "(1 x 2 x 3 x 4 x 5)"));
   EXPECT_TRUE(mentions(error_of_opening(tree.write("c.npy", npy("(0, 2, 3)", 0))), "it is empty"));
+  EXPECT_TRUE(mentions(error_of_opening(tree.write("e.npy", npy("(2, 1, 1, 2000)", 4000))), "2000 channels"));
   EXPECT_TRUE(mentions(error_of_opening(tree.write("d.npy", npy("(9, 9, 9)", 100))), "fewer elements"));
+}
+
+TEST(Volume, AFirstAxisOfOneElementMayStandBeforeTheThree) {
+  const Tree tree;
+  const auto info_of = [&](std::string_view shape, std::size_t bytes) {
+    const std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': " + std::string(shape) + ", }";
+    std::string file("\x93NUMPY\x01\x00", 8);
+    file += static_cast<char>(header.size());
+    file += '\0';
+    return open_volume(tree.write("a.npy", file + header + std::string(bytes, 'x')))->info();
+  };
+  EXPECT_EQ(info_of("(1, 2, 3, 5)", 30).extents, (Extents{2, 3, 5}));
+  EXPECT_EQ(info_of("(1, 2, 3, 4)", 24).extents, (Extents{1, 2, 3}));
+  EXPECT_EQ(info_of("(1, 2, 3, 4)", 24).channels, 4u);
+  EXPECT_EQ(info_of("(2, 2, 3, 5)", 60).channels, 5u);
 }
 
 // ---- zarr

@@ -24,7 +24,13 @@
 
 namespace stoker::dataset {
 
-// The files of an archive that tests/formats/make_volumes.py made.
+// The archives that tests/formats/make_volumes.py made.
+inline constexpr const char* kFiles = "volumes-files.tar.gz";
+inline constexpr const char* kTiff = "volumes-tiff.tar.gz";
+inline constexpr const char* kZarr2 = "volumes-zarr-2.tar.gz";
+inline constexpr const char* kZarr3 = "volumes-zarr-3.tar.gz";
+
+// The files of one of them.
 struct PackedFile {
   std::string name, content;
 };

@@ -207,7 +207,7 @@ class ZarrVolume final : public Volume {
     const std::size_t axes = array_.shape.size();
     std::size_t end = axes;
     const bool is_named = names.size() == axes && std::ranges::find(names, "x") != names.end();
-    if (is_named ? names.back() == "c" : axes == 4 && array_.shape[0] != 1) {
+    if (is_named ? names.back() == "c" : ends_in_channels(array_.shape)) {
       --end;
       info_.channels = static_cast<std::uint32_t>(std::min<std::uint64_t>(array_.shape[end], ~std::uint32_t{0}));
       if (array_.chunk[end] != array_.shape[end] || info_.channels > 1024) {
