@@ -308,6 +308,24 @@ TEST(TiffVolume, DirectoriesInACircleEnd) {
   EXPECT_TRUE(mentions(error_of_opening(volume.address()), "lead back to an earlier page"));
 }
 
+TEST(TiffVolume, AStackOfImageJWithOneDirectoryHasAllItsImages) {
+  const DamagedVolume volume(kTiff, "imagej.tif");
+  volume.change("", [](std::string& file) {  // ImageJ writes stacks above 4 GiB so
+    std::uint32_t directory = 0, next = 0;
+    std::uint16_t tags = 0;
+    std::memcpy(&directory, file.data() + 4, 4);
+    std::memcpy(&tags, file.data() + directory, 2);
+    const std::size_t at = directory + 2 + tags * std::size_t{12};
+    std::memcpy(&next, file.data() + at, 4);
+    ASSERT_NE(next, 0u);
+    file.replace(at, 4, 4, '\0');
+  });
+  const auto opened = open_volume(volume.address());
+  EXPECT_EQ(opened->info().extents, (Extents{5, 6, 7}));
+  EXPECT_TRUE(opened->plain());
+  expect_formula(*opened);
+}
+
 TEST(TiffVolume, ADamagedTileNamesItsPage) {
   const DamagedVolume volume(kTiff, "tiles.tif");
   const auto opened = open_volume(volume.address());
