@@ -16,6 +16,7 @@ SEED = 42
 WAV_FILES = 51_000
 JPEG_FILES = 4_000
 NPY_ROW = (224, 224, 3)
+VOLUME = (512, 1024, 1024)
 NPY_ROWS = 6_000
 IMAGES = 4_000
 SLICES = 1_000
@@ -162,6 +163,22 @@ def npy_file(work):
             rows[first:first + 500] = generator.integers(0, 256, (500, *NPY_ROW), numpy.uint8)
         rows.flush()
     path = os.path.join(whole(os.path.join(work, "npy"), make), "rows.npy")
+    return path, numpy.load(path, mmap_mode="r").offset
+
+
+def volume_file(work):
+    """A volume of smooth noise, as a plain .npy of uint8; returns (path, offset of the data)."""
+    import numpy
+
+    def make(folder):
+        say("writing a volume of {} x {} x {}".format(*VOLUME))
+        volume = numpy.lib.format.open_memmap(os.path.join(folder, "volume.npy"), "w+", numpy.uint8, VOLUME)
+        generator = numpy.random.default_rng(SEED)
+        for plane in volume:
+            coarse = generator.integers(0, 224, [edge // 8 for edge in VOLUME[1:]], numpy.uint8)
+            plane[:] = coarse.repeat(8, 0).repeat(8, 1) + generator.integers(0, 32, VOLUME[1:], numpy.uint8)
+        volume.flush()
+    path = os.path.join(whole(os.path.join(work, "volume"), make), "volume.npy")
     return path, numpy.load(path, mmap_mode="r").offset
 
 

@@ -23,6 +23,7 @@
 #include "interrupt.h"
 #include "load_options.h"
 #include "load_report.h"
+#include "load_volumes.h"
 #include "narrowing_flags.h"
 #include "scan.h"
 #include "terminal.h"
@@ -240,7 +241,9 @@ int load(const Arguments& arguments) {
 
   const std::uint64_t times = opening.inflate;
   if (!subset_file.empty()) opening.inflate = 1;
-  dataset::DatasetPtr data = scan(face, report.address, opening);
+  const std::optional<dataset::VolumesOptions> volumes = volumes_request(arguments);
+  dataset::DatasetPtr data =
+      volumes ? open_patches(report.address, *volumes, opening) : scan(face, report.address, opening);
   if (!subset_file.empty()) {
     dataset::write_subset_json(*data, opening.subset_seed, subset_file);
     report.notes.push_back(fmt::format("wrote the {} samples used to `{}`", format_count(data->size()), subset_file));
@@ -376,17 +379,19 @@ const Verb& load_verb() {
       "load",
       "feed from a data set at full speed or at an emulated step: where does time go?",
       "ADDRESS",
-      "a folder, an index.csv, a .npy, a .pack or .tar shards",
+      "a folder, an index.csv, a .npy, a .pack or .tar shards; with --patch a volumes.csv or a volume",
       {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, images cropped to 224 x 224"},
        {"stoker load data/train --workload resnet50-h100 --transform rrc:224", "could this machine feed an H100?"},
        {"stoker load data/train --batch-size 64 --step-ms 20 --epochs 3 --cold",
         "a step of 20 ms, first epoch from the disk"},
        {"stoker load data/train --steps 1000 --state run.json",
         "in pieces: the next call goes on where this one stopped"},
+       {"stoker load volumes.csv --patch 72x136x136 --samples 2000 --normalize zscore", "3-D patches of volumes"},
        {"stoker load data/train --on-error skip --save-errors bad.json", "go on over bad files, and keep the list"}},
       {batch_flags(),
        with(sample_flags(),
             {{"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"}}),
+       volume_flags(),
        with({"how long",
              {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},
               {"--steps", "N", "", "stop after N steps", true},

@@ -11,6 +11,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/version.h"
 #include "stoker/codec/media.h"
+#include "stoker/dataset/volume.h"
 #include "stoker/storage/backend.h"
 #include "stoker/storage/interruption.h"
 
@@ -43,10 +44,12 @@ int run(const std::vector<std::string>& words) {
   }
   if (first == "--version" || first == "-V") {
     const bool has_s3 = storage::find_backend("s3") != nullptr;
-    answer(fmt::format(
-        "stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local files{}\nprepares: {}\n",
-        kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)",
-        dicom_version()));
+    const std::string volumes = dataset::volume_formats();
+    answer(
+        fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local "
+                    "files{}\nvolumes: {}\nprepares: {}\n",
+                    kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)",
+                    volumes.empty() ? "none (built without STOKER_VOLUMES)" : volumes, dicom_version()));
     return 0;
   }
   for (const Verb* verb : verbs) {

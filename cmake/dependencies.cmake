@@ -24,6 +24,11 @@ if(STOKER_S3)  # or -DSTOKER_S3=OFF
   stoker_find_library(stoker_dep::curl curl/curl.h curl libcurl4-openssl-dev)
   stoker_find_library(stoker_dep::pugixml pugixml.hpp pugixml libpugixml-dev)
 endif()
+if(STOKER_VOLUMES)  # or -DSTOKER_VOLUMES=OFF
+  stoker_find_library(stoker_dep::blosc blosc.h blosc libblosc-dev)
+  stoker_find_library(stoker_dep::zstd zstd.h zstd libzstd-dev)
+  stoker_find_library(stoker_dep::zlib zlib.h z zlib1g-dev)
+endif()
 if(STOKER_DICOM)  # or -DSTOKER_DICOM=OFF
   find_path(STOKER_GDCM_INCLUDE gdcmImageReader.h PATH_SUFFIXES gdcm-3.0 gdcm-3.1)
   find_library(STOKER_GDCM_MSFF_LIBRARY gdcmMSFF)

@@ -1,7 +1,7 @@
 """Makes the first inputs of the fuzz targets: python3 fuzz/make_corpus.py FOLDER. Needs nothing but Python.
 
 Sums that guard a format (the CRC of PNG chunks and zip members) are right here, so that the fuzzer starts behind them.
-The images and audio of tests/formats are taken as well.
+The images, audio and volumes of tests/formats are taken as well.
 """
 
 import io
@@ -106,9 +106,25 @@ def files():
     for name, order, explicit in ((b"", "<", False), (b".1", "<", True), (b".2", ">", True), (b".1.99", "<", True)):
         yield "dicom", "slice" + name.decode(), dicom(b"1.2.840.10008.1.2" + name, order, explicit)
         yield "dicom", "bare" + name.decode(), dicom(b"1.2.840.10008.1.2" + name, order, explicit)[132:]
+    yield from volumes()
     for format, bits in ((1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)):
         for channels in (1, 2, 3):
             yield "wav", f"{format}-{bits}-{channels}", wav(format, bits, channels)
+
+
+def volumes():
+    for path in sorted(FORMATS.glob("volumes-*.tar.gz")):
+        with tarfile.open(path) as archive:
+            members = {member.name: archive.extractfile(member).read() for member in archive}
+        for name, content in members.items():
+            folder, _, last = name.rpartition("/")
+            if last in (".zarray", ".zattrs", "zarr.json"):
+                chunks = [other for other in members if other.startswith(folder + "/") and not other.endswith((".zarray", ".zattrs", ".json", ".zgroup"))]
+                yield "zarr", f"{folder}-{last}".replace("/", "-"), content + b"\0" + (members[chunks[0]] if chunks else b"")
+            elif last.endswith(".tif"):
+                yield "tiff", name.replace("/", "-"), content
+            elif last.endswith(".nii"):
+                yield "nifti", last, content[:600]
 
 
 def tar(format, long_name):
@@ -122,7 +138,7 @@ def tar(format, long_name):
 
 
 def main(folder):
-    for format in ("dicom", "jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek", "json"):
+    for format in ("dicom", "jpeg", "jpeg_differential", "png", "wav", "npy", "npz", "tar", "pack", "seek", "json", "nifti", "tiff", "zarr"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)

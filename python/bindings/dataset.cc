@@ -2,9 +2,13 @@
 #include "bindings/dataset.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include "stoker/dataset/volumes.h"
 
 #include "bindings/options.h"
 
@@ -28,6 +32,11 @@ dataset::LabelKind parse_label_kind(const std::string& text) {
     if (text == name_of(kind)) return kind;
   }
   throw Error(ErrorKind::usage, "label kind is none, integer or real, not `" + text + "`");
+}
+
+dataset::Normalize::How how_of(const std::string& word) {
+  using How = dataset::Normalize::How;
+  return word == "zscore" ? How::zscore : word == "window" ? How::window : word == "scale" ? How::scale : How::none;
 }
 
 std::string name_at(const DatasetHandle& self, std::uint64_t index) {
@@ -77,6 +86,57 @@ void bind_dataset(nb::module_& module) {
       },
       nb::arg("address"), nb::kw_only(), nb::arg("label"), nb::arg("use_cache"), nb::arg("options"),
       "`options`: names and values, as in loader_options().");
+
+  module.def(
+      "open_volumes",
+      [](const std::vector<std::string>& images, const std::vector<std::string>& masks,
+         const std::vector<double>& weights, const std::array<std::uint64_t, 3>& patch, std::uint64_t samples,
+         bool is_grid, const std::array<std::uint64_t, 3>& overlap, double foreground, bool pad,
+         const std::array<bool, 3>& flip, bool turn, const std::string& normalize, double first, double second,
+         std::uint32_t level, const std::string& member, const std::string& mask_member, const nb::dict& options) {
+        std::vector<dataset::VolumeAddress> addresses(images.size());
+        for (std::size_t i = 0; i < images.size(); ++i)
+          addresses[i] = {images[i], masks.empty() ? std::string() : masks.at(i), weights.at(i)};
+        dataset::VolumesOptions volumes;
+        dataset::PatchOptions& patches = volumes.patches;
+        patches.patch = patch;
+        patches.samples = samples;
+        patches.sampling = is_grid ? dataset::Sampling::grid : dataset::Sampling::uniform;
+        patches.overlap = overlap;
+        patches.foreground = foreground;
+        patches.pad = pad;
+        patches.flip = flip;
+        patches.turn = turn;
+        volumes.normalize = {how_of(normalize), first, second};
+        volumes.level = level;
+        volumes.member = member;
+        volumes.mask_member = mask_member;
+        dataset::OpenOptions opening = request_from(options).opening;
+        return wait_for([&](const std::function<bool()>& interrupted) {
+          opening.progress = [&](std::uint64_t) { return !interrupted(); };
+          return DatasetHandle{dataset::open_volumes(addresses, volumes, opening)};
+        });
+      },
+      nb::arg("images"), nb::kw_only(), nb::arg("masks"), nb::arg("weights"), nb::arg("patch"), nb::arg("samples"),
+      nb::arg("is_grid"), nb::arg("overlap"), nb::arg("foreground"), nb::arg("pad"), nb::arg("flip"), nb::arg("turn"),
+      nb::arg("normalize"), nb::arg("first"), nb::arg("second"), nb::arg("level"), nb::arg("member"),
+      nb::arg("mask_member"), nb::arg("options"),
+      "Patches of volumes. `masks`: one for each image, or none; `normalize`: none, zscore, window or scale, with its "
+      "two "
+      "numbers.");
+  module.def(
+      "read_volumes_csv",
+      [](const std::string& address) {
+        std::vector<std::string> images, masks;
+        std::vector<double> weights;
+        for (dataset::VolumeAddress& volume : dataset::read_volumes_csv(address)) {
+          images.push_back(std::move(volume.image));
+          masks.push_back(std::move(volume.mask));
+          weights.push_back(volume.weight);
+        }
+        return std::tuple(std::move(images), std::move(masks), std::move(weights));
+      },
+      nb::arg("address"), "The columns image, mask and weight of a volumes.csv.");
 
   module.def(
       "dataset_from_list",

@@ -167,6 +167,9 @@ nb::dict stats_dict(const loader::Stats& stats) {
   out["slab_bytes"] = stats.slab_bytes;
   out["slabs_held"] = stats.slabs_held;
   out["ram_bytes"] = stats.ram_bytes;
+  out["chunk_hits"] = stats.chunk_hits;
+  out["chunk_misses"] = stats.chunk_misses;
+  out["chunk_bytes"] = stats.chunk_bytes;
   out["seek_files"] = stats.seek_files;
   out["seek_bytes"] = stats.seek_bytes;
   out["store"] = store_dict(stats.store);

@@ -49,6 +49,14 @@ class Dataset:
 def open_dataset(address: str, *, label: Sequence[str], use_cache: bool, options: dict) -> Dataset:
     """`options`: names and values, as in loader_options()."""
 
+def open_volumes(images: Sequence[str], *, masks: Sequence[str], weights: Sequence[float], patch: Sequence[int], samples: int, is_grid: bool, overlap: Sequence[int], foreground: float, pad: bool, flip: Sequence[bool], turn: bool, normalize: str, first: float, second: float, level: int, member: str, mask_member: str, options: dict) -> Dataset:
+    """
+    Patches of volumes. `masks`: one for each image, or none; `normalize`: none, zscore, window or scale, with its two numbers.
+    """
+
+def read_volumes_csv(address: str) -> tuple[list[str], list[str], list[float]]:
+    """The columns image, mask and weight of a volumes.csv."""
+
 def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, classes: Sequence[str], options: dict) -> Dataset:
     """
     `classes`: the names of the integer labels, sorted; none: they have none.

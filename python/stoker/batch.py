@@ -24,6 +24,8 @@ class Batch:
     ``ids`` (stable sample ids), ``indices`` (into the data set), ``valid`` (False: padding or a zeroed bad sample),
     ``lengths`` (true frames of audio, bytes with ``decode="none"``, else None) have one entry per row; ``names`` lists the files.
     ``rows`` lists the rows one by one, without the padding that equal lengths need.
+    Of volumes: ``image``, ``mask`` (None without masks), ``coords`` and ``volumes``, the numbers of the volumes in the list; with masks the batch
+    unpacks to ``(image, mask)``. ``as_dict()`` gives all of them under the names that MONAI uses.
     ``coords`` says where each row lies in the sample it is cut from; None where rows are whole samples. ``epoch`` and ``step`` say where the batch belongs.
     """
 
@@ -74,6 +76,35 @@ class Batch:
         return self._labels
 
     @property
+    def image(self) -> Any:
+        """The patches, where samples are patches of volumes."""
+        return self["image"]
+
+    @property
+    def mask(self) -> Any:
+        """The patches of the masks; None where the volumes have none."""
+        return self.outputs.get("mask")
+
+    @property
+    def volumes(self) -> Any:
+        """For each patch the number of its volume in the list."""
+        self["image"]  # only patches have one
+        return self._labels
+
+    def as_dict(self) -> dict[str, Any]:
+        """The arrays by name, as MONAI's transforms and networks take them: ``image``, ``label`` (the mask), ``coords``, ``volume``.
+
+        Without patches: the outputs by name, and ``label``.
+        """
+        outputs = self.outputs
+        if "image" not in outputs or self.coords is None:
+            return {**outputs, "label": self._labels}
+        named = {"image": outputs["image"], "coords": self.coords, "volume": self._labels}
+        if "mask" in outputs:
+            named["label"] = outputs["mask"]
+        return named
+
+    @property
     def ids(self) -> Any:
         return self._framework.from_numpy(self._row_values("ids"))
 
@@ -108,7 +139,7 @@ class Batch:
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self.data, self._labels))
+        return iter(self._pair())
 
     def __len__(self) -> int:
         return 2
@@ -119,7 +150,7 @@ class Batch:
             if index not in outputs:
                 raise KeyError(f"a batch has no output {index!r}: it has {', '.join(outputs)}")
             return outputs[index]
-        return (self.data, self._labels)[index]
+        return self._pair()[index]
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self._only_tensor().__dlpack__(**keywords)
@@ -140,7 +171,15 @@ class Batch:
             data = _shape(self._data)
         return f"<stoker.Batch of {self.size}: {data}; epoch {self.epoch}, step {self.step}>"
 
+    def _pair(self) -> tuple[Any, Any]:
+        """What the batch unpacks to."""
+        if self.coords is None or not isinstance(self._data, dict) or "image" not in self._data:
+            return self.data, self._labels
+        return self._data["image"], self._data.get("mask", self._labels)
+
     def _only_tensor(self) -> Any:
+        if isinstance(self._data, dict) and len(self._data) == 1:
+            return next(iter(self._data.values()))
         if isinstance(self._data, dict):
             raise UsageError(f"cannot export {len(self._data)} tensors as one", "take one group: batch.data[name]")
         return self.data

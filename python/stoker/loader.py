@@ -27,6 +27,7 @@ from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
 from .transforms import compile_transform
+from .volumes import Volumes
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
 
@@ -45,7 +46,7 @@ class Loader(ReadByTrainers):
                 train_step(images, labels)
 
     Which samples:
-      source: the folder, index.csv or .npy; or ``samples=[(path, label), ...]``.
+      source: the folder, index.csv or .npy; or ``stoker.Volumes([...], patch=...)``; or ``samples=[(path, label), ...]``.
       label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
       class_list: use the classes of these names; a text or path is a file that names them.
       class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
@@ -86,7 +87,7 @@ class Loader(ReadByTrainers):
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | None = None,
+        source: str | os.PathLike[str] | Volumes | None = None,
         *,
         samples: Sequence[Any] | None = None,
         batch_size: int = 1,

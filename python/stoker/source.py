@@ -9,6 +9,8 @@ from typing import Any
 
 from . import _engine
 from .errors import UsageError, shortened
+from .paths import as_path as _path
+from .volumes import Volumes
 
 
 def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None, cache_dir: Any,
@@ -20,6 +22,10 @@ def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None,
         if label is not None:
             raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
         return _from_samples(samples, options)
+    if isinstance(source, Volumes):
+        if label is not None:
+            raise UsageError("label= names a column of an index.csv; the labels of volumes are their numbers")
+        return source._open(options), []
     if not isinstance(source, (str, bytes, os.PathLike)):
         raise UsageError(f"source is a path, not a {type(source).__name__}",
                          "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")
@@ -50,17 +56,6 @@ def _label_columns(label: Any) -> list[str]:
     if wrong or (label is not None and label != "" and not columns):
         raise UsageError(f"label= is a column of the index.csv, or a list of columns, not {shortened(label)}", "label=\"label\", or label=[\"left\", \"right\"]")
     return [column for column in columns if column or len(columns) > 1]
-
-
-def _path(path: Any, word: str) -> str:
-    """As text. A surrogate that stands for no byte, such as half of a pair, is refused: no file can have that name."""
-    text = os.fsdecode(path)
-    if not text.isascii():
-        try:
-            os.fsencode(text)
-        except UnicodeEncodeError as error:
-            raise UsageError(f"{word} has a path that no file can have: {shortened(text)}: {error.reason}") from None
-    return text
 
 
 def _from_samples(samples: Any, options: dict[str, Any]) -> tuple[_engine.Dataset, list[str]]:

@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-enum class SampleKind : std::uint8_t { image, audio, array };
-inline constexpr std::size_t kSampleKinds = 3;
+enum class SampleKind : std::uint8_t { image, audio, array, volume };
+inline constexpr std::size_t kSampleKinds = 3;  // that files have; a volume is known by its data set
 
 constexpr std::string_view name(SampleKind kind) noexcept {
   switch (kind) {
@@ -18,6 +18,8 @@ constexpr std::string_view name(SampleKind kind) noexcept {
       return "audio";
     case SampleKind::array:
       return "array";
+    case SampleKind::volume:
+      return "volume";
   }
   return "";
 }

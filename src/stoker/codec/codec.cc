@@ -49,6 +49,13 @@ Result probe_array(Media media, Bytes bytes, ArrayInfo& info, Scratch& scratch) 
   return codec->probe(bytes, info, scratch);
 }
 
+Result probe_member(Media media, Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept {
+  const auto* const codec = decoder_of<ArrayCodec>(media);
+  if (codec == nullptr || codec->probe_member == nullptr) return probe_array(media, bytes, info, scratch);
+  info = {};
+  return codec->probe_member(bytes, member, info, scratch);
+}
+
 std::size_t list_arrays(Media media, Bytes bytes, std::span<std::string_view> names) noexcept {
   const auto* const codec = decoder_of<ArrayCodec>(media);
   return codec != nullptr && codec->list != nullptr ? codec->list(bytes, names) : 0;

@@ -89,6 +89,7 @@ struct ArrayInfo {
   std::array<std::uint64_t, 8> shape{};
   std::uint64_t data_offset = 0;  // npy: of the first element in the file; npz: of the member's data in the file
   std::uint64_t data_bytes = 0;   // of the elements, decoded
+  bool swap_bytes = false;        // npy: the elements are big-endian; only with ByteOrders::any
   // npz only: how the member is stored
   std::uint64_t stored_bytes = 0;
   bool deflated = false;
@@ -102,11 +103,16 @@ Result probe_array(Media media, Bytes bytes, ArrayInfo& info, Scratch& scratch) 
 // Writes info.data_bytes bytes.
 Result decode_array(Media media, Bytes bytes, const ArrayInfo& info, std::byte* into, Scratch& scratch) noexcept;
 
-// The header of an .npy file is enough (`file_bytes` is the true length). Only C order, little endian. "V2" is read
-// as bfloat16, which is how numpy writes the arrays of ml_dtypes.
-Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcept;
+enum class ByteOrders : std::uint8_t { little, any };
+
+// The header of an .npy file is enough (`file_bytes` is the true length). Only C order. "V2" is read as bfloat16, which
+// is how numpy writes the arrays of ml_dtypes.
+Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info,
+                 ByteOrders orders = ByteOrders::little) noexcept;
 // `member` names the array ("image" finds image.npy); empty takes the first one.
 Result probe_npz(Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept;
+// The same of any media whose files may hold several arrays, and as probe_array of one that holds one.
+Result probe_member(Media media, Bytes bytes, std::string_view member, ArrayInfo& info, Scratch& scratch) noexcept;
 // The names of the arrays in a file that may hold several, in its order, as many as fit into `names`. They borrow from
 // `bytes`. Returns the count of all; 0 for a file that cannot be read and for media that hold one array without a name.
 std::size_t list_arrays(Media media, Bytes bytes, std::span<std::string_view> names) noexcept;

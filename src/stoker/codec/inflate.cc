@@ -21,7 +21,9 @@ Inflated inflate(Wrapper wrapper, Bytes stream, std::span<std::byte> into, std::
   written = 0;
   libdeflate_decompressor* const decompressor = thread_decompressor();
   if (decompressor == nullptr) return Inflated::no_memory;
-  const auto call = wrapper == Wrapper::zlib ? libdeflate_zlib_decompress : libdeflate_deflate_decompress;
+  const auto call = wrapper == Wrapper::zlib   ? libdeflate_zlib_decompress
+                    : wrapper == Wrapper::gzip ? libdeflate_gzip_decompress
+                                               : libdeflate_deflate_decompress;
   switch (call(decompressor, stream.data(), stream.size(), into.data(), into.size(), &written)) {
     case LIBDEFLATE_SUCCESS:
       return Inflated::ok;

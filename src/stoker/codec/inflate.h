@@ -9,7 +9,7 @@
 
 namespace stoker::codec {
 
-enum class Wrapper : std::uint8_t { zlib, none };
+enum class Wrapper : std::uint8_t { zlib, none, gzip };
 enum class Inflated : std::uint8_t { ok, bad_data, more_output, no_memory };
 
 // No deflate stream expands more than this.

@@ -65,7 +65,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-Result read_descr(std::string_view descr, std::uint64_t offset, DType& dtype) noexcept {
+Result read_descr(std::string_view descr, std::uint64_t offset, ByteOrders orders, ArrayInfo& info) noexcept {
   struct Known {
     std::string_view text;
     DType dtype;
@@ -79,8 +79,10 @@ Result read_descr(std::string_view descr, std::uint64_t offset, DType& dtype) no
   if (kind.starts_with('O')) return failed(Code::unsupported, "an array of Python objects", offset);
   for (const Known& known : kKnown) {
     if (kind != known.text) continue;
-    if (order == '>' && size_of(known.dtype) > 1) return failed(Code::unsupported, "big-endian elements", offset);
-    dtype = known.dtype;
+    info.swap_bytes = order == '>' && size_of(known.dtype) > 1;
+    if (info.swap_bytes && orders == ByteOrders::little)
+      return failed(Code::unsupported, "big-endian elements", offset);
+    info.dtype = known.dtype;
     return {};
   }
   return failed(Code::unsupported, "an element type that Stoker does not read (text, complex, dates or records)",
@@ -103,7 +105,7 @@ Result read_shape(Reader& reader, std::uint64_t offset, ArrayInfo& info) noexcep
   return {};
 }
 
-Result read_header(std::string_view text, std::uint64_t offset, ArrayInfo& info) noexcept {
+Result read_header(std::string_view text, std::uint64_t offset, ByteOrders orders, ArrayInfo& info) noexcept {
   Reader reader(text);
   bool has_descr = false, has_order = false, has_shape = false, fortran = false;
   const auto broken = [&](const char* cause) { return failed(Code::corrupt, cause, offset + reader.at()); };
@@ -116,7 +118,7 @@ Result read_header(std::string_view text, std::uint64_t offset, ArrayInfo& info)
       if (reader.peek() == '[') return failed(Code::unsupported, "records (a structured dtype)", offset + reader.at());
       const auto descr = reader.string();
       if (!descr) return broken("the element type is not a string");
-      if (const Result result = read_descr(*descr, offset + reader.at(), info.dtype); !result.ok()) return result;
+      if (const Result result = read_descr(*descr, offset + reader.at(), orders, info); !result.ok()) return result;
     } else if (*key == "fortran_order" && !has_order) {
       has_order = true;
       fortran = reader.take_word("True");
@@ -150,7 +152,7 @@ Result data_size(ArrayInfo& info) noexcept {
 
 }  // namespace
 
-Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcept {
+Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info, ByteOrders orders) noexcept {
   info = {};
   if (bytes.size() < kMagicBytes) return failed(Code::truncated, "shorter than a npy header", bytes.size());
   if (std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) return failed(Code::corrupt, "no npy header", 0);
@@ -162,7 +164,7 @@ Result probe_npy(Bytes bytes, std::uint64_t file_bytes, ArrayInfo& info) noexcep
   if (length > kMaxHeaderBytes) return failed(Code::corrupt, "a header longer than 1 MiB", kMagicBytes);
   if (bytes.size() - begin < length) return failed(Code::truncated, "the header ends early", bytes.size());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + begin, length);
-  if (const Result result = read_header(text, begin, info); !result.ok()) return result;
+  if (const Result result = read_header(text, begin, orders, info); !result.ok()) return result;
   if (const Result result = data_size(info); !result.ok()) return result;
   info.data_offset = begin + length;
   if (file_bytes < info.data_offset || file_bytes - info.data_offset < info.data_bytes) {

@@ -271,6 +271,6 @@ extern constinit const Codec kNpz{.name = "npz",
                                   .decoder = ArrayCodec{[](Bytes bytes, ArrayInfo& info, Scratch& scratch) noexcept {
                                                           return probe_npz(bytes, "", info, scratch);
                                                         },
-                                                        decode_npz, /*is_plain=*/false, list_npz}};
+                                                        decode_npz, /*is_plain=*/false, list_npz, probe_npz}};
 
 }  // namespace stoker::codec

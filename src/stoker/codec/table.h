@@ -38,6 +38,7 @@ struct ArrayCodec {
   Result (*decode)(Bytes, const ArrayInfo&, std::byte* into, Scratch&) noexcept;
   bool is_plain = false;  // the elements lie in the file as they are
   std::size_t (*list)(Bytes, std::span<std::string_view> names) noexcept = nullptr;  // null: it holds one array
+  Result (*probe_member)(Bytes, std::string_view member, ArrayInfo&, Scratch&) noexcept = nullptr;  // the same
 };
 
 struct Codec {

@@ -35,6 +35,8 @@ Result probe(Bytes bytes, Head& head, Scratch& scratch) noexcept {
       return probe_audio(head.media, bytes, head.audio);
     case SampleKind::array:
       return probe_array(head.media, bytes, head.array, scratch);
+    case SampleKind::volume:
+      break;  // no codec has it
   }
   return {};
 }
@@ -49,6 +51,8 @@ std::uint64_t decoded_bytes(const Head& head) noexcept {
       return head.audio.frames * head.audio.channels * sizeof(float);
     case SampleKind::array:
       return head.array.data_bytes;
+    case SampleKind::volume:
+      break;
   }
   return 0;
 }
@@ -69,6 +73,8 @@ Result decode(Bytes bytes, const Head& head, bool strict, std::byte* into, Scrat
                           head.audio.frames);
     case SampleKind::array:
       return decode_array(head.media, bytes, head.array, into, scratch);
+    case SampleKind::volume:
+      break;
   }
   return {};
 }

@@ -25,6 +25,8 @@ class HandOver;
 
 namespace stoker::dataset {
 
+class VolumeSet;
+
 enum class LabelKind : std::uint8_t { none, integer, real };
 
 struct Label {
@@ -57,15 +59,16 @@ struct Facts {
   std::uint64_t largest_bytes = 0;  // of all parts of a row together
   std::uint32_t most_parts = 1;     // of a row: see Dataset::parts
   LabelKind label_kind = LabelKind::none;
-  std::vector<std::string> label_columns;  // of an index.csv, where samples have several labels
-  std::vector<std::string> classes;        // sorted names, where labels are class indices
-  std::vector<std::string> columns;        // further columns of an index.csv, by name
-  std::optional<codec::ArrayInfo> array;   // npy, raw pack: of all samples together; the first dimension counts them
-  std::string seek_path;                   // where places in its JPEG files may be kept; empty: nowhere
-  std::string pack_seek_path;              // where a pack brings them along; empty: it does not
-  bool sizes_may_be_stale = false;         // sizes come from a cached listing; a reader takes a file as it is now
-  std::vector<Loss> losses;                // only with OpenOptions::skip_losses
-  std::vector<std::string> notes;          // things worth saying once: skipped hidden files, ignored extensions, loops
+  std::vector<std::string> label_columns;    // of an index.csv, where samples have several labels
+  std::vector<std::string> classes;          // sorted names, where labels are class indices
+  std::vector<std::string> columns;          // further columns of an index.csv, by name
+  std::optional<codec::ArrayInfo> array;     // npy, raw pack: of all samples together; the first dimension counts them
+  std::shared_ptr<const VolumeSet> volumes;  // samples are patches of them: see volumes.h; else null
+  std::string seek_path;                     // where places in its JPEG files may be kept; empty: nowhere
+  std::string pack_seek_path;                // where a pack brings them along; empty: it does not
+  bool sizes_may_be_stale = false;           // sizes come from a cached listing; a reader takes a file as it is now
+  std::vector<Loss> losses;                  // only with OpenOptions::skip_losses
+  std::vector<std::string> notes;  // things worth saying once: skipped hidden files, ignored extensions, loops
 };
 
 class Dataset {
@@ -107,6 +110,8 @@ class Dataset {
   // The number of the stored sample behind an index, below size() if none is there twice; copies share theirs.
   virtual std::uint64_t stored(std::uint64_t index) const noexcept { return index; }
   virtual std::uint64_t stored_count() const noexcept { return size(); }
+  // The index that the sample has in the innermost data set, below all subsets and copies.
+  virtual std::uint64_t base_index(std::uint64_t index) const noexcept { return index; }
 
   // What the list of samples itself takes: names, sizes, labels. Not what is mapped from files.
   virtual std::uint64_t memory_bytes() const noexcept { return 0; }

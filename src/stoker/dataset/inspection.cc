@@ -247,6 +247,8 @@ void Examined::add(const codec::Head& head) {
     case SampleKind::array:
       ++arrays, ++array_shapes[shape_text(head.array)];
       break;
+    case SampleKind::volume:
+      break;  // no file is one
   }
 }
 

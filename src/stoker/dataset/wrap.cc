@@ -64,6 +64,7 @@ class View : public Dataset {
   std::string column_text(std::size_t column, std::uint64_t index) const override {
     return base_->column_text(column, inner(index));
   }
+  std::uint64_t base_index(std::uint64_t index) const noexcept override { return base_->base_index(inner(index)); }
   std::span<const storage::Source* const> sources() const noexcept override { return base_->sources(); }
   std::span<const storage::Backend* const> backends() const noexcept override { return base_->backends(); }
   std::shared_ptr<storage::HandOver> hand_over() const noexcept override { return base_->hand_over(); }

@@ -41,10 +41,11 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
 }
 
 Loader::Engine::Parts::Parts(const Job& job, std::unique_ptr<storage::RamStore> ram_store,
-                             std::unique_ptr<SeekStore> seek_store, FetchStage::Fetchers fetchers, Signals& signals,
-                             std::function<void(const Text&)> note)
+                             std::unique_ptr<SeekStore> seek_store, std::unique_ptr<ChunkStore> chunk_store,
+                             FetchStage::Fetchers fetchers, Signals& signals, std::function<void(const Text&)> note)
     : ram(std::move(ram_store)),
       seek(std::move(seek_store)),
+      chunks(std::move(chunk_store)),
       bell(signals),
       work(job.memory.max_units, job.is_inline, job.options.num_workers, signals),
       units(job, work, bell, signals),
@@ -52,7 +53,7 @@ Loader::Engine::Parts::Parts(const Job& job, std::unique_ptr<storage::RamStore> 
       row_bytes(job, *fetchers.front(), ram.get()),
       planner(job, row_bytes, batches, units, signals),
       fetch(job, std::move(fetchers), row_bytes, ram.get(), planner, batches, units, bell, signals, std::move(note)),
-      prep(job, work, batches, units, seek.get(), signals) {}
+      prep(job, work, batches, units, seek.get(), chunks.get(), signals) {}
 
 bool Loader::Engine::is_forked() const noexcept {
   return os::fork_generation() != fork_generation_;
@@ -96,9 +97,12 @@ void Loader::Engine::start_threads() {
     seek = std::make_unique<SeekStore>(job_.seek_options);
     if (!seek->note().empty()) job_.notes.push_back(seek->note());
   }
+  std::unique_ptr<ChunkStore> chunks;
+  if (job_.memory.chunks > 0)
+    chunks = std::make_unique<ChunkStore>(job_.memory.chunks, job_.recipe.facts().chunk_bytes);
   FetchStage::Fetchers fetchers = make_fetchers(ram || job_.dataset->sources().empty());
-  parts_ = std::make_unique<Parts>(job_, std::move(ram), std::move(seek), std::move(fetchers), signals_,
-                                   [this](const Text& note) { note_once(note); });
+  parts_ = std::make_unique<Parts>(job_, std::move(ram), std::move(seek), std::move(chunks), std::move(fetchers),
+                                   signals_, [this](const Text& note) { note_once(note); });
   try {
     parts_->fetch.start();
     parts_->prep.add_workers_locked(job_.options.num_workers);
@@ -181,12 +185,16 @@ Stats Loader::Engine::stats() const {
   const SeekStore::Figures seek = parts_->seek ? parts_->seek->figures() : SeekStore::Figures{};
   stats.seek_files = seek.files;
   stats.seek_bytes = seek.memory_bytes;
+  const ChunkStore::Figures chunks = parts_->chunks ? parts_->chunks->figures() : ChunkStore::Figures{};
+  stats.chunk_hits = chunks.hits;
+  stats.chunk_misses = chunks.misses;
+  stats.chunk_bytes = chunks.memory_bytes;
   const storage::RamStore::Figures ram = parts_->ram ? parts_->ram->figures() : storage::RamStore::Figures{};
   stats.ram_bytes = ram.held_bytes;
   const SlabPool& pool = parts_->batches.pool();
   const WorkingMemory& working = parts_->prep.working_memory();
-  const std::uint64_t kept =
-      job_.memory.allowance.fixed_bytes + parts_->units.memory_bytes_locked() + seek.memory_bytes + ram.memory_bytes;
+  const std::uint64_t kept = job_.memory.allowance.fixed_bytes + parts_->units.memory_bytes_locked() +
+                             seek.memory_bytes + ram.memory_bytes + chunks.memory_bytes;
   const std::uint64_t handed_over = job_.hand_over ? job_.hand_over->held_bytes() : 0;
   stats.memory_used = pool.used_bytes() + working.used_bytes() + kept + handed_over;
   stats.memory_peak =

@@ -68,10 +68,12 @@ class Loader::Engine {
   // The parts that hold memory and threads. Made with the first epoch; a part uses those above it.
   struct Parts {
     Parts(const Job& job, std::unique_ptr<storage::RamStore> ram_store, std::unique_ptr<SeekStore> seek_store,
-          FetchStage::Fetchers fetchers, Signals& signals, std::function<void(const Text&)> note);
+          std::unique_ptr<ChunkStore> chunk_store, FetchStage::Fetchers fetchers, Signals& signals,
+          std::function<void(const Text&)> note);
 
     std::unique_ptr<storage::RamStore> ram;  // storage=ram; else null
     std::unique_ptr<SeekStore> seek;         // null: places in JPEG files are not noted
+    std::unique_ptr<ChunkStore> chunks;      // null: decoded chunks of volumes are not kept
     ReaderBell bell;
     WorkQueue work;
     UnitStore units;

@@ -12,6 +12,8 @@
 #include "stoker/base/format_text.h"
 #include "stoker/base/units.h"
 #include "stoker/dataset/listing.h"
+#include "stoker/dataset/volumes.h"
+#include "stoker/loader/chunk_store.h"
 #include "stoker/loader/error_list.h"
 #include "stoker/loader/option_table.h"
 #include "stoker/loader/pending.h"
@@ -30,7 +32,19 @@ namespace {
 constexpr std::uint64_t kMostElements = std::uint64_t{1}
                                         << 40;  // of a batch's rows: more cannot be, and would overflow
 constexpr std::uint64_t kBlockBytes = 512 * kKiB;
-constexpr std::uint64_t kLeastMixed = 16;  // blocks
+constexpr std::uint64_t kLeastMixed = 16;                                              // blocks
+constexpr std::uint64_t kChunksTogether = 4, kLeastTogether = 8, kMostTogether = 256;  // patches of volumes
+
+// Patches that stay together: those of a few chunks, so that a chunk is decoded for all of them at once.
+std::uint64_t neighbours_in_chunks(const dataset::PatchPlan& plan, std::uint64_t samples) {
+  std::uint64_t chunks = 0;
+  for (const dataset::PatchedVolume& volume : plan.volumes()) {
+    std::uint64_t of_volume = 1;
+    for (std::size_t axis = 0; axis < 3; ++axis) of_volume *= (volume.extents[axis] - 1) / volume.cell[axis] + 1;
+    chunks += of_volume;
+  }
+  return std::clamp<std::uint64_t>(kChunksTogether * samples / chunks, kLeastTogether, kMostTogether);
+}
 
 LoaderOptions checked(LoaderOptions options) {
   check_options(options);
@@ -197,8 +211,14 @@ Job::Sizes Job::usual_bytes() const noexcept {
 void Job::choose_blocks() {
   dataset::Shuffle& shuffle = options.shuffle;
   if (shuffle.how != dataset::Shuffle::How::blocks) return;
-  const std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes().mean);
-  if (shuffle.block == 0) {
+  std::uint64_t mean = std::max<std::uint64_t>(1, usual_bytes().mean);
+  if (const auto& volumes = dataset->facts().volumes) {
+    mean = std::max<std::uint64_t>(1, recipe.row_bytes(0, 0));
+    if (shuffle.block == 0) {
+      shuffle.block = std::min(neighbours_in_chunks(volumes->plan(), dataset->size()), dataset->size());
+      shuffle.window = kLeastMixed * shuffle.block;
+    }
+  } else if (shuffle.block == 0) {
     shuffle.block = std::clamp<std::uint64_t>(kBlockBytes / mean, 1, std::max<std::uint64_t>(1, dataset->size()));
     shuffle.window = std::max(kMixedBytes / mean / shuffle.block, kLeastMixed) * shuffle.block;
   }
@@ -231,14 +251,17 @@ void Job::choose_seek() {
 void Job::choose_ram() {
   using storage::Storage;
   if (options.storage != Storage::ram && options.storage != Storage::automatic) return;
-  if (many_parts && dataset->sources().empty()) {  // its parts are not the stored samples that RamStore knows
+  const auto sources = dataset->sources();
+  const bool are_mapped = std::all_of(sources.begin(), sources.end(),
+                                      [](const storage::Source* source) { return !source->view().empty(); });
+  if (many_parts && are_mapped) {  // or there are none: parts are not the stored samples that RamStore knows
     if (options.storage == Storage::automatic) options.storage = Storage::buffered;
     return;
   }
   MemoryFacts& facts = memory_facts;
   facts.ram = options.storage == Storage::ram ? MemoryFacts::Ram::what_fits : MemoryFacts::Ram::if_all_fits;
   if (!keeps_samples()) {
-    for (const storage::Source* const source : dataset->sources()) {
+    for (const storage::Source* const source : sources) {
       facts.data_bytes += source->size_bytes();
       facts.data_beside_bytes += os::Arena::rounded(source->size_bytes()) - source->size_bytes();
     }
@@ -266,6 +289,11 @@ void Job::divide(bool sweeps) {
   facts.samples = dataset->size();
   facts.scratch_estimate = recipe.facts().scratch_estimate;
   facts.is_heavy = recipe.facts().is_heavy;
+  if (recipe.facts().chunk_bytes > 0) {
+    facts.chunk_bytes = ChunkStore::bytes_for(recipe.facts().chunk_bytes);
+    facts.chunked_bytes =
+        recipe.facts().chunked_bytes / recipe.facts().chunk_bytes * facts.chunk_bytes + facts.chunk_bytes;
+  }
   facts.direct = reads_direct();
   facts.sweeps = sweeps;
   facts.is_far = !dataset->backends().empty();

@@ -1,7 +1,7 @@
 // How samples of one kind become rows of a batch. A kind learns from the first sample that can be read, compiles the
-// transforms for it, and then makes rows on the workers. image_kind.h, audio_kind.h and array_kind.h are the kinds of
-// decoded samples, encoded_kind.h is for callers who decode. Recipe chooses one for a data set.
-// Immutable but for its notes; safe from any thread (one Scratch each).
+// transforms for it, and then makes rows on the workers. image_kind.h, audio_kind.h, array_kind.h and volume_kind.h are
+// the kinds of decoded samples, encoded_kind.h is for callers who decode. Recipe chooses one for a data set. Immutable
+// but for its notes; safe from any thread (one Scratch each).
 #pragma once
 
 #include <array>
@@ -22,6 +22,8 @@
 
 namespace stoker::loader {
 
+class ChunkStore;
+
 inline constexpr std::size_t kMaxOutputs = 8;
 inline constexpr std::size_t kMaxValues = 4;
 
@@ -40,6 +42,10 @@ struct SampleKey {
   // Where a row is made of several parts: the source, offset and length of each, in the order in which their bytes
   // follow one another. A kind of patches derives its coordinates from them. Borrowed for the call; without names.
   std::span<const storage::Location> parts{};
+  // KindFacts::takes_parts: the bytes of each of them, where they lie. Empty: they follow one another in `bytes`.
+  std::span<const codec::Bytes> part_bytes{};
+  std::uint64_t base_index = 0;  // of a row with parts: see Dataset::base_index
+  ChunkStore* chunks = nullptr;  // where decoded chunks are kept; null: nowhere
 };
 
 // What became of one row.

@@ -59,7 +59,8 @@ struct Stats {
   std::uint64_t memory_used = 0, memory_peak = 0, memory_limit = 0;
   std::uint64_t errors = 0;
   std::uint64_t slabs = 0, slab_bytes = 0, slabs_held = 0;
-  std::uint64_t ram_bytes = 0;                   // storage=ram: what is kept in memory by now
+  std::uint64_t ram_bytes = 0;                                      // storage=ram: what is kept in memory by now
+  std::uint64_t chunk_hits = 0, chunk_misses = 0, chunk_bytes = 0;  // decoded chunks of volumes: found, decoded; memory
   std::uint64_t seek_files = 0, seek_bytes = 0;  // JPEG files whose places are noted, and the memory that takes
 };
 

@@ -58,6 +58,14 @@ void share_with_seek(const MemoryFacts& facts, std::uint64_t room, Division& div
   division.seek = std::min(need(step), room);
 }
 
+// Of `room`; nothing where it does not hold one.
+void share_with_chunks(const MemoryFacts& facts, std::uint64_t room, Division& division) noexcept {
+  if (facts.chunk_bytes == 0) return;
+  const std::uint64_t wanted = os::Arena::rounded(facts.chunked_bytes);
+  division.chunks = std::min(wanted, room);
+  if (division.chunks < os::Arena::rounded(facts.chunk_bytes)) division.chunks = 0;
+}
+
 void share_with_ram(const MemoryFacts& facts, std::uint64_t room, Division& division) noexcept {
   if (facts.ram == MemoryFacts::Ram::off) return;
   const std::uint64_t wanted = facts.data_bytes + facts.data_beside_bytes;
@@ -142,6 +150,8 @@ Division divide_memory(const MemoryFacts& facts) noexcept {
   division.ring = division.ring / 4096 * 4096;
   share_with_seek(facts, left / 2, division);
   left -= division.seek;
+  share_with_chunks(facts, left - std::min(left, 2 * slab), division);
+  left -= division.chunks;
   share_with_ram(facts, left - std::min(left, 2 * slab), division);
   left -= division.ram;
   if (division.ram == 0) division.hand_over = std::min(facts.hand_over_bytes, left - std::min(left, 2 * slab));

@@ -1,4 +1,5 @@
-// How memory_limit is divided: slabs, encoded bytes, working memory, places in JPEG files, the data itself. A pure
+// How memory_limit is divided: slabs, encoded bytes, working memory, places in JPEG files, decoded chunks, the data
+// itself. A pure
 // function of plain values: it reads nothing and keeps nothing. Every share is fixed before the first thread starts,
 // and the part that owns the share keeps it by admission.
 #pragma once
@@ -37,6 +38,9 @@ struct MemoryFacts {
   std::uint64_t stored_files = 0;
   std::uint32_t seekable_mcus = 0;  // of the first image
 
+  // Decoded chunks of volumes.
+  std::uint64_t chunk_bytes = 0, chunked_bytes = 0;  // what keeping one takes, and all; 0: there are none
+
   // The data itself.
   enum class Ram : std::uint8_t { off, if_all_fits, what_fits } ram = Ram::off;
   std::uint64_t data_bytes = 0, data_beside_bytes = 0;  // and what keeping them takes besides
@@ -56,6 +60,7 @@ struct Division {
   std::uint64_t wanted_sweep = 0;            // what a sweep would have, were there room
   std::uint64_t seek = 0;                    // places in JPEG files
   std::uint32_t seek_step = 0;               // MCUs between places; 0: none are noted
+  std::uint64_t chunks = 0;                  // decoded chunks of volumes
   std::uint64_t ram_room = 0, ram = 0;       // what the data itself could have, and what it gets
   std::uint64_t hand_over = 0;               // what opening has left, where `ram` is 0: else that takes it over
   std::uint32_t unit_rows = 1;               // rows that are read and handed over together

@@ -51,12 +51,13 @@ bool join_parts(std::span<const Part> parts, Scratch& scratch, codec::Bytes& who
 }  // namespace
 
 PrepStage::PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitStore& units, SeekStore* seek,
-                     Signals& signals)
+                     ChunkStore* chunks, Signals& signals)
     : job_(job),
       work_(work),
       batches_(batches),
       units_(units),
       seek_(seek),
+      chunks_(chunks),
       signals_(signals),
       working_(job.memory.working, job.memory.allowance.working_bytes, [this] {
         { const std::scoped_lock lock(signals_.mutex); }  // a thread about to sleep has not looked yet, or sleeps
@@ -181,11 +182,15 @@ void PrepStage::measure_rows(Unit& unit, Worker& self) {
 RowResult PrepStage::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
                               std::uint64_t& length, Worker& self) {
   const Row& place = pending.rows[row];
-  SampleKey key{job_.options.seed, pending.epoch, place.index == index ? place.id : job_.dataset->id(index), {}, {}};
+  SampleKey key{
+      job_.options.seed, pending.epoch, place.index == index ? place.id : job_.dataset->id(index), {}, {}, {}};
   job_.recipe.read_values(*job_.dataset, index, key);
   if (job_.many_parts) {
     dataset::locate_parts(*job_.dataset, index, {key.seed, key.epoch, key.id}, self.parts);
     key.parts = self.parts;
+    key.part_bytes = self.part_bytes;
+    key.base_index = job_.dataset->base_index(index);
+    key.chunks = chunks_;
   }
   return job_.recipe.make(bytes, key, batches_.slot_of(pending, row), length, self.space.scratch, seek_);
 }
@@ -220,6 +225,11 @@ RowResult PrepStage::with_bytes(Unit& unit, std::uint32_t i, Worker& self, const
   const bool stale = is_stale(unit, i);
   if (unit.faults[i].is_any() && !stale) return kUnreadable;
   return make_with_room(self, [&] {
+    self.part_bytes.clear();
+    if (job_.recipe.facts().takes_parts) {
+      for (const Part& part : unit.parts) self.part_bytes.push_back(part.bytes);
+      return take({});
+    }
     if (job_.many_parts) {
       codec::Bytes whole;
       return join_parts(unit.parts, self.space.scratch, whole) ? take(whole) : kNoRoomToRead;
@@ -312,6 +322,7 @@ bool PrepStage::try_replacements(std::uint64_t epoch, std::uint64_t position, Wo
     const std::uint64_t index = order.replacement(position, attempt);
     const RowResult verdict = make_with_room(self, [&] {
       Scratch& scratch = self.space.scratch;
+      self.part_bytes.clear();  // a stand-in is read whole
       const storage::WholeRead sample =
           dataset::read_row(*job_.dataset, index, {job_.options.seed, epoch, job_.dataset->id(index)}, scratch);
       if (!sample.ok()) return not_read(sample);

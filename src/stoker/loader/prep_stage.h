@@ -11,6 +11,7 @@
 
 #include "stoker/loader/bad_row.h"
 #include "stoker/loader/batch_queue.h"
+#include "stoker/loader/chunk_store.h"
 #include "stoker/loader/job.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/unit_store.h"
@@ -22,8 +23,10 @@ namespace stoker::loader {
 
 class PrepStage {
  public:
-  // `seek` may be null: places in JPEG files are not noted. Borrows the parts.
-  PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitStore& units, SeekStore* seek, Signals& signals);
+  // `seek` may be null: places in JPEG files are not noted. `chunks` may be null: decoded chunks are not kept. Borrows
+  // the parts.
+  PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitStore& units, SeekStore* seek, ChunkStore* chunks,
+            Signals& signals);
   PrepStage(const PrepStage&) = delete;
   PrepStage& operator=(const PrepStage&) = delete;
 
@@ -45,6 +48,7 @@ class PrepStage {
     meter::StageCounters counters;
     Workspace space;
     std::vector<storage::Location> parts;  // of the row in hand, where rows have several
+    std::vector<codec::Bytes> part_bytes;  // and their bytes, where the kind takes them as they lie
   };
   using TakeSample = std::function<RowResult(std::uint64_t index, codec::Bytes bytes)>;
 
@@ -73,6 +77,7 @@ class PrepStage {
   BatchQueue& batches_;
   UnitStore& units_;
   SeekStore* const seek_;
+  ChunkStore* const chunks_;
   Signals& signals_;
   WorkingMemory working_;
   std::vector<std::unique_ptr<Worker>> workers_;  // Signals::mutex

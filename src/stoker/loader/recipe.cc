@@ -14,6 +14,7 @@
 #include "stoker/loader/audio_kind.h"
 #include "stoker/loader/encoded_kind.h"
 #include "stoker/loader/image_kind.h"
+#include "stoker/loader/volume_kind.h"
 
 namespace stoker::loader {
 namespace {
@@ -33,6 +34,8 @@ std::unique_ptr<const Kind> make_kind(SampleKind kind, const FirstSample& first,
       return std::make_unique<AudioKind>(first, options);
     case SampleKind::array:
       return std::make_unique<ArrayKind>(first, options);
+    case SampleKind::volume:
+      break;  // no file is one: find_kind() knows them by their data set
   }
   return nullptr;
 }
@@ -120,6 +123,7 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
 
 std::unique_ptr<const Kind> find_kind(const dataset::Dataset& dataset, const LoaderOptions& options,
                                       std::uint64_t& look_bytes) {
+  if (const auto& volumes = dataset.facts().volumes) return std::make_unique<VolumeKind>(volumes, options);
   if (options.decode == Decode::none) return std::make_unique<EncodedKind>(options);
   const std::optional<codec::ArrayInfo>& array = dataset.facts().array;
   return array ? kind_of_rows(*array, options) : kind_of_files(dataset, options, look_bytes);

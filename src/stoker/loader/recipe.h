@@ -45,7 +45,9 @@ class Recipe {
 
  private:
   static constexpr RowResult kEmpty{failed(Code::truncated, "the file is empty", 0)};
-  bool is_missing(codec::Bytes bytes) const noexcept { return bytes.empty() && !facts().is_encoded; }
+  bool is_missing(codec::Bytes bytes) const noexcept {
+    return bytes.empty() && !facts().is_encoded && !facts().takes_parts;
+  }
 
   std::uint64_t look_bytes_ = 0;  // before kind_, whose initialiser sets it
   std::unique_ptr<const Kind> kind_;

@@ -1,0 +1,317 @@
+"""Patches of volumes against numpy slices of the same arrays."""
+
+import itertools
+import os
+
+import numpy
+import pytest
+
+import stoker
+
+SHAPES = [(30, 41, 53), (25, 60, 44)]
+
+
+@pytest.fixture
+def volumes(tmp_path):
+    """Two volumes with masks: (arrays, masks, pairs of paths)."""
+    random = numpy.random.default_rng(1)
+    arrays = [random.integers(0, 256, shape, dtype=numpy.uint8) for shape in SHAPES]
+    masks = [numpy.zeros(shape, numpy.uint8) for shape in SHAPES]
+    for mask in masks:
+        mask[10:14, 20:25, 30:33] = 2
+    pairs = []
+    for number, (array, mask) in enumerate(zip(arrays, masks, strict=True)):
+        numpy.save(tmp_path / f"{number}.npy", array)
+        numpy.save(tmp_path / f"{number}_mask.npy", mask)
+        pairs.append((str(tmp_path / f"{number}.npy"), str(tmp_path / f"{number}_mask.npy")))
+    return arrays, masks, pairs
+
+
+def cut(array, corner, patch):
+    return array[tuple(slice(at, at + edge) for at, edge in zip(corner, patch, strict=True))]
+
+
+def loaded(source, **options):
+    return stoker.Loader(source, **{"batch_size": 4, "output": "numpy", "memory_limit": "64MB", **options})
+
+
+def rows(loader):
+    for batch in loader:
+        for row in range(batch.size):
+            yield batch, row
+
+
+@pytest.mark.parametrize("storage", ["buffered", "direct", "mmap", "ram", "auto"])
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_patches_are_slices_of_their_volumes(volumes, storage, num_workers):
+    arrays, masks, pairs = volumes
+    patch = (6, 17, 24)
+    source = stoker.Volumes(pairs, patch=patch, samples=50)
+    with loaded(source, shuffle=True, storage=storage, num_workers=num_workers) as loader:
+        count = 0
+        for batch, row in rows(loader):
+            volume, corner = int(batch.volumes[row]), batch.coords[row]
+            assert batch.image.dtype == numpy.uint8 and batch.coords.dtype == numpy.int64
+            assert (batch.image[row] == cut(arrays[volume], corner, patch)).all()
+            assert (batch.mask[row] == cut(masks[volume], corner, patch)).all()
+            count += 1
+        assert count == 50
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32", "float32", "float64", "float16", "bool"])
+def test_z_scores_are_numpys(tmp_path, dtype):
+    random = numpy.random.default_rng(2)
+    array = (random.normal(1000 if numpy.dtype(dtype).itemsize > 1 else 60, 30, (20, 40, 50)) > 60 if dtype == "bool"
+             else random.normal(1000 if numpy.dtype(dtype).itemsize > 1 else 60, 20, (20, 40, 50))).astype(dtype)
+    numpy.save(tmp_path / "v.npy", array)
+    with loaded(stoker.Volumes([tmp_path / "v.npy"], patch=(5, 13, 16), samples=9, normalize="zscore")) as loader:
+        for batch, row in rows(loader):
+            exact = cut(array, batch.coords[row], (5, 13, 16)).astype(numpy.float64)
+            assert batch.image.dtype == numpy.float32
+            numpy.testing.assert_allclose(batch.image[row], (exact - exact.mean()) / exact.std(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_patch_of_one_value_is_zero_when_z_scored(tmp_path):
+    numpy.save(tmp_path / "v.npy", numpy.full((8, 8, 8), 7, numpy.int16))
+    with loaded(stoker.Volumes([tmp_path / "v.npy"], patch=4, samples=4, normalize="zscore")) as loader:
+        assert all((batch.image == 0).all() for batch in loader)
+
+
+def test_windows_and_scales_are_arithmetic(volumes):
+    arrays, _, pairs = volumes
+    for normalize, expected in [(("window", 50, 200), lambda values: ((values - 50) / 150).clip(0, 1)),
+                                (("scale", 0.5, -3), lambda values: values * 0.5 - 3)]:
+        with loaded(stoker.Volumes([pairs[0][0]], patch=8, samples=6, normalize=normalize)) as loader:
+            for batch, row in rows(loader):
+                exact = expected(cut(arrays[0], batch.coords[row], (8, 8, 8)).astype(numpy.float64))
+                numpy.testing.assert_allclose(batch.image[row], exact, atol=1e-5)
+
+
+def test_flips_and_turns_are_those_of_numpy_and_all_occur(volumes):
+    arrays, masks, pairs = volumes
+    source = stoker.Volumes(pairs[:1], patch=(5, 12, 12), samples=120, flip=True, turn=True, foreground=1)
+    seen = set()
+    with loaded(source) as loader:
+        for batch, row in rows(loader):
+            corner = batch.coords[row]
+            image, mask = cut(arrays[0], corner, (5, 12, 12)), cut(masks[0], corner, (5, 12, 12))
+            assert mask.any(), "every patch was to contain label"
+            found = []
+            for z, y, x, turns in itertools.product((1, -1), (1, -1), (1, -1), range(4)):
+                if (numpy.rot90(image[::z, ::y, ::x], turns, axes=(1, 2)) == batch.image[row]).all():
+                    found.append((z, y, x, turns))
+                    assert (numpy.rot90(mask[::z, ::y, ::x], turns, axes=(1, 2)) == batch.mask[row]).all()
+            assert found
+            seen.add(found[0])
+    assert len(seen) == 16, "there are 2 mirrored depths and 8 orientations of the plane"
+
+
+def test_channels_come_first(tmp_path):
+    array = numpy.random.default_rng(3).integers(0, 9999, (9, 20, 21, 3), dtype=numpy.uint16)
+    numpy.save(tmp_path / "v.npy", array)
+    with loaded(stoker.Volumes([tmp_path / "v.npy"], patch=(4, 8, 8), samples=5)) as loader:
+        for batch, row in rows(loader):
+            assert (batch.image[row] == numpy.moveaxis(cut(array, batch.coords[row], (4, 8, 8)), -1, 0)).all()
+    with loaded(stoker.Volumes([tmp_path / "v.npy"], patch=(4, 8, 8), samples=5, normalize="zscore")) as loader:
+        for batch, row in rows(loader):
+            exact = numpy.moveaxis(cut(array, batch.coords[row], (4, 8, 8)), -1, 0).astype(numpy.float64)
+            exact = (exact - exact.mean(axis=(1, 2, 3), keepdims=True)) / exact.std(axis=(1, 2, 3), keepdims=True)
+            numpy.testing.assert_allclose(batch.image[row], exact, atol=1e-5)
+
+
+def test_a_share_of_the_patches_contains_label(volumes):
+    _, _, pairs = volumes
+    with loaded(stoker.Volumes(pairs, patch=8, samples=80, foreground=0.5), shuffle=True) as loader:
+        labelled = sum(bool(batch.mask[row].any()) for batch, row in rows(loader))
+    assert labelled >= 40
+
+
+def test_weights_share_the_samples(volumes):
+    _, _, pairs = volumes
+    with loaded(stoker.Volumes(pairs, patch=8, samples=40, weights=[3, 1])) as loader:
+        numbers = [int(batch.volumes[row]) for batch, row in rows(loader)]
+    assert (numbers.count(0), numbers.count(1)) == (30, 10)
+
+
+def test_the_same_patches_for_any_workers_and_ranks_and_resumes(volumes):
+    _, _, pairs = volumes
+    source = stoker.Volumes(pairs, patch=(4, 8, 8), samples=48, normalize="zscore", flip=True, turn=True)
+    def taken(**options):
+        with loaded(source, shuffle=True, seed=4, **options) as loader:
+            return [batch.image.copy() for batch in loader]
+    once = taken(num_workers=1)
+    assert all((a == b).all() for a, b in zip(once, taken(num_workers=3), strict=True))
+    ranks = [taken(rank=rank, world_size=2, batch_size=2) for rank in range(2)]
+    assert all((numpy.concatenate(parts) == whole).all() for *parts, whole in zip(*ranks, once, strict=True))
+    with loaded(source, shuffle=True, seed=4) as first, loaded(source, shuffle=True, seed=4, num_workers=1) as second:
+        iteration = iter(first)
+        head = [next(iteration).image.copy() for _ in range(5)]
+        second.load_state_dict(first.state_dict())
+        resumed = [*head, *(batch.image.copy() for batch in second)]
+    assert all((a == b).all() for a, b in zip(once, resumed, strict=True))
+
+
+def test_batches_unpack_and_have_the_names_of_monai(volumes):
+    _, _, pairs = volumes
+    with loaded(stoker.Volumes(pairs, patch=8, samples=4)) as loader:
+        batch = next(iter(loader))
+        image, mask = batch
+        assert (image == batch.image).all() and (mask == batch.mask).all()
+        assert set(batch.as_dict()) == {"image", "label", "coords", "volume"}
+        assert batch.names[0].startswith("0.npy[")
+    with loaded(stoker.Volumes([pairs[0][0]], patch=8, samples=4)) as loader:
+        image, numbers = next(iter(loader))
+        assert image.shape == (4, 8, 8, 8) and numbers.tolist() == [0] * 4
+
+
+def test_a_csv_is_a_list_of_volumes(volumes, tmp_path):
+    _, _, pairs = volumes
+    with open(tmp_path / "volumes.csv", "w") as file:
+        file.write("image,mask,weight\n0.npy,0_mask.npy,1\n1.npy,1_mask.npy,3\n")
+    source = stoker.Volumes(tmp_path / "volumes.csv", patch=8, samples=20)
+    assert len(source) == 2 and source.images[1] == pairs[1][0] and source.weights == [1, 3]
+    with loaded(source) as loader:
+        assert sum(int(batch.volumes[row]) for batch, row in rows(loader)) == 15
+
+
+@pytest.mark.parametrize("blend", ["linear", "gaussian", "mean"])
+@pytest.mark.parametrize("overlap", [0, 0.5, (2, 5, 3)])
+def test_stitching_a_grid_gives_the_volume_back(volumes, blend, overlap, tmp_path):
+    arrays, _, pairs = volumes
+    source = stoker.Volumes([pairs[0][0]], patch=(8, 16, 12), sampling="grid", overlap=overlap, normalize=("scale", 1, 0))
+    with loaded(source, batch_size=3) as loader:
+        batches = [(batch.image.copy(), batch.coords.copy()) for batch in loader]
+    whole = stoker.stitch(iter(batches), None, SHAPES[0], blend=blend)
+    numpy.testing.assert_allclose(whole, arrays[0], atol=1e-3)
+    images, coords = (numpy.concatenate(part) for part in zip(*batches, strict=True))
+    order = numpy.random.default_rng(1).permutation(len(images))
+    path = tmp_path / "out.npy"
+    mapped = stoker.stitch(images[order], coords[order], SHAPES[0], blend=blend, out=path)
+    numpy.testing.assert_allclose(numpy.load(path), arrays[0], atol=1e-3)
+    assert isinstance(mapped, numpy.memmap)
+
+
+def test_stitching_keeps_channels_and_drops_padding():
+    coords = numpy.array([[0, 0, 0], [0, 0, 3]])
+    predictions = numpy.arange(2 * 2 * 2 * 4 * 4, dtype=numpy.float32).reshape(2, 2, 2, 4, 4)
+    whole = stoker.stitch(predictions, coords, (1, 4, 6), blend="mean")
+    assert whole.shape == (2, 1, 4, 6)
+    assert (whole[:, :, :, :3] == predictions[0, :, :1, :, :3]).all()
+    assert (whole[:, :, :, 4:] == predictions[1, :, :1, :, 1:3]).all()
+    numpy.testing.assert_allclose(whole[:, 0, :, 3], (predictions[0, :, 0, :, 3] + predictions[1, :, 0, :, 0]) / 2)
+
+
+def test_stitching_refuses_what_does_not_fit():
+    ones = numpy.ones((2, 4, 4, 4), numpy.float32)
+    for match, arguments in [("lies outside", (ones, numpy.array([[0, 0, 0], [9, 0, 0]]), (8, 8, 8))),
+                             ("2 predictions and 1 coords", (ones, numpy.array([[0, 0, 0]]), (8, 8, 8))),
+                             ("coords is an array", (ones, numpy.zeros((2, 3)), (8, 8, 8))),
+                             ("no predictions", (iter([]), None, (8, 8, 8))),
+                             ("comes after patches that begin deeper", (iter([(ones[:1], numpy.array([[4, 0, 0]])), (ones[:1], numpy.array([[0, 0, 0]]))]), None, (8, 8, 8))),
+                             ("shape is depth", (ones, numpy.zeros((2, 3), int), (8, 8)))]:
+        with pytest.raises(stoker.UsageError, match=match):
+            stoker.stitch(*arguments)
+
+
+@pytest.mark.parametrize("match, change", [
+    ("samples is missing", {"samples": None}),
+    ("samples is a whole number of at least 1, not 0", {"samples": 0}),
+    ("patch is depth, height and width", {"patch": (4, 4)}),
+    ("patch is depth, height and width", {"patch": 0}),
+    ("normalize is None, \"zscore\"", {"normalize": "z"}),
+    ("normalize is a number", {"normalize": ("window", "a", 3)}),
+    ("flip is True, False or axes", {"flip": "ab"}),
+    ("sampling is one of uniform, grid", {"sampling": "random"}),
+    ("weights has 1 numbers for 2 volumes", {"weights": [1]}),
+    ("foreground is a number", {"foreground": "half"}),
+])
+def test_wrong_arguments_are_refused_in_one_sentence(volumes, match, change):
+    with pytest.raises(stoker.UsageError, match=match):
+        stoker.Volumes(volumes[2], **{"patch": 8, "samples": 10, **change})
+
+
+@pytest.mark.parametrize("match, change", [
+    ("the patch 64x8x8 is larger than", {"patch": (64, 8, 8)}),
+    ("turn needs a patch as high as it is wide", {"patch": (8, 8, 9), "turn": True}),
+    ("foreground is 2", {"foreground": 2}),
+    ("the overlap along z is 8", {"overlap": 8, "sampling": "grid", "samples": None}),
+    ("its end is not above its start", {"normalize": ("window", 5, 5)}),
+    ("every volume has weight 0", {"weights": [0, 0]}),
+])
+def test_what_does_not_fit_the_volumes_is_refused_when_they_are_opened(volumes, match, change):
+    with pytest.raises(stoker.Error, match=match):
+        loaded(stoker.Volumes(volumes[2], **{"patch": 8, "samples": 10, **change}))
+
+
+def test_volumes_that_do_not_go_together_are_refused(volumes, tmp_path):
+    _, _, pairs = volumes
+    numpy.save(tmp_path / "wide.npy", numpy.zeros(SHAPES[0], numpy.int16))
+    for match, listed in [("is int16 and .* is uint8: all of a data set have one type", [pairs[0][0], str(tmp_path / "wide.npy")]),
+                          ("both have one shape", [(pairs[0][0], pairs[1][0])]),
+                          ("has no mask, and others have one", [pairs[0], pairs[1][0]])]:
+        with pytest.raises(stoker.Error, match=match):
+            loaded(stoker.Volumes(listed, patch=8, samples=10))
+    with pytest.raises(stoker.NotFoundError):
+        loaded(stoker.Volumes([os.fspath(tmp_path / "absent.npy")], patch=8, samples=10))
+    with pytest.raises(stoker.Error, match="transform does not go with volumes"):
+        loaded(stoker.Volumes(pairs, patch=8, samples=10), transform=[stoker.Resize(8)])
+
+
+def test_padded_patches_end_in_zeros(volumes):
+    arrays, _, pairs = volumes
+    with loaded(stoker.Volumes([pairs[0][0]], patch=(40, 16, 60), samples=5, pad=True, normalize="zscore")) as loader:
+        for batch, row in rows(loader):
+            corner = batch.coords[row]
+            inside = cut(arrays[0], corner, (40, 16, 60)).astype(numpy.float64)
+            assert corner[0] == 0 and corner[2] == 0 and inside.shape == (30, 16, 53)
+            numpy.testing.assert_allclose(batch.image[row][:30, :, :53], (inside - inside.mean()) / inside.std(), atol=1e-5)
+            assert (batch.image[row][30:] == 0).all() and (batch.image[row][:, :, 53:] == 0).all()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("memory_limit", ["24MB", "256MB"])
+def test_patches_of_chunked_volumes_are_the_same_slices(tmp_path, version, memory_limit):
+    zarr = pytest.importorskip("zarr")
+    random = numpy.random.default_rng(5)
+    array, labels = random.integers(-1000, 1000, (40, 90, 100), dtype=numpy.int16), random.integers(0, 3, (40, 90, 100), dtype=numpy.uint8)
+    zarr.create_array(tmp_path / "v.zarr", data=array, zarr_format=version, chunks=(16, 32, 48))
+    zarr.create_array(tmp_path / "m.zarr", data=labels, zarr_format=version, chunks=(40, 30, 100))
+    source = stoker.Volumes([(tmp_path / "v.zarr", tmp_path / "m.zarr")], patch=(12, 40, 40), samples=60, foreground=0.3)
+    for shuffle in (False, True, "blocks"):
+        with loaded(source, shuffle=shuffle, memory_limit=memory_limit) as loader:
+            count = 0
+            for batch, row in rows(loader):
+                assert (batch.image[row] == cut(array, batch.coords[row], (12, 40, 40))).all()
+                assert (batch.mask[row] == cut(labels, batch.coords[row], (12, 40, 40))).all()
+                count += 1
+            assert count == 60 and loader.stats()["chunk_hits"] > 0
+
+
+def test_a_damaged_chunk_is_named_and_a_missing_one_is_filled(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    array = numpy.random.default_rng(6).integers(1, 255, (16, 16, 16), dtype=numpy.uint8)
+    zarr.create_array(tmp_path / "v.zarr", data=array, zarr_format=3, chunks=(8, 16, 16))
+    chunks = sorted(path for path in (tmp_path / "v.zarr" / "c").rglob("*") if path.is_file())
+    source = stoker.Volumes([tmp_path / "v.zarr"], patch=(8, 16, 16), sampling="grid")
+    chunks[0].unlink()
+    with loaded(source, batch_size=2) as loader:
+        batch = next(iter(loader))
+        assert (batch.image[0] == 0).all() and (batch.image[1] == array[8:]).all()
+    chunks[1].write_bytes(b"no chunk")
+    with loaded(source, batch_size=2) as loader, pytest.raises(stoker.Error, match="chunk c/1/0/0 of"):
+        list(loader)
+    with loaded(source, batch_size=2, on_error="skip") as loader:
+        assert [batch.size for batch in loader] == [1] and len(loader.errors) == 1
+
+
+def test_real_units_of_nifti_reach_windows_and_scales(tmp_path):
+    nibabel = pytest.importorskip("nibabel")
+    stored = numpy.random.default_rng(7).integers(0, 2000, (12, 14, 16)).astype(numpy.int16)  # x, y, z
+    image = nibabel.Nifti1Image(stored, numpy.eye(4))
+    image.header.set_slope_inter(0.5, -100)
+    image.header.set_data_dtype(numpy.int16)
+    nibabel.save(image, tmp_path / "v.nii")
+    values = numpy.asanyarray(nibabel.load(tmp_path / "v.nii").dataobj).transpose()
+    with loaded(stoker.Volumes([tmp_path / "v.nii"], patch=8, samples=6, normalize=("scale", 1, 0))) as loader:
+        for batch, row in rows(loader):
+            numpy.testing.assert_allclose(batch.image[row], cut(values, batch.coords[row], (8, 8, 8)), rtol=1e-5, atol=1e-3)
