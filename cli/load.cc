@@ -379,7 +379,7 @@ const Verb& load_verb() {
       "load",
       "feed from a data set at full speed or at an emulated step: where does time go?",
       "ADDRESS",
-      "a folder, an index.csv, a .npy, a .pack or .tar shards; with --patch a volumes.csv or a volume",
+      "a folder, index.csv, .npy, .pack, .tar or volumes.csv",
       {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, images cropped to 224 x 224"},
        {"stoker load data/train --workload resnet50-h100 --transform rrc:224", "could this machine feed an H100?"},
        {"stoker load data/train --batch-size 64 --step-ms 20 --epochs 3 --cold",

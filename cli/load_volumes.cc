@@ -19,9 +19,8 @@ dataset::Sampling sampling_of(const std::string& word) {
 Section volume_flags() {
   return {
       "patches of volumes",
-      {{"--patch", "DxHxW", "", "load patches of this size from the volumes of a volumes.csv (image, mask, weight)",
-        true},
-       {"--samples", "N", "", "patches of an epoch, of all volumes together", true},
+      {{"--patch", "DxHxW", "", "load patches of this size from the volumes of a volumes.csv (image, mask, weight)"},
+       {"--samples", "N", "", "patches of an epoch, of all volumes together"},
        {"--sampling", "HOW", "uniform", "uniform at random, or grid: every patch of a grid that covers the volumes"},
        {"--overlap", "DxHxW", "0", "of neighbours in the grid"},
        {"--foreground", "SHARE", "0", "share of the patches that contain label, from 0 to 1; needs masks"},

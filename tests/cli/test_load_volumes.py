@@ -30,7 +30,7 @@ def test_a_grid_and_one_volume_are_loaded(stoker, volumes):
 
 @pytest.mark.parametrize("words, said", [
     (["--samples", "5"], "`--samples` is about patches of volumes, and there is no `--patch`"),
-    (["--patch", "8x16x16"], "--samples` is 0"),
+    (["--patch", "8x16x16"], "--samples is 0"),
     (["--patch", "8x16", "--samples", "5"], "is depth, height and width, not `8x16`"),
     (["--patch", "64", "--samples", "5"], "the patch 64x64x64 is larger than `a.npy`"),
     (["--patch", "8", "--samples", "5", "--normalize", "z"], "is zscore, window:LOW:HIGH"),

@@ -55,7 +55,8 @@ def environment(store: SilentStore, folder: pathlib.Path) -> dict[str, str]:
 
 def interrupted(store: SilentStore, command: list[str], folder: pathlib.Path) -> tuple[int, str]:
     """How it ended after one Ctrl-C, sent once its request is there. A request alone would wait for 30 seconds."""
-    process = subprocess.Popen(command, env=environment(store, folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+    process = subprocess.Popen(command, env=environment(store, folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job in the background starts with it ignored
     try:
         assert store.asked.wait(60), "nothing was asked"
         process.send_signal(signal.SIGINT)
