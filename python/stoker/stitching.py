@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
 
 from .arguments import choice
-from .errors import UsageError, shortened
+from .errors import Note, UsageError, shortened
 
 __all__ = ["stitch"]
 
@@ -33,7 +34,8 @@ def stitch(predictions: Any, coords: Any, shape: Sequence[int], *, blend: str = 
     blend: weights inside a patch: "linear" and "gaussian" count its middle more than its rim, "mean" counts all alike.
     out: None returns an array; an array is filled (a numpy.memmap keeps the volume on disk); a path becomes a .npy, which is returned mapped.
 
-    Memory, beside the result: as many planes as are open, which are those of one patch where patches come in the order of the grid. Results are float32.
+    Memory, beside the result: as many planes as are open, which are those of one patch where patches come in the order of the grid.
+    Results are float32; an ``out`` of whole numbers gets them rounded. A ``stoker.Note`` counts the elements that no patch covers.
     """
     blend = choice("blend", blend, _BLENDS)
     extents = tuple(int(edge) for edge in shape)
@@ -66,6 +68,7 @@ class _Slabs:
         self._weights = _weights(self._patch, blend)
         self._out = _target(out, (*self._channels, *extents))
         self._first = 0  # planes before it are closed
+        self._missing = 0  # elements that no patch has
         self._sums: list[numpy.ndarray] = []
         self._totals: list[numpy.ndarray] = []
 
@@ -90,6 +93,9 @@ class _Slabs:
 
     def finish(self) -> Any:
         self._close(self._extents[0])
+        if self._missing:
+            whole = self._extents[0] * self._extents[1] * self._extents[2]
+            warnings.warn(f"stitch: no patch covers {self._missing:,} of {whole:,} elements of the volume; they are 0", Note, stacklevel=3)
         if isinstance(self._out, numpy.memmap):
             self._out.flush()
         return self._out
@@ -98,9 +104,12 @@ class _Slabs:
         while self._first < end:
             if self._sums:
                 total = self._totals.pop(0)
-                self._out[..., self._first, :, :] = self._sums.pop(0) / numpy.where(total > 0, total, 1)
+                plane = self._sums.pop(0) / numpy.where(total > 0, total, 1)
+                self._missing += int(numpy.count_nonzero(total == 0))
+                self._out[..., self._first, :, :] = plane if self._out.dtype.kind == "f" else numpy.rint(plane)
             else:
                 self._out[..., self._first, :, :] = 0  # no patch has it
+                self._missing += self._extents[1] * self._extents[2]
             self._first += 1
 
 
@@ -138,6 +147,8 @@ def _is_array(value: Any) -> bool:
 def _as_numpy(value: Any) -> numpy.ndarray:
     if hasattr(value, "detach"):  # torch, also on a device
         value = value.detach().cpu()
+        if "bfloat16" in str(value.dtype):  # numpy has no such type
+            value = value.float()
     return numpy.asarray(value)
 
 

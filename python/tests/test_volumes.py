@@ -315,3 +315,44 @@ def test_real_units_of_nifti_reach_windows_and_scales(tmp_path):
     with loaded(stoker.Volumes([tmp_path / "v.nii"], patch=8, samples=6, normalize=("scale", 1, 0))) as loader:
         for batch, row in rows(loader):
             numpy.testing.assert_allclose(batch.image[row], cut(values, batch.coords[row], (8, 8, 8)), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "f8"])
+def test_values_that_a_float_cannot_hold_are_normalized_in_double_precision(tmp_path, dtype):
+    values = (numpy.arange(256) + 20_000_000).reshape(4, 8, 8).astype(dtype)
+    numpy.save(tmp_path / "wide.npy", values)
+
+    def patch(normalize):
+        return next(iter(stoker.Loader(stoker.Volumes([tmp_path / "wide.npy"], patch=(4, 8, 8), samples=1, normalize=normalize), output="numpy", copy=True))).image[0]
+
+    assert numpy.array_equal(patch(("scale", 1, -20_000_000)).ravel(), numpy.arange(256))
+    assert numpy.allclose(patch("zscore"), (values - values.mean()) / values.std(), atol=1e-6)
+    assert numpy.allclose(patch(("window", 20_000_000, 20_000_255)).ravel(), numpy.arange(256) / 255, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", [{"flip": True}, {"turn": True}])
+def test_a_grid_is_not_flipped_or_turned(tmp_path, how):
+    numpy.save(tmp_path / "g.npy", numpy.zeros((8, 8, 8), numpy.uint8))
+    with pytest.raises(stoker.UsageError, match="does not go with"):
+        stoker.Loader(stoker.Volumes([tmp_path / "g.npy"], patch=4, sampling="grid", **how))
+
+
+def test_stitch_counts_what_no_patch_covers_and_takes_bfloat16():
+    with pytest.warns(stoker.Note, match="no patch covers 512 of 1,024 elements"):
+        half = stoker.stitch(numpy.ones((1, 8, 8, 8), numpy.float32), numpy.zeros((1, 3), int), (16, 8, 8))
+    assert half[:8].min() == 1 and half[8:].max() == 0
+    torch = pytest.importorskip("torch")
+    whole = stoker.stitch(torch.full((1, 8, 8, 8), 1.5, dtype=torch.bfloat16), torch.zeros(1, 3, dtype=torch.int64), (8, 8, 8))
+    assert (whole == 1.5).all()
+    rounded = stoker.stitch(numpy.full((1, 4, 4, 4), 2.7), numpy.zeros((1, 3), int), (4, 4, 4), out=numpy.zeros((4, 4, 4), numpy.int64))
+    assert (rounded == 3).all()
+
+
+def test_an_inflated_volume_is_kept_in_the_usual_cache_folder(tmp_path, monkeypatch):
+    nibabel = pytest.importorskip("nibabel")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    values = numpy.random.default_rng(0).integers(0, 100, (60, 300, 300)).astype(numpy.int16)
+    nibabel.Nifti1Image(values, numpy.eye(4)).to_filename(tmp_path / "big.nii.gz")
+    with stoker.Loader(stoker.Volumes([tmp_path / "big.nii.gz"], patch=8, samples=2)) as loader:
+        next(iter(loader))
+    assert list((tmp_path / "cache" / "stoker").glob("volume-*.bin"))

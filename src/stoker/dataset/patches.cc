@@ -87,6 +87,12 @@ void check(const PatchOptions& options) {
              format_text("{} does not go with {}: the grid takes every patch", option("foreground"),
                          option("sampling", "grid")),
              "leave it out");
+    const bool flips = options.flip[0] || options.flip[1] || options.flip[2];
+    if (flips || options.turn)
+      refuse(flips ? "flip" : "turn",
+             format_text("{} does not go with {}: nobody could put the patches back", option(flips ? "flip" : "turn"),
+                         option("sampling", "grid")),
+             "leave it out");
   } else {
     if (options.samples == 0)
       refuse("samples", format_text("{} is 0: an epoch would have no patches", option("samples")),

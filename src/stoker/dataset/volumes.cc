@@ -13,6 +13,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/dataset/crew.h"
 #include "stoker/dataset/kinds.h"
+#include "stoker/dataset/listing.h"
 
 namespace stoker::dataset {
 namespace {
@@ -272,7 +273,7 @@ DatasetPtr open_volumes(const std::vector<VolumeAddress>& addresses, const Volum
     VolumeOptions own;
     own.storage = opened_as(opening.storage);
     own.level = options.level;
-    own.cache_dir = opening.cache_dir;
+    if (opening.use_cache) own.cache_dir = listing_folder(opening.cache_dir);
     Crew crew(asking.threads, asking.progress);
     crew.run_in_parts(addresses.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
       for (std::uint64_t v = begin; v < end; ++v) {

@@ -86,6 +86,8 @@ transform::Normalization normalization_of(const Normalize& normalize, const Volu
   const auto set_linear = [&](double factor, double summand) {
     out.scale = static_cast<float>(factor * info.slope);
     out.offset = static_cast<float>(factor * info.intercept + summand);
+    out.wide_scale = factor * info.slope;
+    out.wide_offset = factor * info.intercept + summand;
   };
   switch (normalize.how) {
     case Normalize::How::none:
@@ -96,6 +98,8 @@ transform::Normalization normalization_of(const Normalize& normalize, const Volu
       out.shift = static_cast<float>(mean);
       out.scale = static_cast<float>(scale);
       out.offset = static_cast<float>((static_cast<double>(out.shift) - mean) * scale);
+      out.wide_shift = mean;
+      out.wide_scale = scale;
       break;
     }
     case Normalize::How::window: {

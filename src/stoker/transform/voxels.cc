@@ -252,10 +252,18 @@ void add_row(const VoxelPlane& plane, const std::byte* row, Moments& moments) no
   moments.count += count;
 }
 
-float normalized(float value, const Normalization& n) noexcept {
-  const float scaled = (value - n.shift) * n.scale + n.offset;
+float limited(float scaled, const Normalization& n) noexcept {
   const float raised = n.low > scaled ? n.low : scaled;  // NaN stays
   return n.high < raised ? n.high : raised;
+}
+
+template <typename T>
+float normalized(T value, const Normalization& n) noexcept {
+  if constexpr (sizeof(T) >= 4 && !std::is_same_v<T, float>) {
+    return limited(static_cast<float>((static_cast<double>(value) - n.wide_shift) * n.wide_scale + n.wide_offset), n);
+  } else {
+    return limited((static_cast<float>(value) - n.shift) * n.scale + n.offset, n);
+  }
 }
 
 template <typename T>
@@ -273,7 +281,7 @@ void convert_row(const VoxelPlane& plane, const std::byte* row, const Normalizat
     }
   }
 #endif
-  for (; i < count; ++i) to[i] = normalized(static_cast<float>(number(load<T>(row + i * step, plane.swap_bytes))), n);
+  for (; i < count; ++i) to[i] = normalized(number(load<T>(row + i * step, plane.swap_bytes)), n);
 }
 
 template <typename T>

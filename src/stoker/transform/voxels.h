@@ -34,6 +34,8 @@ void add_plane(const VoxelPlane& plane, Moments& moments) noexcept;
 // What becomes of a value: (value - shift) * scale + offset, limited to [low, high]. NaN stays NaN.
 struct Normalization {
   float shift = 0, scale = 1, offset = 0;
+  // The same for values that a float may not hold: float64, and whole numbers of 32 and 64 bits.
+  double wide_shift = 0, wide_scale = 1, wide_offset = 0;
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
 };
 
