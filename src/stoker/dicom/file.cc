@@ -12,8 +12,9 @@
 namespace stoker::dicom {
 namespace {
 
-constexpr std::uint64_t kFirstRead = 32 * kKiB;    // most headers are shorter
-constexpr std::uint64_t kMostHeader = 256 * kMiB;  // before the pixel data
+constexpr std::uint64_t kFirstRead = 32 * kKiB;                   // most headers are shorter
+constexpr std::uint64_t kMostHeader = 256 * kMiB;                 // before the pixel data
+constexpr std::uint64_t kPaddingShare = 16, kPaddingAtLeast = 8;  // of pixel data; a sixteenth, or this many bytes
 constexpr std::string_view kPdfClass = "1.2.840.10008.5.1.4.1.1.104.1";
 
 std::uint32_t word_at(const std::byte* at) noexcept {
@@ -66,6 +67,9 @@ Verdict judge(const Header& header, std::uint64_t file_bytes, bool keeps_identif
     return refused(fmt::format("its transfer syntax is not supported: {}", header.syntax.name));
   }
   if (header.rows == 0 || header.columns == 0) return refused("it has no Rows or no Columns");
+  if (header.unreadable != nullptr) {
+    return refused(fmt::format("its {} is no number that makes sense", header.unreadable));
+  }
   if (Verdict verdict = judge_values(header); verdict.found != Found::image) return verdict;
   if (header.has_burned_in_text && !keeps_identifiers) {
     return refused("it has text burned into its pixels (BurnedInAnnotation), which may identify the patient");
@@ -76,6 +80,11 @@ Verdict judge(const Header& header, std::uint64_t file_bytes, bool keeps_identif
     const std::uint64_t there = header.syntax.is_deflated ? header.pixels_bytes : std::min(header.pixels_bytes, behind);
     if (there < wanted) {
       return refused(fmt::format("it is truncated: it has {} of {} bytes of pixel data", there, wanted));
+    }
+    // Some programs pad pixel data. Much more than the image takes means that its size is wrong: rows would be wrapped.
+    if (header.pixels_bytes > wanted + std::max(wanted / kPaddingShare, kPaddingAtLeast)) {
+      return refused(fmt::format("it has {} bytes of pixel data, and {} x {} pixels take {}", header.pixels_bytes,
+                                 header.columns, header.rows, wanted));
     }
   }
   return {};

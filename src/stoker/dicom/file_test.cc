@@ -103,6 +103,39 @@ TEST(DicomFile, FindsImagesByContent) {
   EXPECT_EQ(looked_at("").found, Found::other);
 }
 
+std::string cause_of_image(std::uint16_t element, const char* vr, const std::string& value) {
+  return looked_at(MadeFile().gray(2, 2).text(0x0028, element, vr, value).pixels({1, 2, 3, 4}).string()).cause;
+}
+
+TEST(DicomFile, RefusesValuesThatMakeNoSenseInsteadOfTakingThemForMissing) {
+  for (const char* const value : {"-1024,5", "2.5abc", "NaN"}) {
+    EXPECT_EQ(cause_of_image(0x1052, "DS", value), "its RescaleIntercept is no number that makes sense") << value;
+    EXPECT_EQ(cause_of_image(0x1053, "DS", value), "its RescaleSlope is no number that makes sense") << value;
+  }
+  EXPECT_EQ(cause_of_image(0x1053, "DS", "0"), "its RescaleSlope is no number that makes sense");
+  for (const char* const value : {"0", "-1", "abc", "10000000", "2147483647"}) {
+    EXPECT_EQ(cause_of_image(0x0008, "IS", value), "its NumberOfFrames is no number that makes sense") << value;
+  }
+  EXPECT_EQ(cause_of_image(0x1053, "DS", "1.5"), "");
+  EXPECT_EQ(cause_of_image(0x1053, "DS", ""), "");
+  EXPECT_EQ(cause_of_image(0x0008, "IS", "1"), "");
+}
+
+TEST(DicomFile, TakesWhateverIsNotANoForBurnedInText) {
+  for (const char* const value : {"YES", "yes", "Y", "maybe"}) {
+    EXPECT_NE(cause_of_image(0x0301, "CS", value).find("burned into its pixels"), std::string::npos) << value;
+  }
+  for (const char* const value : {"NO", "no", ""}) EXPECT_EQ(cause_of_image(0x0301, "CS", value), "") << value;
+}
+
+TEST(DicomFile, RefusesPixelDataThatAreMuchLongerThanTheImage) {
+  const auto cause = [](std::vector<std::uint16_t> values) {
+    return looked_at(MadeFile().gray(2, 2).pixels(values).string()).cause;
+  };
+  EXPECT_EQ(cause({1, 2, 3, 4, 0}), "");  // padding
+  EXPECT_EQ(cause({1, 2, 3, 4, 5, 6, 7, 8, 9}), "it has 18 bytes of pixel data, and 2 x 2 pixels take 8");
+}
+
 TEST(DicomFile, NamesTheByteWhereAFileEnds) {
   const std::string image = MadeFile().gray(2, 2).pixels({1, 2, 3, 4}).string();
   EXPECT_EQ(looked_at(image.substr(0, image.size() - 2)).cause, "it is truncated: it has 6 of 8 bytes of pixel data");

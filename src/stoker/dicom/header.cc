@@ -31,6 +31,11 @@ bool holds_frame_facts(std::uint32_t id) noexcept {
          id == tag(0x0028, 0x9145) || id == tag(0x0028, 0x9132);
 }
 
+// Only a plain NO says that there is none: what cannot be read may be a yes.
+bool may_be_burned_in(std::string_view value) noexcept {
+  return !value.empty() && value != "NO" && value != "No" && value != "no" && value != "N";
+}
+
 struct KnownSyntax {
   std::string_view uid, name;
   Packing packing;
@@ -344,6 +349,8 @@ class Parser {
       case tag(0x0028, 0x0008):
         if (const auto value = number(view(element)); value && *value >= 1 && *value <= kMostFrames) {
           header_.frames = static_cast<std::uint32_t>(*value);
+        } else if (!text(element).empty()) {
+          header_.unreadable = "NumberOfFrames";
         }
         break;
       case tag(0x0028, 0x0010):
@@ -365,14 +372,21 @@ class Parser {
         header_.is_signed = natural(element) == 1;
         break;
       case tag(0x0028, 0x0301):
-        header_.has_burned_in_text = text(element) == "YES";
+        header_.has_burned_in_text = may_be_burned_in(text(element));
         break;
       default:
         break;
     }
   }
 
-  void note_facts(const Element& element, FrameFacts& facts) const noexcept {
+  // A value that is there and is no number must not be taken for one that is missing.
+  void note_rescaling(const Element& element, const char* name, std::optional<double>& to) const {
+    const auto value = number(view(element));
+    replace_if_there(to, value);
+    if (!value && !text(element).empty()) header_.unreadable = name;
+  }
+
+  void note_facts(const Element& element, FrameFacts& facts) const {
     const std::string_view value = view(element);
     switch (element.id) {
       case tag(0x0020, 0x0032):
@@ -391,10 +405,11 @@ class Parser {
         replace_if_there(facts.window_width, number(value));
         break;
       case tag(0x0028, 0x1052):
-        replace_if_there(facts.intercept, number(value));
+        note_rescaling(element, "RescaleIntercept", facts.intercept);
         break;
       case tag(0x0028, 0x1053):
-        replace_if_there(facts.slope, number(value));
+        note_rescaling(element, "RescaleSlope", facts.slope);
+        if (facts.slope == 0.0) header_.unreadable = "RescaleSlope";
         break;
       default:
         break;

@@ -45,6 +45,7 @@ struct Header {
   std::string sop_class, sop_instance, patient, study, series, modality, image_type, photometric;
   std::optional<std::int64_t> instance;  // InstanceNumber
   std::uint32_t rows = 0, columns = 0, frames = 1, samples = 1;
+  const char* unreadable = nullptr;  // an attribute that says what pixels mean, and whose value makes no sense
   std::uint32_t bits_allocated = 0, bits_stored = 0, high_bit = 0;
   bool is_signed = false;
   bool has_pixels = false;        // (7FE0,0010)
