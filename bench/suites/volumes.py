@@ -18,7 +18,7 @@ def run(args):
               for workers in (0, threads)),
             bare(f"bare C++ loop, {threads} threads", "bare_patches", path, offset, *prepare.VOLUME, PATCHES, threads)]
     depth, height, width = prepare.VOLUME
-    table = contest("volumes, warm", rows, args, note=f"One .npy of {depth} x {height} x {width} uint8, read from memory. Batches of {BATCH} float32 patches, each z-scored by itself.")
+    table = contest("volumes, warm", rows, args, note=f"One .npy of {depth} x {height} x {width} uint8, read from memory. Batches of {BATCH} float32 patches, with the z-score of each patch.")
     if table is None:
         return
     rates = {row["name"]: row.get("rate") for row in table["rows"]}

@@ -42,16 +42,21 @@ def stitch(predictions: Any, coords: Any, shape: Sequence[int], *, blend: str = 
     if len(extents) != 3 or min(extents) < 1:
         raise UsageError(f"shape is depth, height and width, not {shortened(shape)}", option="shape")
     slabs: _Slabs | None = None
-    for batch, corners in _batches(predictions, coords):
+    try:
+        for batch, corners in _batches(predictions, coords):
+            if slabs is None:
+                slabs = _Slabs(batch.shape[1:], extents, blend, out)
+            if batch.shape[1:] != slabs.patch_shape:
+                raise UsageError(f"predictions have different shapes: {list(slabs.patch_shape)} and {list(batch.shape[1:])}", "predict patches of one size", option="predictions")
+            for prediction, corner in zip(batch, corners, strict=True):
+                slabs.add(prediction, corner)
         if slabs is None:
-            slabs = _Slabs(batch.shape[1:], extents, blend, out)
-        if batch.shape[1:] != slabs.patch_shape:
-            raise UsageError(f"predictions have different shapes: {list(slabs.patch_shape)} and {list(batch.shape[1:])}", "predict patches of one size", option="predictions")
-        for prediction, corner in zip(batch, corners, strict=True):
-            slabs.add(prediction, corner)
-    if slabs is None:
-        raise UsageError("there are no predictions to put together", option="predictions")
-    return slabs.finish()
+            raise UsageError("there are no predictions to put together", option="predictions")
+        return slabs.finish()
+    except BaseException:
+        if slabs is not None:
+            slabs.drop()
+        raise
 
 
 class _Slabs:
@@ -66,7 +71,8 @@ class _Slabs:
         self._channels = patch_shape[:-3]
         self._extents = extents
         self._weights = _weights(self._patch, blend)
-        self._out = _target(out, (*self._channels, *extents))
+        self._path = os.fspath(out) if isinstance(out, (str, os.PathLike)) else None
+        self._out = _target(out if self._path is None else _aside(self._path), (*self._channels, *extents))
         self._first = 0  # planes before it are closed
         self._missing = 0  # elements that no patch has
         self._sums: list[numpy.ndarray] = []
@@ -98,7 +104,15 @@ class _Slabs:
             warnings.warn(f"stitch: no patch covers {self._missing:,} of {whole:,} elements of the volume; they are 0", Note, stacklevel=3)
         if isinstance(self._out, numpy.memmap):
             self._out.flush()
+        if self._path is not None:
+            os.replace(_aside(self._path), self._path)
+            return numpy.lib.format.open_memmap(self._path, mode="r+")
         return self._out
+
+    def drop(self) -> None:
+        """Leaves nothing of an .npy that did not become whole."""
+        if self._path is not None and os.path.exists(_aside(self._path)):
+            os.remove(_aside(self._path))
 
     def _close(self, end: int) -> None:
         while self._first < end:
@@ -111,6 +125,11 @@ class _Slabs:
                 self._out[..., self._first, :, :] = 0  # no patch has it
                 self._missing += self._extents[1] * self._extents[2]
             self._first += 1
+
+
+def _aside(path: Any) -> str:
+    """An .npy appears under its name when it is whole; what was there before stays until then."""
+    return f"{os.fsdecode(path)}.part"
 
 
 def _batches(predictions: Any, coords: Any) -> Iterable[tuple[numpy.ndarray, numpy.ndarray]]:

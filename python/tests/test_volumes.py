@@ -356,3 +356,16 @@ def test_an_inflated_volume_is_kept_in_the_usual_cache_folder(tmp_path, monkeypa
     with stoker.Loader(stoker.Volumes([tmp_path / "big.nii.gz"], patch=8, samples=2)) as loader:
         next(iter(loader))
     assert list((tmp_path / "cache" / "stoker").glob("volume-*.bin"))
+
+
+def test_a_stitch_that_fails_leaves_the_file_of_the_last_one(tmp_path):
+    path, corners = tmp_path / "out.npy", numpy.zeros((1, 3), int)
+    stoker.stitch(numpy.ones((1, 4, 4, 4), numpy.float32), corners, (4, 4, 4), out=path)
+
+    def failing():
+        yield numpy.full((1, 4, 4, 4), 2.0), corners
+        raise RuntimeError("the model failed")
+
+    with pytest.raises(RuntimeError, match="the model failed"):
+        stoker.stitch(failing(), None, (4, 4, 4), out=path)
+    assert (numpy.load(path) == 1).all() and [file.name for file in tmp_path.iterdir()] == ["out.npy"]

@@ -198,7 +198,7 @@ TEST(ZarrVolume, AnObjectThatChangedSinceItWasListedIsAnError) {
 
 TEST(InflatedVolume, ALargeOneIsInflatedOnceIntoTheCacheFolder) {
   const Tree tree, cache;
-  // 5 x 6 x 7 elements, and so many bytes behind them that the file does not stay in memory.
+  // 5 x 6 x 7 elements. The bytes behind them make the file too large to be inflated into memory.
   std::string nifti = contents_of(unpacked_formats(kFiles).at("i2.nii"));
   nifti.resize(kHeldInflated + 4096, '\0');
   const std::string path = tree.at("scan.nii.gz");

@@ -66,7 +66,7 @@ struct Teller {
     job.settle(true);
     return job.loaders().at({pid, number});
   }
-  // `steps` steps of a loader without workers: so many ms of fetch, prep and compute each.
+  // `steps` steps of a loader without workers: each takes these ms of fetch, prep and compute.
   void train(int loader, int number, std::int64_t at, int steps, std::int64_t fetch, std::int64_t prep,
              std::int64_t compute, bool grad = true, int pid = 1) {
     iter(loader, number, at, at, "", pid);

@@ -12,8 +12,8 @@ namespace stoker::prepare {
 
 struct StageIndex {
   std::string text;
-  // Classes without a row, where one of them comes before a class with rows. Labels are then numbers: names would be
-  // counted anew. Else 0.
+  // Classes without a row, if one of them comes before a class with rows; else 0. Labels are then written as numbers:
+  // from names a reader would number the remaining classes from 0 again.
   std::size_t empty_classes = 0;
 };
 

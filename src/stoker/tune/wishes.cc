@@ -43,7 +43,7 @@ void take_address(const TargetWishes& wishes, Target& target) {
                 fmt::format("name its function, {0}:build, or run it: -- python {0}", target.address));
   }
   if (wishes.operands.size() > 1) {
-    throw Error(ErrorKind::usage, fmt::format("`{}` is no function of a module or file", target.address),
+    throw Error(ErrorKind::usage, fmt::format("`{}` does not name a function of a module or file", target.address),
                 "data alone is for our own loader; a function is written module:function or file.py:function");
   }
   for (const auto& [name, file] :

@@ -56,7 +56,7 @@ TEST(TargetWishes, OptionsOfAnotherTargetAreRefusedByName) {
 TEST(TargetWishes, OfTwoTargetsOrOfNoneAreRefused) {
   EXPECT_EQ(refused({.operands = {"data"}, .command = {"train"}}), "`data` and a command behind `--` are two targets");
   EXPECT_EQ(refused({.operands = {"train.py"}}), "`train.py` is a program, not data");
-  EXPECT_EQ(refused({.operands = {"data", "more"}}), "`data` is no function of a module or file");
+  EXPECT_EQ(refused({.operands = {"data", "more"}}), "`data` does not name a function of a module or file");
   EXPECT_NE(refused(TargetWishes{}), "");
 }
 

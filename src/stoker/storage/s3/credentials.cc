@@ -144,7 +144,7 @@ std::optional<Credentials> from_profile(const CredentialWorld& world, const Sett
     try {
       output = world.run(command);
     } catch (const Error& error) {
-      check_interruption();  // the user ended it: that is no fault of the program
+      check_interruption();  // Ctrl-C ends the program too: report the interruption
       // Its first word only: arguments may hold secrets.
       throw cannot_get(process, fmt::format("`{}` {}", command.substr(0, command.find(' ')), error.message()),
                        fmt::format("run it yourself: credential_process in the section of {}", origin));
