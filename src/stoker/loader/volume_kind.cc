@@ -84,22 +84,16 @@ transform::Normalization normalization_of(const Normalize& normalize, const Volu
                                           const transform::Moments& moments) noexcept {
   transform::Normalization out;
   const auto set_linear = [&](double factor, double summand) {
-    out.scale = static_cast<float>(factor * info.slope);
-    out.offset = static_cast<float>(factor * info.intercept + summand);
-    out.wide_scale = factor * info.slope;
-    out.wide_offset = factor * info.intercept + summand;
+    out.scale = factor * info.slope;
+    out.offset = factor * info.intercept + summand;
   };
   switch (normalize.how) {
     case Normalize::How::none:
       break;
     case Normalize::How::zscore: {
-      const double deviation = moments.deviation(), mean = moments.mean();
-      const double scale = deviation == 0 ? 0 : (info.slope < 0 ? -1 : 1) / deviation;
-      out.shift = static_cast<float>(mean);
-      out.scale = static_cast<float>(scale);
-      out.offset = static_cast<float>((static_cast<double>(out.shift) - mean) * scale);
-      out.wide_shift = mean;
-      out.wide_scale = scale;
+      const double deviation = moments.deviation();
+      out.shift = moments.mean();
+      out.scale = deviation == 0 ? 0 : (info.slope < 0 ? -1 : 1) / deviation;
       break;
     }
     case Normalize::How::window: {

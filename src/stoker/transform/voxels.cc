@@ -87,6 +87,17 @@ void fetch_ahead(const VoxelPlane& plane, std::uint32_t y) noexcept {
 template <typename T>
 inline constexpr bool kIsSmall = std::is_integral_v<T> && sizeof(T) <= 2;
 
+// What becomes of a value that a float holds.
+struct Narrow {
+  explicit Narrow(const Normalization& n) noexcept
+      : shift(static_cast<float>(n.shift)),
+        scale(static_cast<float>(n.scale)),
+        offset(static_cast<float>(n.offset + (static_cast<double>(shift) - n.shift) * n.scale)),
+        low(n.low),
+        high(n.high) {}
+  float shift, scale, offset, low, high;
+};
+
 // The sums of a row of small integers, exactly.
 struct RowSums {
   std::int64_t sum = 0;
@@ -117,7 +128,7 @@ struct RowSums {
 // Eight values at a time; returns how many are done. The order of operations is that of the plain loop, and so are the
 // results.
 template <typename T, bool kStream>
-[[gnu::target("avx2")]] std::size_t convert_wide(const T* from, std::size_t count, const Normalization& n,
+[[gnu::target("avx2")]] std::size_t convert_wide(const T* from, std::size_t count, const Narrow& n,
                                                  float* to) noexcept {
   const __m256 shift = _mm256_set1_ps(n.shift), scale = _mm256_set1_ps(n.scale), offset = _mm256_set1_ps(n.offset);
   const __m256 low = _mm256_set1_ps(n.low), high = _mm256_set1_ps(n.high);
@@ -252,36 +263,38 @@ void add_row(const VoxelPlane& plane, const std::byte* row, Moments& moments) no
   moments.count += count;
 }
 
-float limited(float scaled, const Normalization& n) noexcept {
+template <typename T>
+inline constexpr bool kIsNarrow = sizeof(T) < 4 || std::is_same_v<T, float>;
+
+// Of a Narrow or a Normalization.
+template <typename Number, typename T, typename How>
+float normalized(T value, const How& n) noexcept {
+  const auto scaled = static_cast<float>((static_cast<Number>(value) - n.shift) * n.scale + n.offset);
   const float raised = n.low > scaled ? n.low : scaled;  // NaN stays
   return n.high < raised ? n.high : raised;
-}
-
-template <typename T>
-float normalized(T value, const Normalization& n) noexcept {
-  if constexpr (sizeof(T) >= 4 && !std::is_same_v<T, float>) {
-    return limited(static_cast<float>((static_cast<double>(value) - n.wide_shift) * n.wide_scale + n.wide_offset), n);
-  } else {
-    return limited((static_cast<float>(value) - n.shift) * n.scale + n.offset, n);
-  }
 }
 
 template <typename T>
 void convert_row(const VoxelPlane& plane, const std::byte* row, const Normalization& n, float* to,
                  [[maybe_unused]] bool past_cache) noexcept {
   const std::size_t step = plane.channels * sizeof(T), count = plane.width;
+  if constexpr (!kIsNarrow<T>) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = normalized<double>(load<T>(row + i * step, plane.swap_bytes), n);
+    return;
+  }
+  const Narrow narrow(n);
   std::size_t i = 0;
 #if defined(__x86_64__)
   if constexpr (kIsWide<T>) {
     if (plane.channels == 1 && !(plane.swap_bytes && sizeof(T) > 1) && wide_kernels()) {
       const auto* const from = reinterpret_cast<const T*>(row);
       const bool is_aligned = reinterpret_cast<std::uintptr_t>(to) % 32 == 0;
-      i = past_cache && is_aligned ? convert_wide<T, true>(from, count, n, to)
-                                   : convert_wide<T, false>(from, count, n, to);
+      i = past_cache && is_aligned ? convert_wide<T, true>(from, count, narrow, to)
+                                   : convert_wide<T, false>(from, count, narrow, to);
     }
   }
 #endif
-  for (; i < count; ++i) to[i] = normalized(number(load<T>(row + i * step, plane.swap_bytes)), n);
+  for (; i < count; ++i) to[i] = normalized<float>(number(load<T>(row + i * step, plane.swap_bytes)), narrow);
 }
 
 template <typename T>

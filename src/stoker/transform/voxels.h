@@ -32,10 +32,9 @@ struct Moments {
 void add_plane(const VoxelPlane& plane, Moments& moments) noexcept;
 
 // What becomes of a value: (value - shift) * scale + offset, limited to [low, high]. NaN stays NaN.
+// Values that a float holds are computed as floats; float64 and whole numbers of 32 and 64 bits as doubles.
 struct Normalization {
-  float shift = 0, scale = 1, offset = 0;
-  // The same for values that a float may not hold: float64, and whole numbers of 32 and 64 bits.
-  double wide_shift = 0, wide_scale = 1, wide_offset = 0;
+  double shift = 0, scale = 1, offset = 0;
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
 };
 
