@@ -87,7 +87,7 @@ class LabelsApart {
       const auto found = samples.find(key);
       if (found == samples.end() || found->second.size() > 1 || labels.size() > 1) {
         for (const Apart& label : labels) {
-          if (!label.is_beside_gap) shard.labels_alone.add([&] { return fmt::format("`{}`", key); });
+          if (!label.is_beside_gap) shard.labels_alone.add([&name = key] { return fmt::format("`{}`", name); });
         }
         continue;
       }
