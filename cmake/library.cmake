@@ -29,6 +29,18 @@ function(stoker_test folder)
   # A third less to compile, and what they test is optimised all the same.
   target_compile_options(${folder}_test PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${folder}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  gtest_discover_tests(${folder}_test TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS "fast;${folder}"
-    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")  # not that of the user
+  set(cache "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")  # not that of the user
+  if(NOT STOKER_SANITIZE)
+    gtest_discover_tests(${folder}_test TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST
+      PROPERTIES TIMEOUT 300 LABELS "fast;${folder}" ENVIRONMENT "${cache}")
+    return()
+  endif()
+  # A process that starts and ends under a sanitizer takes longer than most tests, so a few processes share them.
+  set(shards 8)
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${folder}.${shard} COMMAND ${folder}_test --gtest_brief=1)
+    set_tests_properties(${folder}.${shard} PROPERTIES TIMEOUT 900 LABELS "fast;${folder}"
+      ENVIRONMENT "${cache};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/tests/results/${folder}.${shard}.xml")
+  endforeach()
 endfunction()
