@@ -23,6 +23,7 @@
 #include "interrupt.h"
 #include "load_options.h"
 #include "measure_deep.h"
+#include "measure_log.h"
 #include "panel.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -60,6 +61,7 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
       row("loader", text);
     }
     for (const std::string& line : measure::store_lines(main)) row("store", line);
+    out += table(measure::epoch_table(main), "  ");
   }
   const std::string device = answer.main ? measure::arithmetic_line(answer.loaders[*answer.main]) : "";
   row("host", measure::host_line(finding.host, !device.empty()));
@@ -226,7 +228,12 @@ int watch(const Arguments& arguments, const Face& face) {
   }
   std::optional<measure::LogFacts> log;
   const std::string log_file = arguments.text("--log");
-  if (!log_file.empty()) log = measure::read_log(log_file);
+  const std::optional<measure::LogPattern> pattern = log_pattern(arguments);
+  const auto read_log = [&] { return measure::read_log(log_file, pattern ? &*pattern : nullptr); };
+  if (arguments.all("--log").size() > 1)
+    throw Error(ErrorKind::usage, "`--log` is given more than once, and `--pid` watches one job",
+                "leave `--pid` out to compare logs");
+  if (!log_file.empty()) log = read_log();
   measure::HostSampler host(true);
   host.loading_began();
   const std::int64_t started = meter::now_ns(), wanted = arguments.duration("--time").count();
@@ -240,7 +247,7 @@ int watch(const Arguments& arguments, const Face& face) {
   host.sample_memory(meter::now_ns());
   measure::HostFacts facts = host.facts();
   measure::mark_workers(facts, pid);
-  if (!log_file.empty()) log = measure::read_log(log_file);  // what it says by now
+  if (!log_file.empty()) log = read_log();  // what it says by now
   const measure::OutsideAnswer found = measure::outside_answer(facts, log);
   if (face.json) {
     Json json = {{"schema", "stoker.measure-pid/1"}, {"stoker_version", kVersion}, {"pid", pid}};
@@ -250,9 +257,7 @@ int watch(const Arguments& arguments, const Face& face) {
                        {"delay_share", found.worker_delay},
                        {"disk_wait_share", found.worker_disk_wait}};
     json["log"] = nullptr;
-    if (log)
-      json["log"] = {
-          {"file", log->path}, {"step_s", log->step_s ? Json(*log->step_s) : Json(nullptr)}, {"trouble", log->trouble}};
+    if (log) json["log"] = cli::to_json(*log);
     json["why"] = found.why;
     json["advice"] = found.advice;
     json["notes"] = found.notes;
@@ -266,6 +271,9 @@ int watch(const Arguments& arguments, const Face& face) {
   };
   row("host", measure::host_line(facts));
   for (const std::string& why : found.why) row("why", why);
+  if (log) {
+    for (const measure::LogFigure& figure : log->figures) row("log", log_line(figure));
+  }
   for (const std::string& advice : found.advice) row("try", advice);
   for (const std::string& note : found.notes) row("note", note);
   answer(out);
@@ -281,6 +289,10 @@ int run_measure(const Arguments& arguments) {
     return measure_deep(arguments, face);
   }
   if (arguments.has("--pid")) return watch(arguments, face);
+  if (arguments.has("--log")) return measure_logs(arguments, face);
+  if (arguments.has("--log-pattern"))
+    throw Error(ErrorKind::usage, "`--log-pattern` says how to read a log, and there is none",
+                "name it: --log train.log");
   measure::LaunchOptions options;
   options.command = arguments.operands();
   if (options.command.empty()) arguments.operand();
@@ -370,6 +382,7 @@ const Verb& measure_verb() {
        {"stoker measure --out runs/monday -- torchrun --nproc-per-node 8 train.py", "every rank; the slowest is named"},
        {"stoker measure --json -- python train.py --epochs 1", "one JSON object after the job's own output"},
        {"stoker measure --pid 4711 --log train.log", "a job that is days into its run"},
+       {"stoker measure --log results_8_2048.log --log results_16_1024.log", "what two runs printed, side by side"},
        {"stoker measure --deep data/train --batch-size 64 --transform rrc:224 --step-ms 20",
         "our loader and an emulated step, in parts and together"},
        {"stoker measure --deep train:make --with num_workers=4", "the same of `def make(knobs)` in train.py"}},
@@ -383,7 +396,13 @@ const Verb& measure_verb() {
            {"a job that runs already",
             {{"--pid", "PID", "", "look at it from outside, without stopping it: no command then", true},
              {"--time", "TIME", "30s", "for how long; Ctrl-C ends it earlier"},
-             {"--log", "FILE", "", "its log, for the time per step and lines about memory that ran out"}}},
+             {"--log", "FILE", "",
+              "its log: time per step, rates, lines about memory that ran out; without --pid, logs are read alone, and "
+              "several (--log again) are compared",
+              true},
+             {"--log-pattern", "REGEX", "",
+              "how your log says it, with named groups: 'Train step (?<step>[0-9]+).* (?<step_s>[0-9.]+)s'; step_ms, "
+              "steps_per_s and epoch are known too, any other name is a figure of its own"}}},
            {"for monitoring",
             {{"--metrics-port", "PORT", "",
               "while the job runs, serve its figures to Prometheus at http://127.0.0.1:PORT/metrics; 0: any free port",

@@ -87,6 +87,9 @@ std::string arithmetic_line(const LoaderAnswer& loader);
 // What each epoch asked of a store: "epoch 0: 1,000 requests, 105 MiB received, 0 retries". One line for all the middle
 // ones of many. Empty: no store was asked.
 std::vector<std::string> store_lines(const LoaderAnswer& loader);
+// A table with its head: each epoch's steps, it/s, samples/s, time, how much of it was waiting, and its verdict. One
+// row for all the middle ones of many. Empty: fewer than two epochs.
+std::vector<std::vector<std::string>> epoch_table(const LoaderAnswer& loader);
 Json to_json(const Answer& answer);
 std::string steps_csv(const Job& job);
 // The steps as a trace for Perfetto or chrome://tracing: a track per training process and per worker, the ready batches

@@ -539,5 +539,28 @@ TEST(Answer, WithoutALoaderSaysWhy) {
   EXPECT_EQ(answer(job, {}).why.at(0), "torch was imported, but no DataLoader was iterated");
 }
 
+TEST(Answer, EpochsAreATableWithTheirIterationsPerSecond) {
+  Teller tell;  // epoch 0 waits for a far store, the later ones compute
+  tell.loader(0, "train_loader");
+  tell.train(0, 0, 0, 10, 900, 0, 100);
+  EXPECT_TRUE(epoch_table(answer_for(tell.run())).empty()) << "one epoch is no table";
+  tell.train(0, 1, 10'000, 10, 0, 10, 190);
+  tell.train(0, 2, 12'000, 10, 0, 10, 190);
+  const auto rows = epoch_table(answer_for(tell.run()));
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"epoch", "steps", "it/s", "samples/s", "time", "waiting", "verdict"}));
+  EXPECT_EQ(rows[1][0], "0");
+  EXPECT_EQ(rows[1][2], "1.00");
+  EXPECT_EQ(rows[1][5], "90 %");
+  EXPECT_EQ(rows[1][6], "fetch_bound 90 %");
+  EXPECT_EQ(rows[2][2], "5.00");
+  EXPECT_EQ(rows[2][6].find("prep_bound 5 %"), 0u) << rows[2][6];
+  for (int epoch = 3; epoch < 20; ++epoch) tell.train(0, epoch, 14'000 + 2'000 * (epoch - 3), 10, 0, 10, 190);
+  const auto many = epoch_table(answer_for(tell.run()));
+  ASSERT_EQ(many.size(), 10u);
+  EXPECT_EQ(many[5][0], "4-15");
+  EXPECT_EQ(many.back()[0], "19");
+}
+
 }  // namespace
 }  // namespace stoker::measure

@@ -208,6 +208,31 @@ std::string settings_line(const LoaderAnswer& loader) {
   return text;
 }
 
+std::vector<std::vector<std::string>> epoch_table(const LoaderAnswer& loader) {
+  constexpr std::size_t kMostRows = 9, kFirst = 4, kLast = 4;
+  const std::vector<EpochAnswer>& epochs = loader.epochs;
+  if (epochs.size() < 2) return {};
+  std::vector<std::vector<std::string>> rows = {{"epoch", "steps", "it/s", "samples/s", "time", "waiting", "verdict"}};
+  const std::size_t middle = epochs.size() > kMostRows ? epochs.size() - kFirst - kLast : 0;  // in one row
+  for (std::size_t first = 0, next = 0; first < epochs.size(); first = next) {
+    next = middle > 0 && first == kFirst ? first + middle : first + 1;
+    Steps steps;
+    for (std::size_t i = first; i < next; ++i) steps.add(epochs[i].steps);
+    if (steps.steps == 0 || steps.running_ns() <= 0) continue;
+    const double seconds = static_cast<double>(steps.running_ns()) * 1e-9;
+    const meter::WaitSplit split = steps.wait.split();
+    const meter::Verdict verdict = meter::judge(steps.work_ns(), split);
+    rows.push_back({next - first == 1 ? std::to_string(epochs[first].epoch)
+                                      : fmt::format("{}-{}", epochs[first].epoch, epochs[next - 1].epoch),
+                    format_count(steps.steps), fmt::format("{:.2f}", static_cast<double>(steps.steps) / seconds),
+                    format_rate(static_cast<double>(steps.samples) / seconds),
+                    format_duration(std::chrono::nanoseconds(steps.running_ns())),
+                    fmt::format("{:.0f} %", 100 * static_cast<double>(split.total_ns()) * 1e-9 / seconds),
+                    fmt::format("{} {:.0f} %", name(verdict.bound), 100 * verdict.share)});
+  }
+  return rows;
+}
+
 std::vector<std::string> store_lines(const LoaderAnswer& loader) {
   constexpr std::size_t kMostLines = 5, kAtEachEnd = 2;
   const std::vector<EpochAnswer>& epochs = loader.epochs;

@@ -1,49 +1,21 @@
 #include "stoker/measure/outside.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <span>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
 #include "stoker/measure/advice.h"
 #include "stoker/meter/stages.h"
-#include "stoker/os/fd.h"
 
 namespace stoker::measure {
 namespace {
 
-constexpr std::uint64_t kLogTail = 256 * kKiB;
-constexpr std::size_t kTroubleKept = 5;
 constexpr double kBusy = 0.8, kHalf = 0.5, kCrowded = 0.2, kDiskWait = 0.2;
-
-// What memory that ran out and workers that died leave in a log.
-constexpr const char* kTrouble[] = {"out of memory",
-                                    "OutOfMemoryError",
-                                    "DefaultCPUAllocator: can't allocate memory",
-                                    "Cannot allocate memory",
-                                    "MemoryError",
-                                    "is killed by signal",
-                                    "exited unexpectedly",
-                                    "insufficient shared memory",
-                                    "received 0 items of ancdata",
-                                    "Too many open files"};
 
 std::string percent(double share) {
   return fmt::format("{:.0f} %", 100 * share);
-}
-
-// The number that ends right before `end`.
-std::optional<double> number_before(std::string_view text, std::size_t end) {
-  while (end > 0 && text[end - 1] == ' ') --end;
-  std::size_t begin = end;
-  while (begin > 0 && ((text[begin - 1] >= '0' && text[begin - 1] <= '9') || text[begin - 1] == '.')) --begin;
-  double number = 0;
-  const auto [after, code] = std::from_chars(text.data() + begin, text.data() + end, number);
-  return code == std::errc{} && after == text.data() + end && number > 0 ? std::optional(number) : std::nullopt;
 }
 
 // In whole percent that never come to more than 100.
@@ -60,6 +32,17 @@ std::string spent_text(const OutsideAnswer& answer) {
                      disk);
 }
 
+// With the time of an epoch, where the log counts its steps: "18 s per step; 4,000 steps: 20 h".
+std::string step_text(const LogFacts& log) {
+  std::string text = fmt::format("the log says {:.3g} s per step", *log.step_s);
+  if (log.of_steps) {
+    const double seconds = *log.step_s * static_cast<double>(*log.of_steps);
+    text += fmt::format("; {} steps: {}", format_count(*log.of_steps),
+                        format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
+  }
+  return text;
+}
+
 // As for jobs that were launched: no more than the cores that other programs leave.
 double most_workers(const Offer& offer, const OutsideAnswer& answer) {
   meter::LoaderFigures figures;
@@ -72,38 +55,6 @@ double most_workers(const Offer& offer, const OutsideAnswer& answer) {
 }
 
 }  // namespace
-
-LogFacts parse_log(std::string_view text) {
-  LogFacts facts;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find_first_of("\r\n", at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    if (const std::size_t slow = line.rfind("s/it"); slow != std::string_view::npos) {
-      if (const auto number = number_before(line, slow)) facts.step_s = *number, ++facts.seen_steps;
-    } else if (const std::size_t fast = line.rfind("it/s"); fast != std::string_view::npos) {
-      if (const auto number = number_before(line, fast)) facts.step_s = 1 / *number, ++facts.seen_steps;
-    }
-    for (const char* words : kTrouble) {
-      if (line.find(words) == std::string_view::npos) continue;
-      facts.trouble.emplace_back(line.substr(0, 200));
-      if (facts.trouble.size() > kTroubleKept) facts.trouble.erase(facts.trouble.begin());
-      break;
-    }
-  }
-  return facts;
-}
-
-LogFacts read_log(const std::string& path) {
-  const os::Fd fd = os::open_file(path, O_RDONLY);
-  const std::uint64_t size = os::file_size(fd.get(), path);
-  const std::uint64_t from = size > kLogTail ? size - kLogTail : 0;
-  std::string text(size - from, '\0');
-  text.resize(os::read_up_to(fd.get(), std::as_writable_bytes(std::span(text)), from, path));
-  LogFacts facts = parse_log(text);
-  facts.path = path;
-  return facts;
-}
 
 void mark_workers(HostFacts& facts, int pid) {
   const auto named = [](const ProcessFacts& process) { return process.name.starts_with("pt_data_worker"); };
@@ -190,10 +141,16 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
     answer.notes.push_back(fmt::format("a worker's own memory grows by {} an hour",
                                        format_bytes(static_cast<std::uint64_t>(growth * 3600))));
   if (log) {
-    if (log->step_s) answer.why.push_back(fmt::format("the log says {:.3g} s per step", *log->step_s));
+    if (log->step_s) answer.why.push_back(step_text(*log));
     for (const std::string& line : log->trouble) answer.notes.push_back("in the log: " + line);
-    if (!log->step_s)
-      answer.notes.push_back(fmt::format("`{}` names no time per step (as 1.4s/it or 2.1it/s)", log->path));
+    if (log->matched && *log->matched == 0) {
+      answer.notes.push_back(fmt::format("no line of `{}` matches the pattern", log->path));
+    } else if (!log->step_s) {
+      answer.notes.push_back(
+          fmt::format("`{}` names no time per step (as 1.4s/it, 2.1it/s, or `Train step 12 ... 18.0s`); a pattern can "
+                      "say which it is",
+                      log->path));
+    }
   }
   answer.notes.push_back(fmt::format(
       "seen from outside for {}: how long each step waits, and for what, only a launch under `stoker measure` can tell",

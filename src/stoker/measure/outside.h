@@ -1,5 +1,5 @@
 // What can be told of a job that runs already, without touching it: from its processes, the machine and its log. Pure
-// functions, but for reading the log.
+// functions; from any thread.
 #pragma once
 
 #include <optional>
@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "stoker/measure/host.h"
+#include "stoker/measure/log.h"
 
 namespace stoker::measure {
-
-struct LogFacts {
-  std::string path;
-  std::optional<double> step_s;      // from the last "1.43s/it" or "2.1it/s"
-  std::uint64_t seen_steps = 0;      // how many such there were
-  std::vector<std::string> trouble;  // the last lines about memory that ran out or workers that died
-};
-
-// The last 256 KiB of the log. Throws Error where it cannot be read.
-LogFacts read_log(const std::string& path);
-LogFacts parse_log(std::string_view text);
 
 struct OutsideAnswer {
   std::string headline;
