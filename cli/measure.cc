@@ -398,8 +398,7 @@ const Verb& measure_verb() {
              {"--time", "TIME", "30s", "for how long; Ctrl-C ends it earlier"},
              {"--log", "FILE", "",
               "its log: time per step, rates, lines about memory that ran out; without --pid, logs are read alone, and "
-              "several (--log again) are compared",
-              true},
+              "several (--log again) are compared"},
              {"--log-pattern", "REGEX", "",
               "how your log says it, with named groups: 'Train step (?<step>[0-9]+).* (?<step_s>[0-9.]+)s'; step_ms, "
               "steps_per_s and epoch are known too, any other name is a figure of its own"}}},
