@@ -30,19 +30,25 @@ BLOCKS = 5
 
 
 class Knobs(dict):
-    """The knobs of a trial; remembers which were asked for, so that one that nobody reads is noticed."""
+    """The knobs of a trial; remembers which were asked for, so that one that nobody reads is noticed, and with which value each was used,
+    also where that is the target's own default."""
 
     def __init__(self, knobs: dict[str, Any]) -> None:
         super().__init__(knobs)
         self.asked: set[str] = set()
+        self.used: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         self.asked.add(name)
-        return super().__getitem__(name)
+        value = self.used[name] = super().__getitem__(name)
+        return value
 
     def get(self, name: str, default: Any = None) -> Any:
         self.asked.add(name)
-        return super().get(name, default)
+        value = super().get(name, default)
+        if value is not None:
+            self.used[name] = value
+        return value
 
     def pop(self, name: str, *default: Any) -> Any:
         self.asked.add(name)
@@ -75,7 +81,7 @@ class Knobs(dict):
 
     def copy(self) -> Knobs:
         other = Knobs(self)
-        other.asked = self.asked
+        other.asked, other.used = self.asked, self.used
         return other
 
 
@@ -127,6 +133,11 @@ def build(target: str, function: Callable[[dict[str, Any]], Any], knobs: Knobs) 
     if not isinstance(made, tuple) or len(made) != 2 or not hasattr(made[0], "__iter__") or not (made[1] is None or callable(made[1])):
         raise UsageError(f"`{target}` returned {_describe(made)}", "a target returns (loader, step): something to iterate over, and a function of a batch or None")
     return made
+
+
+def settings_of(knobs: Knobs) -> dict[str, Any]:
+    """What the target used, as far as JSON can hold it."""
+    return {name: value for name, value in knobs.used.items() if isinstance(value, (bool, int, float, str, list, dict)) and name != "source"}
 
 
 def _describe(made: Any) -> str:
@@ -325,6 +336,7 @@ def main(words: list[str] | None = None) -> int:
         stage = "build"
         knobs = Knobs(json.loads(options.knobs))
         loader, step = build(options.target, function, knobs)
+        report(event="settings", values=settings_of(knobs))
         stage = "step"
         run(options.target, loader, step, knobs, options.warmup_steps, options.bench_steps, options.bench_time, report)
         return 0

@@ -1,6 +1,7 @@
 """The ready-made targets of stoker.targets, on small data and a CPU."""
 
 import json
+import subprocess
 import wave
 
 import numpy
@@ -25,7 +26,7 @@ def slices(tmp_path):
     return tmp_path / "slices/index.csv"
 
 
-def test_slices_of_an_index_are_tuned_on_a_subset_that_is_written_down(tune, slices, tmp_path):
+def test_slices_of_an_index_are_tuned_on_a_subset_that_is_written_down(tune, binary, environment, slices, tmp_path):
     found = tune("stoker.targets:ct_slices", slices, "--subset", "4", "--subset-seed", "7", "--inflate", "1000", "--with", "img_size=16",
                  "--grid", "num_workers=0,1", "--grid", "batch_size=4", *FAST)
     assert found["ok"] == 2 and found["chosen"]["verdict"] in ("fetch_bound", "prep_bound", "handoff_bound", "compute_bound")
@@ -34,6 +35,72 @@ def test_slices_of_an_index_are_tuned_on_a_subset_that_is_written_down(tune, sli
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config["index_csv"] == str(slices) and (config["subset_size"], config["subset_seed"], config["inflation_factor"], config["img_size"]) == (4, 7, 1000, 16)
     assert config["environment"]["torch"]
+    assert config["window"] == {"level": [-700, 100], "width": [300, 2000]}, "also where nobody gave it"
+    assert config["used"]["hu_offset"] == 32768 and "batch_size" not in config["used"], "knobs differ from trial to trial"
+    again = subprocess.run([binary, "tune", "--resume", "run"], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_window_is_drawn_inside_its_ranges_and_its_ranges_are_knobs(tune, slices, tmp_path):
+    from stoker.targets import images
+
+    from stoker import targets
+
+    found = tune("stoker.targets:ct_slices", slices, "--with", "img_size=16", "--with", "num_workers=0", "--with", "batch_size=4", "--grid",
+                 "window_level=-700:100,40", "--grid", "window_width=300:2000", *FAST)
+    assert found["points"] == found["ok"] == 2
+    read = images._Slice(16, "random", (-700, 100), (300, 2000), 32768)
+    drawn = [read._draw() for _ in range(300)]
+    levels, widths = [(low + high) / 2 for low, high in drawn], [high - low for low, high in drawn]
+    assert -700 <= min(levels) < -600 and 0 < max(levels) <= 100 and 300 <= min(widths) < 500 and 1800 < max(widths) <= 2000
+    with pytest.raises(Exception, match="window_width is `0:10`, which is no range"):
+        targets.ct_slices({"source": str(slices), "window_width": "0:10"})
+
+
+def test_classes_are_chosen_by_name_in_a_target_a_search_and_a_pack(tune, binary, environment, tmp_path):
+    from stoker import targets
+
+    for name in ("ant", "bee", "cat", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(3):
+            Image.fromarray(numpy.full((20, 30, 3), 9, numpy.uint8)).save(tmp_path / "photos" / name / f"{number}.jpg")
+    (tmp_path / "classes.txt").write_text("dog\nbee\n")
+    source = str(tmp_path / "photos")
+    for knobs in ({"class_list": str(tmp_path / "classes.txt")}, {"class_list": ["bee", "dog"]}, {"classes": "bee,dog"}):
+        loader, _ = targets.image_folder({"source": source, "batch_size": 6, "img_size": 8, **knobs})
+        assert len(loader.dataset) == 6 and {name.split("/")[0] for name in loader.dataset._names} == {"bee", "dog"}
+    by_seed, _ = targets.image_folder({"source": source, "batch_size": 2, "img_size": 8, "class_subset": 2, "class_subset_seed": 42})
+    assert len(by_seed.dataset) == 6
+    found = tune("stoker.targets:image_folder", source, "--class-list", "classes.txt", "--with", "img_size=8", "--with", "batch_size=2", "--grid", "num_workers=0",
+                 *FAST)
+    assert found["ok"] == 1
+    subset = json.loads((tmp_path / "run/subset.json").read_text())
+    assert {path.split("/")[0] for path in subset["paths"]} == {"bee", "dog"} and subset["count"] == 6
+    done = subprocess.run([binary, "pack", source, "some.pack", "--class-list", "classes.txt"], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "some.pack/pack.json").read_text())["count"] == 6
+
+
+def test_a_small_model_steps_where_nobody_names_one(tmp_path, slices):
+    from stoker.targets.vit import Moved, Small
+
+    from stoker import targets
+
+    loader, step = targets.ct_slices({"source": str(slices), "batch_size": 4, "img_size": 32})
+    assert isinstance(step, Small)
+    before = [one.clone() for one in step.model.parameters()]
+    step(step.transfer(next(iter(loader))))
+    assert any(not (one == then).all() for one, then in zip(step.model.parameters(), before)), "it learns"
+    assert sum(one.numel() for one in step.model.parameters()) < 200_000
+    for knobs in ({"model": "none"}, {"step_ms": 0}):
+        assert type(targets.ct_slices({"source": str(slices), **knobs})[1]) is Moved
+
+
+def test_our_own_loader_is_tuned_with_pinning_on_and_off(tune, slices, tmp_path):
+    found = tune(slices, "--transform", "window,resize:16x16", "--image-color", "keep", "--grid", "pin_memory=true,false", "--grid", "batch_size=4", *FAST)
+    assert found["points"] == found["ok"] == 2
+    assert {row["pin_memory"] for row in rows_of(tmp_path / "run")} == {"true", "false"}
+    assert json.loads((tmp_path / "run/config.json").read_text())["window"] == {"level": [-700, 100], "width": [300, 2000]}
 
 
 def test_a_vision_transformer_is_stepped_with_accumulation_checkpointing_and_bf16(tune, tmp_path):
@@ -74,7 +141,8 @@ def test_the_slices_window_maps_hounsfield_units(slices):
 
 
 @pytest.mark.parametrize("knobs, says", [
-    ({}, "the target has no data"), ({"source": "x", "window": "wide"}, "window is `random` or LOW:HIGH"), ({"model": "tiny", "amp": "int8"}, "amp is off, bf16 or fp16"),
+    ({}, "the target has no data"),
+    ({"source": "x", "window": "wide"}, "window is `random`, `presets` or LOW:HIGH"), ({"model": "tiny", "amp": "int8"}, "amp is off, bf16 or fp16"),
     ({"model": "enormous"}, "model is tiny"), ({"model": "tiny", "step_ms": 3}, "not both"),
 ])
 def test_settings_that_make_no_sense_are_named(knobs, says):

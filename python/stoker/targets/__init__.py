@@ -5,9 +5,10 @@
     stoker tune stoker.targets:vit --with model=large --grid batch_size=32,64 --grid checkpointing=true,false
 
 Each is a plain PyTorch DataLoader, as people write them: what is tuned is their job, not ours. All take ``source`` (the address
-given behind the target), ``subset``, ``subset_seed``, ``inflate``, ``seed``, the DataLoader's ``batch_size, num_workers,
-prefetch_factor, pin_memory, persistent_workers``, and for the step ``device``, ``step_ms`` (an emulated step) or ``model`` (a ViT; see
-:func:`vit`). Needs torch; images need Pillow.
+given behind the target), ``class_list``, ``class_subset``, ``class_subset_seed``, ``subset``, ``subset_seed``, ``inflate``, ``seed``, the
+DataLoader's ``batch_size, num_workers, prefetch_factor, pin_memory, persistent_workers``, and for the step ``device``, ``step_ms`` (an
+emulated step) or ``model`` (a ViT; see :func:`vit`; ``none``: no step). Without either the step is that of a small model. Needs torch;
+images need Pillow.
 """
 
 from .audio import wav_folder

@@ -17,7 +17,7 @@ from .vit import step_of
 def wav_folder(knobs: dict[str, Any]) -> tuple[Any, Any]:
     """WAV files in a folder per class, or an index.csv: float32, the channels' mean, padded with zeros or trimmed. Further knobs:
     ``frames`` (16000)."""
-    if knobs.get("model") is not None:
+    if knobs.get("model") not in (None, "none"):
         raise UsageError("the model of a step is a ViT, which takes images", "leave model out; --step-ms emulates a step")
     return loader_of(Files(knobs, _Sound(int(knobs.get("frames", 16000)))), knobs), step_of(knobs)
 

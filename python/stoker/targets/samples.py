@@ -17,16 +17,18 @@ from ..errors import UsageError
 
 class Files(Dataset):
     """Files of a folder or an index.csv, each read by ``read(path, row)``; the same ones that ``stoker load`` takes with the same
-    ``subset`` and ``subset_seed``. ``inflate`` repeats them without copying."""
+    ``class_list``, ``class_subset``, ``class_subset_seed``, ``subset`` and ``subset_seed``. ``inflate`` repeats them without copying."""
 
     def __init__(self, knobs: dict[str, Any], read: Callable[[str, dict[str, str]], Any]) -> None:
         source = knobs.get("source")
         if not source:
             raise UsageError("the target has no data", "name a folder or an index.csv behind it, or give it: --with source=data/train")
         source = os.fspath(source)
-        subset = knobs.get("subset")
+        subset, classes = knobs.get("subset"), knobs.get("class_subset")
         found = _engine.open_dataset(source, label=[], use_cache=True,
-                                     options=dict(subset=int(subset) if subset else None, subset_seed=int(knobs.get("subset_seed", 42))))
+                                     options=dict(class_list=_class_names(knobs), class_subset=int(classes) if classes else None,
+                                                  class_subset_seed=int(knobs.get("class_subset_seed", 42)),
+                                                  subset=int(subset) if subset else None, subset_seed=int(knobs.get("subset_seed", 42))))
         if not found.kind.startswith(("folder", "index.csv")):
             raise UsageError(f"`{source}` is a {found.kind}, not files of their own", "give a folder or an index.csv")
         self._names = found.names(numpy.arange(len(found), dtype=numpy.int64))
@@ -49,6 +51,17 @@ class Files(Dataset):
         label = row.get("label") or name.split(os.sep, 1)[0]
         number = self._classes.get(label)
         return self._read(os.path.join(self._root, name), row), number if number is not None else _whole(label)
+
+
+def _class_names(knobs: dict[str, Any]) -> Any:
+    """Classes by name: ``class_list`` is a file or a list; ``classes=cat,dog`` names them too, where it is no number of classes."""
+    named = knobs.get("class_list")
+    if named is not None:
+        return list(named) if isinstance(named, (list, tuple)) else str(named)
+    classes = knobs.get("classes")
+    if classes is None or isinstance(classes, int) or str(classes).isdigit():
+        return None
+    return [name.strip() for name in str(classes).split(",")] if isinstance(classes, str) else list(classes)
 
 
 def _whole(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Steps: none, an emulated one, or a Vision Transformer of any size with AMP, gradient accumulation and checkpointing."""
+"""Steps: a small model, an emulated step, none, or a Vision Transformer of any size with AMP, gradient accumulation and checkpointing."""
 
 from __future__ import annotations
 
@@ -55,11 +55,15 @@ def device_of(knobs: dict[str, Any]) -> torch.device:
 
 
 def step_of(knobs: dict[str, Any], channels: int = 0, size: int = 0) -> Any:
-    """The step that ``model`` or ``step_ms`` ask for."""
+    """The step that ``model`` or ``step_ms`` ask for; without either a small model's, so that batches are used as a job would."""
     device, step_ms, model = device_of(knobs), knobs.get("step_ms"), knobs.get("model")
     if model is not None and step_ms is not None:
         raise UsageError("a step is emulated by step_ms or done by model, not both")
-    return Training(knobs, device, channels, size) if model is not None else Moved(device, float(step_ms or 0) / 1000)
+    if model == "none" or step_ms is not None:
+        return Moved(device, float(step_ms or 0) / 1000)
+    if model is None:
+        return Small(knobs, device, channels)
+    return Training(knobs, device, channels, size)
 
 
 class Moved:
@@ -74,6 +78,31 @@ class Moved:
     def __call__(self, batch: Any) -> None:
         if self._seconds > 0:
             time.sleep(self._seconds)
+
+
+class Small(Moved):
+    """Steps of a small model: patches of 16 pixels (of audio, 64 frames), two layers, a mean, a head, SGD. About 20 million
+    multiplications for an image of 224 pixels: it takes batches to the device and back through autograd, and is no limit of its own."""
+
+    def __init__(self, knobs: dict[str, Any], device: torch.device, channels: int) -> None:
+        super().__init__(device, 0)
+        torch.manual_seed(int(knobs.get("seed", 0)))
+        patches: nn.Module = nn.Conv2d(channels, 64, 16, 16) if channels else nn.Conv1d(1, 64, 64, 64)
+        self.model = nn.Sequential(patches, nn.Flatten(2), nn.GELU(), nn.Conv1d(64, 64, 1), nn.GELU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(),
+                                   nn.Linear(64, 1000)).to(device)
+        self._is_audio = channels == 0
+        self._optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+
+    def __call__(self, batch: Any) -> None:
+        data, labels = batch
+        if self._is_audio:
+            data = data.unsqueeze(1)
+        if min(data.shape[2:]) < (64 if self._is_audio else 16):  # smaller than one patch
+            data = functional.interpolate(data, size=(64,) if self._is_audio else (16, 16))
+        loss = functional.cross_entropy(self.model(data), labels.clamp(min=0) % 1000)
+        loss.backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
 
 
 class Training(Moved):
@@ -120,16 +149,27 @@ class ViT(nn.Module):
             raise UsageError(f"img_size {size} must be a multiple of patch_size {patch}, and dim {dim} one of heads {heads}",
                              f"try img_size {max(1, size // patch) * patch}")
         self._checkpointing = bool(knobs.get("checkpointing", False))
+        self.dim, self._grid = dim, size // patch
         self.patches = nn.Conv2d(channels, dim, patch, patch)
         self.first = nn.Parameter(torch.zeros(1, 1, dim))
         self.places = nn.Parameter(0.02 * torch.randn(1, (size // patch) ** 2 + 1, dim))
         self.blocks = nn.ModuleList(Block(dim, heads) for _ in range(depth))
         self.norm = nn.LayerNorm(dim)
-        self.head = nn.Linear(dim, classes)
+        self.head = nn.Linear(dim, classes) if classes else nn.Identity()
+
+    def _places_for(self, rows: int, columns: int) -> torch.Tensor:
+        """Of images of another size: interpolated."""
+        if rows == columns == self._grid:
+            return self.places
+        grid = self.places[:, 1:].view(1, self._grid, self._grid, self.dim).permute(0, 3, 1, 2)
+        grid = functional.interpolate(grid, (rows, columns), mode="bicubic", align_corners=False)
+        return torch.cat([self.places[:, :1], grid.flatten(2).transpose(1, 2)], 1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        x = self.patches(images).flatten(2).transpose(1, 2)
-        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1) + self.places
+        x = self.patches(images)
+        places = self._places_for(x.shape[2], x.shape[3])
+        x = x.flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1) + places
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self._checkpointing else block(x)
         return self.head(self.norm(x)[:, 0])

@@ -312,7 +312,8 @@ constexpr std::array kTable = {
            .meaning = "page-lock the batches, where a device runtime is found",
            .set = [](Request& to, const Value& value) { to.loader.pin_memory = std::get<bool>(value); },
            .get = [](const Request& of) { return Value(of.loader.pin_memory); },
-           .takes_none = true},
+           .takes_none = true,
+           .is_knob = true},
 
     Option{.name = "num_workers",
            .heading = Heading::resources,

@@ -8,6 +8,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/version.h"
 #include "stoker/os/read_file.h"
+#include "stoker/transform/ops.h"
 
 namespace stoker::tune {
 namespace {
@@ -21,6 +22,44 @@ Json text_or_null(const std::string& text) {
 Json setting_or_null(const Target& target, std::string_view name) {
   const auto found = target.settings.find(name);
   return found == target.settings.end() ? Json(nullptr) : value_of(found->second);
+}
+
+// The operations of our loader; none: it has no transform, or not one that is known.
+transform::Ops ops_of(const Target& target) {
+  const auto flag = std::find(target.passed.begin(), target.passed.end(), "--transform");
+  if (flag == target.passed.end() || flag + 1 == target.passed.end()) return {};
+  try {
+    return transform::parse_ops(*(flag + 1));
+  } catch (const Error&) {
+    return {};  // the first trial refuses it
+  }
+}
+
+Json side_of(std::uint32_t height, std::uint32_t width) {
+  return width == 0 || width == height ? Json(height) : Json::array({height, width});
+}
+
+// The size of the images: what a function is given, or what the last operation of our loader makes.
+Json image_size_of(const Target& target) {
+  Json size = setting_or_null(target, "img_size");
+  for (const transform::Op& op : ops_of(target)) {
+    if (const auto* const crop = std::get_if<transform::RandomResizedCrop>(&op.what))
+      size = side_of(crop->height, crop->width);
+    if (const auto* const crop = std::get_if<transform::CenterCrop>(&op.what))
+      size = side_of(crop->height, crop->width);
+    if (const auto* const fixed = std::get_if<transform::Resize>(&op.what)) size = side_of(fixed->height, fixed->width);
+  }
+  return size;
+}
+
+Json window_of(const Target& target) {
+  for (const transform::Op& op : ops_of(target)) {
+    if (const auto* const window = std::get_if<transform::Window>(&op.what)) {
+      return {{"level", Json::array({window->level_min, window->level_max})},
+              {"width", Json::array({window->width_min, window->width_max})}};
+    }
+  }
+  return setting_or_null(target, "window");
 }
 
 void add_target(const Target& target, Json& json) {
@@ -117,8 +156,8 @@ Json to_json(const RunConfig& config) {
     if (key.starts_with("class")) json[key] = value;
   }
   json["inflation_factor"] = config.inflation_factor;
-  json["img_size"] = setting_or_null(config.target, "img_size");
-  json["window"] = setting_or_null(config.target, "window");
+  json["img_size"] = image_size_of(config.target);
+  json["window"] = window_of(config.target);
   json["shuffle"] = config.shuffle.value_or(false);
   json["search"] = config.search;
   json["steps_from"] = config.steps_from;

@@ -12,6 +12,7 @@
 #include "stoker/base/format_text.h"
 #include "stoker/base/text.h"
 #include "stoker/base/units.h"
+#include "stoker/loader/option_table.h"
 #include "stoker/os/file.h"
 #include "stoker/os/read_file.h"
 #include "stoker/tune/config_file.h"
@@ -59,6 +60,10 @@ std::vector<std::string> loader_command(const RunConfig& config, const Point& po
       } else if (!is_word_of(value, {"false", "False", "no", "off"})) {
         command.push_back("--shuffle=" + value);
       }
+      continue;
+    }
+    if (loader::find_option(knob).type == loader::ValueType::on_off) {  // a switch: off is to leave it out
+      if (is_word_of(value, {"true", "True", "yes"})) command.push_back(flag_of(knob));
       continue;
     }
     command.push_back(flag_of(knob));

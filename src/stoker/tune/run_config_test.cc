@@ -1,5 +1,6 @@
 #include "stoker/tune/run_config.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -125,6 +126,27 @@ TEST(RunConfig, WordsBecomeWhatPythonCallsThem) {
   EXPECT_EQ(value_of("True"), true);
   EXPECT_TRUE(value_of("None").is_null());
   EXPECT_EQ(value_of("[1]"), "[1]");
+}
+
+TEST(RunConfig, ASwitchOfOurLoaderIsAKnobThatIsGivenOrLeftOut) {
+  const RunConfig config = config_for({.address = "data"});
+  const auto has = [&](const char* value) {
+    const auto words = command_for(config, {{"pin_memory", value}}, "folder", "stoker");
+    return std::find(words.begin(), words.end(), "--pin-memory") != words.end();
+  };
+  EXPECT_TRUE(has("true"));
+  EXPECT_FALSE(has("False"));
+}
+
+TEST(RunConfig, RecordsTheImageSizeAndTheWindowOfOurLoader) {
+  const Json json = to_json(config_for(
+      {.address = "data", .passed = {"--transform", "window:level=-700..100:width=300..2000,rrc:224,flip"}}));
+  EXPECT_EQ(json["img_size"], 224);
+  EXPECT_EQ(json["window"]["level"], Json::array({-700.0, 100.0}));
+  EXPECT_EQ(json["window"]["width"], Json::array({300.0, 2000.0}));
+  const Json none = to_json(config_for({.address = "data", .passed = {"--transform", "nonsense"}}));
+  EXPECT_TRUE(none["img_size"].is_null() && none["window"].is_null());
+  EXPECT_EQ(to_json(config_for({.function = "a:b", .settings = {{"img_size", "96"}}}))["img_size"], 96);
 }
 
 }  // namespace

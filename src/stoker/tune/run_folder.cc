@@ -156,6 +156,23 @@ void RunFolder::add(const Row& row) {
   rows_.push_back(row);
 }
 
+void RunFolder::note_settings(const Json& settings) {
+  if (has_settings_ || !settings.is_object() || settings.empty()) return;
+  has_settings_ = true;
+  const std::string file = path_ + "/config.json";
+  Json config = Json::parse_or_null(os::read_text(file));
+  if (!config.is_object()) return;
+  Json used = Json::object();
+  for (const auto& [name, value] : settings.items()) {
+    if (std::find(knobs_.begin(), knobs_.end(), name) == knobs_.end()) used[name] = value;
+  }
+  for (const char* const name : {"img_size", "window"}) {
+    if (used.contains(name)) config[name] = used[name];
+  }
+  config["used"] = used;
+  os::write_file(file, config.dump(2) + "\n");
+}
+
 void RunFolder::write_results(const Choice& choice, const Json& more) const {
   Json json = more;
   json.update(to_json(choice, rows_));

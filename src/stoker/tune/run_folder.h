@@ -30,6 +30,9 @@ class RunFolder {
   std::string trial_folder(std::uint64_t trial, const Point& knobs);  // made, with its config.json
 
   void add(const Row& row);  // durable when this returns
+  // What a trial reported that it uses, its own defaults too: `used` of config.json, with image size and window. The
+  // first that reports any counts. Knobs are left out: they differ from trial to trial.
+  void note_settings(const Json& settings);
   // Removes it again, if no trial has run: what it holds then is ours alone, and says nothing.
   void discard() noexcept;
   // results.json, from all rows and `more`.
@@ -44,6 +47,7 @@ class RunFolder {
   std::vector<Row> rows_;
   os::FileLock lock_;
   os::AppendFile csv_;
+  bool has_settings_ = false;
 };
 
 // A row as JSON, with null for what is not known.

@@ -183,6 +183,8 @@ class Watch {
       if (!text("file").empty()) {
         evidence_.exception_place = fmt::format("{}, line {:g}", text("file"), number("line").value_or(0));
       }
+    } else if (event == "settings") {
+      if (const auto values = json.find("values"); values != json.end() && values->is_object()) settings_ = *values;
     } else if (event == "done") {
       evidence_.reported_done = true;
     }
@@ -319,6 +321,7 @@ class Watch {
     }
     row_.trial_seconds = result.seconds;
     result.row = row_;
+    result.settings = settings_;
     write("stdout", out_.text());
     write("stderr", err_.text());
     if (options_.steps_from != StepsFrom::reports) write_blocks();
@@ -473,6 +476,7 @@ class Watch {
   measure::Job job_;
   measure::RecordFolder records_;
   Row row_;
+  Json settings_ = nullptr;
   Evidence evidence_;
   bool enough_ = false, is_measuring_ = false;
   Clock::time_point started_, last_sign_, looked_, weigh_at_, measuring_since_;

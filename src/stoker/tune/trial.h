@@ -3,6 +3,7 @@
 //
 // A program that knows of Stoker writes JSON lines to the descriptor in STOKER_REPORT_FD:
 //   {"event": "hello"}
+//   {"event": "settings", "values": {"img_size": 224}}: what the job uses beside its knobs, its own defaults too
 //   {"event": "block", "steps": 5, "samples": 160, "seconds": 0.4, "warmup": false, and where known: "compute_s",
 //    "h2d_s", "fetch_s", "prep_s", "handoff_s" or their sum "data_s", "ready_change" (batches), "queue_depth"}
 //   {"event": "memory", "device_allocated_bytes": …, "device_reserved_bytes": …, "device_free_bytes": …}
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "stoker/base/json.h"
 #include "stoker/tune/classify.h"
 #include "stoker/tune/row.h"
 
@@ -52,6 +54,7 @@ struct TrialResult {
   double seconds = 0;
   bool interrupted = false;     // by the caller: the row counts for nothing
   std::size_t left_behind = 0;  // processes it left, which were ended
+  Json settings = nullptr;      // that it reported; null: none
 };
 
 // `interrupted` is asked about ten times a second.

@@ -53,6 +53,7 @@ Tuned run_search(Search& search, RunFolder& folder, const TunerOptions& options)
     result.row.trial = number;
     result.row.knobs = ask->point;
     folder.add(result.row);
+    folder.note_settings(result.settings);
     search.tell(result.row);
     errors.add(result.row);
     if (options.ended) options.ended(*ask, result.row, false);
