@@ -16,6 +16,7 @@
 #include "stoker/plan/case.h"
 #include "stoker/plan/ledger.h"
 #include "stoker/plan/wishes.h"
+#include "stoker/tune/model_trace.h"
 #include "stoker/tune/recorded_run.h"
 
 #include "files.h"
@@ -92,6 +93,7 @@ plan::JobWishes job_wishes(const Arguments& arguments) {
   if (arguments.has("--epochs")) wishes.epochs = positive(arguments, "--epochs");
   if (arguments.has("--budget")) wishes.budget_days = days(arguments.duration("--budget"));
   if (arguments.has("--effective-batch")) wishes.effective_batch = arguments.number("--effective-batch", 1);
+  if (arguments.has("--lr")) wishes.learning_rate = positive(arguments, "--lr");
   wishes.validation_s = seconds_of("--validation-time");
   wishes.checkpoint_s = seconds_of("--checkpoint-time");
   wishes.checkpoint_every_s = seconds_of("--checkpoint-every");
@@ -167,6 +169,16 @@ void take_machine(const Arguments& arguments, plan::PlanInput& input) {
     for (plan::PlanRun& run : input.runs) {
       if (run.kind != plan::PlanSource::ledger) plan::read_ledger(ledger, file, run);
     }
+  }
+  if (arguments.has("--optimizer")) wishes.optimizer = arguments.text("--optimizer");
+  for (const std::string& model : plan::models_to_trace(wishes, input)) {
+    const bool recomputes = wishes.checkpointing || (!input.runs.empty() && input.runs[0].training.checkpointing);
+    say(printable_lines(fmt::format("tracing {}\n", model)));
+    wishes.traced[model] =
+        plan::traced_of(tune::trace_model(arguments.text("--python"), {.model = model,
+                                                                       .amp = arguments.text("--amp"),
+                                                                       .optimizer = arguments.text("--optimizer"),
+                                                                       .checkpointing = recomputes}));
   }
   plan::add_wishes(wishes, input);
 }
@@ -324,12 +336,18 @@ const Verb& plan_verb() {
          {"--dataset", "ADDRESS", "", "its samples are counted", true},
          {"--budget", "TIME", "", "such as 15d; without it only the time is told", true},
          {"--effective-batch", "N", "", "choose only where batch_size times accumulate_steps is N"},
+         {"--lr", "RATE", "", "the learning rate now: options that change the batch say which it would be then"},
          {"--validation-time", "TIME", "", "per epoch"},
          {"--checkpoint-time", "TIME", "", "of one checkpoint"},
          {"--checkpoint-every", "TIME", "1h", "of training"},
          {"--cold-rate", "N", "", "samples per second of epoch 0, from a cold disk or a far store"}}},
        {"model and machine",
-        {{"--model", "TEXT", "", "such as vit:dim=1024,depth=24,heads=16,patch=14,img=224; one, or one per run"},
+        {{"--model", "TEXT", "",
+          "such as vit:dim=1024,depth=24,heads=16,patch=14,img=224, or one to trace: torchvision:resnet50,img=224; "
+          "one, "
+          "or one per run"},
+         {"--optimizer", "NAME", "", "sgd (with momentum) or adam; without: adam for vit:, sgd for others"},
+         {"--python", "PROGRAM", "python3", "traces models; it needs torch and the package stoker"},
          {"--amp", "NAME", "bf16", "activations in bf16, fp16 or none"},
          {"--checkpointing", "", "", "activations are recomputed, layer by layer"},
          {"--device-memory", "BYTES", "", "of the accelerator"},

@@ -5,6 +5,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stoker/base/units.h"
 
@@ -137,6 +138,7 @@ class PlanText {
     costs(run);
     what_ifs(run);
     options(run);
+    bundles(run);
     for (const Text& note : run.notes) row("note", spell_(note));
   }
 
@@ -162,6 +164,14 @@ class PlanText {
       text += fmt::format("; largest safe batch {} of {}", *device.largest_batch, size(device.limit_bytes));
     }
     row("device", text);
+    if (!device.parts.empty() && device.parts_batch > 0) {
+      std::string parts;
+      for (const plan::MemoryPart& part : device.parts) {
+        parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, size(part.at(device.parts_batch)));
+      }
+      row("", fmt::format("batch {:g} by parts: {}; at the peak {}", device.parts_batch, parts,
+                          size(device.line.at(device.parts_batch))));
+    }
     for (const plan::Compared& one : device.points) {
       if (one.point.out_of_memory) {
         row("", one.unexplained
@@ -309,6 +319,24 @@ class PlanText {
       if (option.worth) continue;
       row("not", fmt::format("{}: {}{}", option.name, option.reason,
                              option.changes_training ? "; it would change the training too" : ""));
+    }
+  }
+
+  void bundles(const plan::PlannedRun& run) {
+    if (run.bundles.empty()) return;
+    out_ += fmt::format("  {}\n", terminal_.paint(Paint::bold, "combinations of changes that act on different limits"));
+    for (const plan::Bundle& bundle : run.bundles) {
+      std::string text = fmt::format("{}: {}: {:.2f}x ({:.2f} to {:.2f})", bundle.title, fmt::join(bundle.names, " + "),
+                                     bundle.gain.p50, bundle.gain.p10, bundle.gain.p90);
+      if (bundle.epoch_hours) text += fmt::format(", {} an epoch", time_text(*bundle.epoch_hours / 24));
+      if (bundle.days) text += fmt::format(", {} in all", time_text(*bundle.days));
+      if (!bundle.limit.empty() && bundle.limit != "none") text += fmt::format("; then {} is the limit", bundle.limit);
+      if (bundle.host_bytes) text += fmt::format("; host memory {}", size(*bundle.host_bytes));
+      if (bundle.device_bytes) text += fmt::format("; device memory {}", size(*bundle.device_bytes));
+      text += fmt::format("; risk {}: {}", name(bundle.risk), bundle.reason);
+      if (!bundle.training.empty()) text += fmt::format("; changes the training: {}", bundle.training);
+      row(std::string(1, bundle.label), text);
+      for (const std::string& command : bundle.commands) row("", "$ " + command);
     }
   }
 

@@ -342,6 +342,27 @@ def test_case_c_wants_workers_and_not_a_larger_batch(stoker):
     assert [option["order"] for option in run["options"] if option["worth"]] == list(range(1, 1 + sum(option["worth"] for option in run["options"])))
 
 
+def test_case_c_accumulates_and_keeps_its_workers_only_where_that_helps(stoker):
+    run = plan(stoker("plan", "--case", DATA / "case_c.json", "--lr", "0.001", "--json"))["runs"][0]
+    more = options_of(run)["accumulate_steps=2"]  # batch 1 takes 77 of 80 GB
+    assert more["worth"] and more["gain"]["p50"] == 1 and more["device_peak_bytes"] == pytest.approx(77e9)
+    assert "learning rate 0.002 (linear) or 0.00141 (square root) instead of 0.001, by rules of thumb" in more["training"]
+    keep = options_of(run)["persistent_workers=true"]
+    assert not keep["worth"] and "an epoch 20 h" in keep["reason"] and keep["host_peak_bytes"] == pytest.approx(7e9, rel=0.01)
+
+
+def test_case_c_gets_bundles_with_hours_memory_risk_and_commands(stoker):
+    done = stoker("plan", "--case", DATA / "case_c.json", "--json")
+    bundles = plan(done)["runs"][0]["bundles"]
+    assert [bundle["label"] for bundle in bundles] == list("ABC")[:len(bundles)] and len(bundles) >= 2
+    assert bundles[0]["changes"] == ["num_workers=4"] and bundles[0]["epoch_hours"] == pytest.approx(20 / bundles[0]["gain"]["p50"], rel=0.01)
+    assert bundles[0]["host_peak_bytes"] == pytest.approx(28e9, rel=0.01) and bundles[0]["risk"] == "low" and bundles[0]["commands"]
+    assert "num_workers=12" in bundles[1]["changes"] and bundles[1]["gain"]["p50"] < 12.5, "never more than the step allows"
+    assert all(later["gain"]["p50"] > sooner["gain"]["p50"] for sooner, later in zip(bundles, bundles[1:]))
+    text = " ".join(stoker("plan", "--case", DATA / "case_c.json").stdout.split())
+    assert "combinations of changes that act on different limits" in text and "A careful: num_workers=4" in text and "an epoch" in text
+
+
 def test_case_d_is_closed_by_memory_and_packs_and_not_by_threads(stoker):
     found = plan(stoker("plan", "--case", DATA / "case_d.json", "--json"))
     run = found["runs"][0]
@@ -367,6 +388,46 @@ def test_case_e_is_fetch_in_epoch_0_and_decoding_afterwards(stoker):
     assert not options_of(run)["stage locally"]["worth"] and not options_of(run)["batch_size=512"]["worth"]
     assert chosen(run)["parts"]["epoch0_days"] == pytest.approx(50000 / 110 / 86400)
     assert "not fetching" in " ".join(stoker("plan", "--case", DATA / "case_e.json").stdout.split())
+
+
+def test_case_e_is_told_of_batch_384_its_rate_smaller_images_and_workers_that_live_on(stoker):
+    run = plan(stoker("plan", "--case", DATA / "case_e.json", "--json"))["runs"][0]
+    batch = options_of(run)["batch_size=384"]
+    assert "learning rate 0.75 (linear) or 0.612 (square root) instead of 0.5" in batch["training"] and "rules of thumb" in batch["training"]
+    assert batch["device_peak_bytes"] == pytest.approx(1.5 * 12.9e9) and not batch["worth"], "decoding is the limit"
+    image = options_of(run)["img_size=160"]
+    assert image["changes_training"] and not image["worth"] and "smaller crops of the same files" in image["reason"]
+    off = options_of(run)["persistent_workers=false"]
+    assert not off["worth"] and "memory" in off["reason"] and off["host_peak_bytes"] > 0
+    rate = plan(stoker("plan", "--case", DATA / "case_e.json", "--lr", "0.1", "--json"))["runs"][0]
+    assert "0.15 (linear)" in options_of(rate)["batch_size=384"]["training"], "the flag goes before the case"
+
+
+CONVOLUTIONS = """
+from torch import nn
+def build():
+    return nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.Flatten(),
+                         nn.AdaptiveAvgPool1d(64), nn.Linear(64, 10))
+"""
+
+
+def test_any_model_is_traced_for_its_memory_by_parts(stoker, tmp_path):
+    import sys
+
+    pytest.importorskip("torch")
+    (tmp_path / "net.py").write_text(CONVOLUTIONS)
+    done = stoker("plan", "--case", DATA / "case_e.json", "--model", "net.py:build,img=32", "--amp", "none", "--python", sys.executable, "--json")
+    device = plan(done)["runs"][0]["device_memory"]
+    parts = {part["name"]: part for part in device["parts"]}
+    assert device["basis"] == "traced" and {"parameters", "gradients", "optimizer", "activations", "input"} <= set(parts)
+    assert parts["gradients"]["fixed_bytes"] == parts["optimizer"]["fixed_bytes"] == 4 * device["parameters"]
+    assert parts["input"]["bytes_per_image"] == 3 * 32 * 32 * 4 and device["largest_batch"] > 1000
+    assert "by parts: parameters" in " ".join(stoker("plan", "--case", DATA / "case_e.json", "--model", "net.py:build,img=32", "--python",
+                                                     sys.executable).stdout.split())
+    wrong = stoker("plan", "--case", DATA / "case_e.json", "--model", "net.py:nothing,img=32", "--python", sys.executable)
+    assert wrong.returncode == 2 and "has no function `nothing`" in wrong.stderr
+    wrong = stoker("plan", "--case", DATA / "case_e.json", "--model", "net.py:build,img=32", "--python", "/bin/false")
+    assert wrong.returncode == 2 and "--python" in wrong.stderr
 
 
 # ---- what cannot be planned from

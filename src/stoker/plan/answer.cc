@@ -62,6 +62,7 @@ std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
     device.forward_flops = input.vit->forward_flops();
     const Training usual = chosen ? training_of(input, *chosen) : input.training;
     device.line = fitted ? *fitted : memory_line(*input.vit, usual);
+    device.parts = memory_parts(*input.vit, usual);
     for (const PlannedConfiguration& one : run.configurations) {  // each by its own settings
       const MemoryPoint point = point_of(one.measured);
       if (point.batch <= 0 || (!point.observed_bytes && !point.out_of_memory)) continue;
@@ -69,6 +70,13 @@ std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
       const MemoryLine line = fitted && is_alike ? *fitted : memory_line(*input.vit, training_of(input, one.measured));
       device.points.push_back(compare(line, {&point, 1}, limit).front());
     }
+  } else if (input.traced) {
+    device.parameters = input.traced->parameters;
+    device.forward_flops = input.traced->forward_flops;
+    device.parts = input.traced->parts;
+    device.line = fitted ? *fitted : input.traced->line;
+    std::erase_if(alike, [](const MemoryPoint& point) { return !point.observed_bytes && !point.out_of_memory; });
+    device.points = compare(device.line, alike, limit);
   } else if (fitted) {
     device.line = *fitted;
     std::erase_if(alike, [](const MemoryPoint& point) { return !point.observed_bytes && !point.out_of_memory; });
@@ -76,6 +84,7 @@ std::optional<DevicePlan> device_of(const PlannedRun& run, double margin) {
   } else {
     return std::nullopt;
   }
+  if (chosen) device.parts_batch = knob(*chosen, "batch_size", 0);
   if (limit) device.largest_batch = largest_batch(device.line, *limit, margin);
   return device;
 }
@@ -193,7 +202,12 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
   situation.command = [&](const Option& option, const std::vector<std::string>& flags) {
     return command_for(input, option, flags);
   };
+  if (const double img = knob(now->measured, "img_size", input.img_size.value_or(0)); img > 0) situation.img_size = img;
+  situation.learning_rate = answer.learning_rate;
+  situation.effective_batch = answer.effective_batch;
+  situation.start_share = input.start_share;
   run.options = options(situation);
+  run.bundles = bundles(situation, run.options);
 }
 
 void add_what_ifs(PlannedRun& run, const PlanWishes& wishes) {
@@ -292,7 +306,7 @@ const Option* way_out(const PlannedRun& run, double times) {
   for (const bool is_risky : {false, true}) {
     const Option* nearest = nullptr;
     for (const Option& option : run.options) {
-      if (!option.worth || (option.risk == Risk::high) != is_risky) continue;
+      if (!option.worth || option.for_batch || (option.risk == Risk::high) != is_risky) continue;
       if (option.gain.p50 >= times) return &option;
       if (!nearest || option.gain.p50 > nearest->gain.p50) nearest = &option;
     }
@@ -412,7 +426,7 @@ void finish_plan(PlanAnswer& answer) {
   }
   if (answer.runs.size() > 1 && picked.duration) say_pivot(answer);
   for (const Option& option : run.options) {
-    if (option.order == 1) answer.next_command = option.command;
+    if (option.order == 1 && !option.for_batch) answer.next_command = option.command;
   }
 }
 
@@ -421,6 +435,8 @@ PlanAnswer make_plan(PlanInput input, const PlanWishes& wishes) {
   answer.job = input.job;
   answer.has_job = input.job.images > 0;
   answer.prices = input.prices;
+  answer.effective_batch = input.effective_batch;
+  answer.learning_rate = input.learning_rate;
   if (answer.has_job) answer.needed_per_s = needed_per_s(input.job);
   for (PlanRun& run : input.runs) {
     settle_rows(run, input.effective_batch);

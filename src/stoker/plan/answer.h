@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/plan/bundles.h"
 #include "stoker/plan/input.h"
 #include "stoker/plan/options.h"
 
@@ -25,6 +26,8 @@ struct DevicePlan {
   double limit_bytes = 0;        // 0: not known
   std::optional<std::uint64_t> largest_batch;
   std::optional<double> parameters, forward_flops;  // of a model's description
+  std::vector<MemoryPart> parts;                    // of the same; empty: nobody knows
+  double parts_batch = 0;                           // the batch that they are told for
 };
 
 struct VerifiedWhatIf {
@@ -46,6 +49,7 @@ struct PlannedRun {
   std::vector<VerifiedWhatIf> what_ifs;
   std::optional<double> verified_per_s;  // of the present settings, measured in turn with the what-ifs
   std::vector<Option> options;
+  std::vector<Bundle> bundles;  // of the options
   std::optional<EpochSplit> epochs;
   std::vector<ScaleOut> nodes;
   std::optional<double> saturating_nodes;
@@ -59,6 +63,7 @@ struct PlanAnswer {
   Job job;
   bool has_job = false;
   std::optional<double> needed_per_s;
+  std::optional<double> effective_batch, learning_rate;  // as asked
   std::optional<StorePrices> prices;
   std::vector<PlannedRun> runs;
   std::optional<std::size_t> chosen_run;  // the one to take

@@ -63,7 +63,13 @@ Json to_json(const DevicePlan& device) {
                       {"ratio", or_null(one.ratio)},
                       {"unexplained", one.unexplained}});
   }
+  Json parts = Json::array();
+  for (const MemoryPart& part : device.parts) {
+    parts.push_back(
+        {{"name", part.name}, {"fixed_bytes", part.fixed_bytes}, {"bytes_per_image", part.bytes_per_image}});
+  }
   return {{"basis", device.line.basis},
+          {"parts", parts},
           {"fixed_bytes", device.line.fixed_bytes},
           {"bytes_per_image", device.line.bytes_per_image},
           {"limit_bytes", known(device.limit_bytes)},
@@ -129,6 +135,22 @@ Json to_json(const Option& option, const PlanRun& run) {
           {"changes_training", option.changes_training},
           {"training", or_null(option.training)},
           {"command", or_null(option.command)}};
+}
+
+Json to_json(const Bundle& bundle) {
+  return {{"label", std::string(1, bundle.label)},
+          {"title", bundle.title},
+          {"changes", bundle.names},
+          {"gain", to_json(bundle.gain)},
+          {"limit", bundle.limit},
+          {"days", or_null(bundle.days)},
+          {"epoch_hours", or_null(bundle.epoch_hours)},
+          {"host_peak_bytes", or_null(bundle.host_bytes)},
+          {"device_peak_bytes", or_null(bundle.device_bytes)},
+          {"risk", name(bundle.risk)},
+          {"reason", bundle.reason},
+          {"training", or_null(bundle.training)},
+          {"commands", bundle.commands}};
 }
 
 Json to_json(const Stages& stages) {
@@ -201,6 +223,7 @@ Json to_json(const PlannedRun& run, const SpellText& spell) {
   json["saturating_nodes"] = or_null(run.saturating_nodes);
   json["costs"] = list(run.costs, [](const StoreCost& cost) { return to_json(cost); });
   json["options"] = list(run.options, [&](const Option& option) { return to_json(option, input); });
+  json["bundles"] = list(run.bundles, [](const Bundle& bundle) { return to_json(bundle); });
   json["notes"] = spell_all(run.notes, spell);
   return json;
 }

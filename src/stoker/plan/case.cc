@@ -108,7 +108,7 @@ std::map<std::string, std::string> knobs_of(const Node& node, const char* key) {
 }
 
 Job read_job(const Node& job, std::optional<double>& effective_batch) {
-  job.only({"images", "epochs", "epoch_images", "steps_per_epoch", "batch_size", "budget", "effective_batch",
+  job.only({"images", "epochs", "epoch_images", "steps_per_epoch", "batch_size", "budget", "effective_batch", "lr",
             "validation_time", "checkpoint_time", "checkpoint_every"});
   Job out;
   out.images = job.number("images", 0);
@@ -235,9 +235,10 @@ PlanInput parse_case(std::string_view text, const std::string& file) {
   if (root.text("schema") != "stoker.case/1") root.refuse("schema", "is not stoker.case/1");
   PlanInput input;
   input.job = read_job(root.child("job"), input.effective_batch);
+  if (root.child("job").has("lr")) input.learning_rate = root.child("job").number("lr", 0);
   for (const Node& node : root.children("runs")) {
-    node.only(
-        {"name", "model", "amp", "checkpointing", "current", "rows", "stages", "memory", "epochs", "target_per_s"});
+    node.only({"name", "model", "amp", "checkpointing", "img_size", "current", "rows", "stages", "memory", "epochs",
+               "target_per_s"});
     PlanRun run;
     run.kind = PlanSource::case_file;
     run.source = file;
@@ -246,9 +247,10 @@ PlanInput parse_case(std::string_view text, const std::string& file) {
     if (root.has("machine")) read_machine(root.child("machine"), run, cores);
     if (root.has("data")) read_data(root.child("data"), run);
     run.model = node.text("model");
-    if (!run.model.empty()) run.vit = parse_vit(run.model);
+    if (run.model.starts_with("vit:")) run.vit = parse_vit(run.model);
     run.training.half = node.text("amp", "bf16") != "none";
     run.training.checkpointing = node.flag("checkpointing", false);
+    if (node.has("img_size")) run.img_size = node.number("img_size", 0, 1e6);
     run.current = knobs_of(node, "current");
     if (node.has("stages")) read_stages(node.child("stages"), run, cores);
     if (node.has("memory")) read_memory(node.child("memory"), run);

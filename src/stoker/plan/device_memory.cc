@@ -45,7 +45,7 @@ Vit parse_vit(std::string_view text) {
   const auto refuse = [&](const std::string& why) -> Error {
     return Error(ErrorKind::usage, fmt::format("cannot read the model `{}`: {}", text, why), std::string(example));
   };
-  if (!text.starts_with("vit:")) throw refuse("only vit: is known");
+  if (!text.starts_with("vit:")) throw refuse("it is neither vit: nor a model that was traced");
   Vit vit;
   std::set<std::string_view> seen;
   for (std::size_t at = 4; at < text.size();) {
@@ -95,6 +95,39 @@ MemoryLine memory_line(const Vit& vit, const Training& training) {
   return line;
 }
 
+std::vector<MemoryPart> memory_parts(const Vit& vit, const Training& training) {
+  const double n = vit.parameters();
+  std::vector<MemoryPart> parts = {
+      {"parameters", 4 * n, 0}, {"gradients", 4 * n, 0}, {"optimizer", (training.sgd ? 4 : 8) * n, 0}};
+  if (training.teacher) parts.push_back({"teacher", 4 * n, 0});
+  parts.push_back({"activations", 0, memory_line(vit, training).bytes_per_image});
+  return parts;
+}
+
+TracedModel traced_of(const Json& json) {
+  const auto number = [&](const char* key) {
+    if (!json[key].is_number())
+      throw Error(ErrorKind::corrupt, fmt::format("cannot take a traced model: `{}` is missing", key));
+    return json[key].get<double>();
+  };
+  TracedModel model{.parameters = number("parameter_count"),
+                    .forward_flops = number("forward_flops"),
+                    .img = number("img_size"),
+                    .line = {number("fixed_bytes"), number("bytes_per_image"), "traced"}};
+  const double parameters = number("parameters_bytes") + number("buffers_bytes"), gradients = number("gradients_bytes"),
+               optimizer = number("optimizer_bytes"), kept = number("activation_bytes_per_image"),
+               input = number("input_bytes_per_image");
+  model.line.floor_bytes = parameters + gradients + optimizer;
+  model.parts = {{"parameters", parameters, 0}, {"gradients", gradients, 0}, {"optimizer", optimizer, 0}};
+  // What is left of the fixed part: weights in half precision that the backward pass keeps.
+  const double rest = model.line.fixed_bytes - parameters - optimizer;
+  model.parts.push_back({"activations", std::max(0.0, rest), kept});
+  model.parts.push_back({"input", 0, input});
+  if (const double temporary = model.line.bytes_per_image - kept - input; temporary > 0)
+    model.parts.push_back({"temporary", 0, temporary});
+  return model;
+}
+
 std::optional<MemoryLine> fit_line(std::span<const MemoryPoint> points) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   std::set<double> batches;
@@ -107,7 +140,9 @@ std::optional<MemoryLine> fit_line(std::span<const MemoryPoint> points) {
   if (batches.size() < 2) return std::nullopt;
   const double slope = (n * xy - x * y) / (n * xx - x * x);
   if (!(slope > 0)) return std::nullopt;
-  return MemoryLine{(y - slope * x) / n, slope, fmt::format("fitted to {} batches", batches.size())};
+  return MemoryLine{.fixed_bytes = (y - slope * x) / n,
+                    .bytes_per_image = slope,
+                    .basis = fmt::format("fitted to {} batches", batches.size())};
 }
 
 std::uint64_t largest_batch(const MemoryLine& line, double limit_bytes, double margin) {

@@ -1,13 +1,16 @@
-// What a batch takes on the accelerator: a straight line through measured batches, or a vision transformer's formulas.
-// Predicted and observed stand side by side. Pure arithmetic; from any thread.
+// What a batch takes on the accelerator: a straight line through measured batches, a vision transformer's formulas, or
+// a model that was traced. Predicted and observed stand side by side. Pure arithmetic; from any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "stoker/base/json.h"
 
 namespace stoker::plan {
 
@@ -32,10 +35,28 @@ struct Training {
 
 struct MemoryLine {
   double fixed_bytes = 0, bytes_per_image = 0;
-  std::string basis = {};  // "fitted to 5 batches", "model"
+  std::string basis = {};  // "fitted to 5 batches", "model", "traced"
+  double floor_bytes = 0;  // the optimizer's step takes that much whatever the batch
+
+  double at(double batch) const noexcept { return std::max(floor_bytes, fixed_bytes + bytes_per_image * batch); }
+};
+
+// A part of what a batch takes. Gradients come while activations go, so the peak is less than the sum of all.
+struct MemoryPart {
+  std::string name = {};
+  double fixed_bytes = 0, bytes_per_image = 0;
 
   double at(double batch) const noexcept { return fixed_bytes + bytes_per_image * batch; }
 };
+
+// What python/stoker/model_memory.py found of any model.
+struct TracedModel {
+  double parameters = 0, forward_flops = 0;  // of one image
+  double img = 224;
+  MemoryLine line = {};
+  std::vector<MemoryPart> parts = {};
+};
+TracedModel traced_of(const Json& json);  // throws Error(corrupt)
 
 struct MemoryPoint {
   double batch = 0;
@@ -44,6 +65,7 @@ struct MemoryPoint {
 };
 
 MemoryLine memory_line(const Vit& vit, const Training& training);
+std::vector<MemoryPart> memory_parts(const Vit& vit, const Training& training);
 // Least squares. None for fewer than two different batches, or where memory does not grow with the batch.
 std::optional<MemoryLine> fit_line(std::span<const MemoryPoint> points);
 // The largest batch whose prediction leaves `margin` of the limit free; 0: not even one image.

@@ -94,5 +94,35 @@ TEST(Compare, FindsAnExpectedOutOfMemoryExplained) {
   EXPECT_TRUE(all[2].unexplained);
 }
 
+TEST(DeviceMemory, OfATracedModelIsALineWithAFloorAndItsParts) {
+  const Json json = {{"parameter_count", 25e6},
+                     {"forward_flops", 8.2e9},
+                     {"img_size", 224},
+                     {"fixed_bytes", 250e6},
+                     {"bytes_per_image", 44.5e6},
+                     {"parameters_bytes", 100e6},
+                     {"buffers_bytes", 1e6},
+                     {"gradients_bytes", 100e6},
+                     {"optimizer_bytes", 100e6},
+                     {"activation_bytes_per_image", 43e6},
+                     {"input_bytes_per_image", 0.6e6}};
+  const TracedModel model = traced_of(json);
+  EXPECT_NEAR(model.line.at(256), 250e6 + 256 * 44.5e6, 1);
+  EXPECT_NEAR(model.line.at(1), 301e6, 1) << "the optimizer's step, whatever the batch";
+  ASSERT_EQ(model.parts.size(), 6u);
+  EXPECT_EQ(model.parts[3].name, "activations");
+  EXPECT_NEAR(model.parts[3].at(256), 49e6 + 256 * 43e6, 1);
+  EXPECT_THROW(traced_of(Json::object()), Error);
+}
+
+TEST(DeviceMemory, OfAVisionTransformerHasPartsThatComeToItsLine) {
+  const Vit vit = parse_vit("vit:large");
+  for (const Training& training : {Training{}, Training{.checkpointing = true, .sgd = true, .teacher = true}}) {
+    double sum = 0;
+    for (const MemoryPart& part : memory_parts(vit, training)) sum += part.at(64);
+    EXPECT_NEAR(sum, memory_line(vit, training).at(64), 1);
+  }
+}
+
 }  // namespace
 }  // namespace stoker::plan

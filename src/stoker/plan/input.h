@@ -42,12 +42,15 @@ struct PlanRun {
   std::map<std::uint64_t, std::vector<tune::Block>> blocks;  // of its trials, where they were kept
   std::vector<Configuration> configurations;                 // one per point, in the order of the rows
   tune::Choice choice;                                       // its best and chosen are configurations here
-  std::string model;                                         // "vit:..."; empty: not known
+  std::string model;  // "vit:...", or one to trace, as "torchvision:resnet50,img=224"; empty: not known
   std::optional<Vit> vit;
+  std::optional<TracedModel> traced;  // any other model
+  std::optional<double> img_size;     // of the images, where the model or the case tells it
   Training training;
   std::map<std::string, std::string> current;  // as it runs now; empty: as chosen
   std::optional<Stages> stages;
-  double seen_per_s = 0;  // the rate that the ledger was measured at; 0: not known
+  std::optional<double> start_share;  // of the time: starting workers for each epoch
+  double seen_per_s = 0;              // the rate that the ledger was measured at; 0: not known
   Setting setting;
   HostUse host;
   HostLimits limits;
@@ -67,7 +70,8 @@ struct PlanRun {
 struct PlanInput {
   Job job;
   std::optional<double> effective_batch;
-  std::optional<StorePrices> prices;  // of the store that the data lies in
+  std::optional<double> learning_rate;  // that the job has now
+  std::optional<StorePrices> prices;    // of the store that the data lies in
   std::vector<PlanRun> runs;
 };
 

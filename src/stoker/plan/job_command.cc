@@ -23,6 +23,11 @@ const Names kNames[] = {
      "b",
      {"batch_size", "batch", "bs", "batchsize", "train_batch_size", "per_device_train_batch_size", "micro_batch_size"}},
     {"prefetch_factor", "", {"prefetch_factor", "prefetch", "dataloader_prefetch_factor"}},
+    {"accumulate_steps",
+     "",
+     {"accumulate_steps", "accumulation_steps", "gradient_accumulation_steps", "grad_accum", "accumulate_grad_batches",
+      "accum_iter", "grad_accum_steps"}},
+    {"persistent_workers", "", {"persistent_workers", "dataloader_persistent_workers"}},
     {"img_size", "", {"img_size", "image_size", "imgsz", "input_size"}},
 };
 

@@ -109,6 +109,8 @@ void read_measured(const Json& json, PlanRun& run) {
         meter::cores_taken(figures.cores, number_or(cores, "used", 0), number_or(cores, "used_by_others", 0));
   }
   run.stages = meter::stages_of(figures);
+  if (const Json& start = loader["total"]["wait"]["handoff"]["start"]["share"]; start.is_number())
+    run.start_share = std::clamp(start.get<double>(), 0.0, 0.9);
   run.setting.is_ours = false;
   run.seen_per_s = number_or(loader, "samples_per_s", 0);
   run.host = {};
@@ -162,6 +164,10 @@ PlanRun run_of_ledger(const Json& json, const std::string& file) {
   tune::Row row{.trial = 1};
   row.knobs = {{"batch_size", fmt::format("{:g}", run.stages->batch_size)},
                {"num_workers", fmt::format("{:g}", run.stages->workers)}};
+  if (const Json& settings = json["loaders"]; settings.is_array() && json["main_loader"].is_number()) {
+    const Json& persistent = settings[json["main_loader"].get<std::size_t>()]["settings"]["persistent_workers"];
+    if (persistent.is_boolean()) row.knobs["persistent_workers"] = persistent.get<bool>() ? "true" : "false";
+  }
   row.images_per_s = run.seen_per_s > 0 ? run.seen_per_s : predict(*run.stages).per_s;
   run.rows = {row};
   return run;

@@ -1,6 +1,7 @@
 #include "stoker/plan/options.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/plan/learning_rate.h"
 
 namespace stoker::plan {
 namespace {
@@ -17,6 +19,8 @@ constexpr double kModelError = 0.15, kRatioError = 0.25;  // of a predicted gain
 constexpr double kWorth = 1.03;
 constexpr double kMoreThan = 1.02;            // times the gain of a cheaper change, to be worth more
 constexpr double kFull = 0.92, kTight = 0.8;  // of a limit
+constexpr double kStart_s = 5;                // to start the workers of an epoch, where nobody measured it
+constexpr double kUsualImage = 224, kSmallImage = 160;
 
 std::string size(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
@@ -30,7 +34,7 @@ RateSpread around(double gain, double error) {
 void raise(Option& option, Risk risk, const std::string& reason) {
   if (risk <= option.risk) return;
   option.risk = risk;
-  option.reason = reason;
+  option.reason = option.risk_reason = reason;
 }
 
 void weigh_memory(Option& option, const Situation& situation) {
@@ -57,7 +61,7 @@ void finish(Option& option, const Situation& situation) {
   if (!option.days && situation.rate.p50 > 0 && situation.job.images > 0) {
     option.days = days_of(situation.job, situation.rate.p50 * option.gain.p50);
   }
-  if (option.gain.p50 < kWorth && option.worth) {
+  if (option.gain.p50 < kWorth && option.worth && !option.for_batch) {
     option.worth = false;
     option.reason =
         option.evidence == Evidence::measured ? "it was no faster when it was measured" : "the model predicts no gain";
@@ -86,6 +90,7 @@ Option option_of(const WhatIf& what) {
   Option option{.name = what.name, .kind = what.kind, .knob = what.knob, .value = what.value, .change = what.change};
   option.evidence = what.evidence;
   option.gain = around(what.gain, what.evidence == Evidence::ratio ? kRatioError : kModelError);
+  option.stages = what.stages;
   return option;
 }
 
@@ -118,29 +123,122 @@ void add_workers(const Situation& situation, std::vector<Option>& all) {
   }
 }
 
+double knob_or(const Situation& situation, const std::string& name, double fallback) {
+  const auto found = situation.knobs.find(name);
+  const double value = found == situation.knobs.end() ? 0 : std::atof(found->second.c_str());
+  return value > 0 ? value : fallback;
+}
+
+// On the device, with that batch. Activations grow with it; weights and optimizer do not. Where only the present sum is
+// known, this is the worst case.
+std::optional<double> device_bytes_at(const Situation& situation, double batch) {
+  if (situation.device_line) return situation.device_line->at(batch);
+  if (situation.device_now_bytes <= 0 || situation.stages->batch_size <= 0) return std::nullopt;
+  return situation.device_now_bytes * batch / situation.stages->batch_size;
+}
+
+// More steps of the present batch before each update: the effective batch grows, the memory and the speed do not.
+void add_accumulation(const Situation& situation, double times, std::vector<Option>& all) {
+  const double now = knob_or(situation, "accumulate_steps", 1), steps = std::round(now * times);
+  const double batch = situation.stages->batch_size;
+  Option option{
+      .name = fmt::format("accumulate_steps={:g}", steps),
+      .knob = "accumulate_steps",
+      .value = fmt::format("{:g}", steps),
+      .change = fmt::format("weights change after {:g} steps: an effective batch of {:g}", steps, steps * batch),
+      .gain = {1, 1, 1, 0, true}};
+  option.for_batch = true;
+  option.changes_training = true;
+  option.training = fmt::format("an effective batch of {:g} instead of {:g}: {}", steps * batch, now * batch,
+                                rate_text(situation.learning_rate, steps / now));
+  option.device_bytes = device_bytes_at(situation, batch);
+  set_command(option, situation, {});
+  raise(option, Risk::low, "the memory of the present batch, and its speed");
+  all.push_back(std::move(option));
+}
+
 void add_batch(const Situation& situation, std::vector<Option>& all) {
   const Stages& now = *situation.stages;
-  const double batch = 2 * now.batch_size;
-  const WhatIf what = with_batch(now, batch);
-  Option option = option_of(what);
-  option.changes_training = true;
-  option.training = "a larger batch wants another learning rate";
-  if (situation.device_line) {
-    option.device_bytes = situation.device_line->at(batch);
-  } else if (situation.device_now_bytes > 0) {
-    // Activations grow with the batch; weights and optimizer do not. Only the sum is known, so this is the worst case.
-    option.device_bytes = 2 * situation.device_now_bytes;
-  }
-  set_command(option, situation, what.flags);
-  weigh_memory(option, situation);
-  if (predict(now).is_loader_bound() && what.gain < kWorth) {
-    option.worth = false;
-    std::string memory;
-    if (option.device_bytes && situation.device_limit_bytes > 0) {
-      memory = fmt::format("; device memory {} {} of {}", situation.device_line ? "would be" : "may reach",
-                           size(*option.device_bytes), size(situation.device_limit_bytes));
+  const double wanted = situation.effective_batch.value_or(0), steps = knob_or(situation, "accumulate_steps", 1);
+  std::set<double> batches = {2 * now.batch_size};
+  if (now.batch_size >= 16) batches.insert(std::round(1.5 * now.batch_size));
+  double too_large = 0;  // times the present batch
+  for (const double batch : batches) {
+    const WhatIf what = with_batch(now, batch);
+    Option option = option_of(what);
+    option.changes_training = true;
+    option.training = fmt::format("a larger batch wants another rate: {}",
+                                  rate_text(situation.learning_rate, batch / now.batch_size));
+    option.device_bytes = device_bytes_at(situation, batch);
+    set_command(option, situation, what.flags);
+    weigh_memory(option, situation);
+    const double limit = situation.device_limit_bytes;
+    if (limit > 0 && option.device_bytes.value_or(0) > kFull * limit)
+      too_large = std::max(too_large, batch / now.batch_size);
+    if (predict(now).is_loader_bound() && what.gain < kWorth) {
+      option.worth = false;
+      std::string memory;
+      if (option.device_bytes && limit > 0) {
+        memory = fmt::format("; device memory {} {} of {}", situation.device_line ? "would be" : "may reach",
+                             size(*option.device_bytes), size(limit));
+      }
+      option.reason = "raising the batch cannot help: the loader is the limit" + memory;
     }
-    option.reason = "raising the batch cannot help: the loader is the limit" + memory;
+    all.push_back(std::move(option));
+  }
+  if (wanted > steps * now.batch_size) {
+    add_accumulation(situation, wanted / (steps * now.batch_size), all);
+  } else if (too_large > 0) {
+    add_accumulation(situation, too_large, all);
+  }
+}
+
+std::optional<bool> truth_of(const Situation& situation, const std::string& name) {
+  const auto found = situation.knobs.find(name);
+  if (found == situation.knobs.end()) return std::nullopt;
+  return found->second == "true" || found->second == "True" || found->second == "1" || found->second == "on";
+}
+
+// Workers that live on from epoch to epoch need not be started again, and keep what they have piled up.
+void add_persistent(const Situation& situation, std::vector<Option>& all) {
+  const std::optional<bool> now = truth_of(situation, "persistent_workers");
+  if (!now || situation.stages->workers < 1 || !situation.job.epoch_images || situation.rate.p50 <= 0) return;
+  const double epoch_s = *situation.job.epoch_images / situation.rate.p50;
+  const double start = situation.start_share ? *situation.start_share : std::min(0.5, kStart_s / epoch_s);
+  Option option{.name = *now ? "persistent_workers=false" : "persistent_workers=true",
+                .knob = "persistent_workers",
+                .value = *now ? "false" : "true",
+                .change = *now ? "workers start again with each epoch" : "workers live on from epoch to epoch",
+                .gain = around(*now ? 1 - start : 1 / (1 - start), situation.start_share ? kModelError : 0),
+                .evidence = situation.start_share ? Evidence::model : Evidence::ratio};
+  HostUse use = situation.host;
+  use.seconds = *now ? epoch_s : situation.job.images / situation.rate.p50;  // how long a worker may grow
+  HostUse present = situation.host;
+  present.seconds = *now ? situation.job.images / situation.rate.p50 : epoch_s;
+  const double then_bytes = host_budget(use, situation.limits).total_bytes;
+  const double now_bytes = host_budget(present, situation.limits).total_bytes;
+  if (use.main_bytes > 0 || use.worker_bytes > 0) option.host_bytes = then_bytes;
+  set_command(option, situation, {});
+  weigh_memory(option, situation);
+  const std::string starts =
+      situation.start_share
+          ? fmt::format("starting workers took {:.1f} % of the time", 100 * start)
+          : fmt::format("starting workers takes seconds, and an epoch {}",
+                        format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(epoch_s * 1e9))));
+  if (*now) {
+    const double limit = situation.limits.memory_bytes;
+    option.for_batch = limit > 0 && now_bytes > kFull * limit && then_bytes < now_bytes;  // for memory, not for speed
+    option.worth = option.for_batch;
+    option.reason = option.worth
+                        ? fmt::format("workers grow to {} of {} where they live on", size(now_bytes), size(limit))
+                    : now_bytes > then_bytes
+                        ? fmt::format("it would save {} that nobody needs; {}", size(now_bytes - then_bytes), starts)
+                        : fmt::format("it saves no memory that was measured; {}", starts);
+  } else if (option.gain.p50 < kWorth) {
+    option.worth = false;
+    option.reason =
+        starts +
+        (then_bytes > now_bytes ? fmt::format("; it would take {} more", size(then_bytes - now_bytes)) : std::string());
   }
   all.push_back(std::move(option));
 }
@@ -177,6 +275,7 @@ void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
     }
     set_command(option, situation, what.flags);
     weigh_memory(option, situation);
+    option.feasible = what.feasible;
     if (!what.feasible) {
       option.worth = false;
       option.reason = what.why;
@@ -266,22 +365,44 @@ void weigh_rows(Option& option, const Situation& situation) {
   }
 }
 
+// Smaller crops of the same files: the step gets cheaper, reading and decoding do not.
 void add_smaller_images(const Situation& situation, std::vector<Option>& all) {
-  if (!situation.vit || !situation.stages || predict(*situation.stages).limit != Limit::compute) return;
-  Vit smaller = *situation.vit;
-  smaller.img = std::floor(smaller.img * 160 / 224 / smaller.patch) * smaller.patch;
-  if (smaller.img < smaller.patch) return;
-  const double gain = situation.vit->forward_flops() / smaller.forward_flops();
-  Option option{.name = fmt::format("img_size={:g}", smaller.img),
+  const Stages& now = *situation.stages;
+  const double img = situation.vit ? situation.vit->img : situation.img_size.value_or(kUsualImage);
+  const double step = situation.vit ? situation.vit->patch : 32;
+  const double small = std::floor(img * kSmallImage / kUsualImage / step) * step;
+  if (small < step || (!situation.vit && !situation.img_size)) return;
+  Vit smaller = situation.vit.value_or(Vit{});
+  smaller.img = small;
+  const double work =
+      situation.vit ? smaller.forward_flops() / situation.vit->forward_flops() : small * small / (img * img);
+  Stages then = now;
+  then.compute_s = now.compute_s * work;
+  const Predicted before = predict(now);
+  const double gain = before.per_s > 0 ? predict(then).per_s / before.per_s : 1;
+  Option option{.name = fmt::format("img_size={:g}", small),
                 .knob = "img_size",
-                .value = fmt::format("{:g}", smaller.img),
+                .value = fmt::format("{:g}", small),
                 .change = "smaller images",
                 .gain = around(gain, kRatioError),
                 .evidence = Evidence::ratio,
                 .changes_training = true,
                 .training = "a smaller image is another training"};
+  option.stages = then;
+  if (situation.device_line) {
+    const MemoryLine& line = *situation.device_line;
+    option.device_bytes = line.fixed_bytes + work * line.bytes_per_image * now.batch_size;
+  }
   raise(option, Risk::high, "what the model learns changes");
   set_command(option, situation, {});
+  if (gain < kWorth) {
+    option.worth = false;
+    option.reason =
+        before.is_loader_bound()
+            ? "the loader is the limit, and smaller crops of the same files cost it as much; smaller files cost "
+              "less"
+            : "the time of the step is not known";
+  }
   all.push_back(std::move(option));
 }
 
@@ -309,6 +430,7 @@ std::vector<Option> options(const Situation& situation) {
     add_what_ifs(situation, all);
     add_prefetch(situation, all);
     add_batch(situation, all);
+    add_persistent(situation, all);
     add_smaller_images(situation, all);
   }
   for (Option& option : all) {
@@ -334,6 +456,10 @@ std::vector<Option> options(const Situation& situation) {
     if (option.worth) option.order = ++order;
   }
   return all;
+}
+
+std::optional<double> host_now_bytes(const Situation& situation) {
+  return host_total(situation, situation.stages ? situation.stages->workers : situation.host.workers);
 }
 
 }  // namespace stoker::plan

@@ -33,11 +33,15 @@ struct Option {
   Risk risk = Risk::unknown;
   std::string reason = {};  // of the risk, or why it is not worth it
   bool changes_training = false;
-  std::string training = {};  // in what way
-  std::string command = {};   // to try it
-  bool needs_edit = false;    // before the command is run: the job has no flag for it
-  bool worth = true;          // false: `reason` says why not
-  int order = 0;              // in which to test, from 1; 0: not to be tested
+  std::string training = {};          // in what way
+  std::string command = {};           // to try it
+  bool needs_edit = false;            // before the command is run: the job has no flag for it
+  bool worth = true;                  // false: `reason` says why not
+  int order = 0;                      // in which to test, from 1; 0: not to be tested
+  bool for_batch = false;             // for a larger effective batch, not for speed: worth it without a gain
+  std::optional<Stages> stages = {};  // as it would be then; none: the model says nothing of it
+  std::string risk_reason = {};       // of the risk, also where `reason` says why it is not worth it
+  bool feasible = true;               // false: it cannot be done
 };
 
 struct Command {
@@ -56,6 +60,10 @@ struct Situation {
   std::optional<MemoryLine> device_line = {};
   double device_limit_bytes = 0, device_now_bytes = 0;  // 0: not known
   std::optional<Vit> vit = {};
+  std::optional<double> img_size = {};         // of the present images, where it is known
+  std::optional<double> learning_rate = {};    // that the job has now
+  std::optional<double> effective_batch = {};  // that the training wants
+  std::optional<double> start_share = {};      // of the time: starting workers for each epoch
   std::span<const Configuration> measured = {};
   std::span<const WhatIf> what_ifs = {};
   // The command that tries one change; `flags` are those of `stoker load`, where there are such.
@@ -65,5 +73,8 @@ struct Situation {
 // Ranked: what is worth testing first, by gain, the cheaper first of equals. What changes the training comes after what
 // does not, and what the job's program must be edited for after what runs as it is.
 std::vector<Option> options(const Situation& situation);
+
+// What the host holds with the present settings; none: not known.
+std::optional<double> host_now_bytes(const Situation& situation);
 
 }  // namespace stoker::plan

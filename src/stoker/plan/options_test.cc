@@ -183,5 +183,93 @@ TEST(Options, ThatChangeTheTrainingSaySo) {
   EXPECT_GT(smaller->gain.p50, 1.8);
 }
 
+TEST(Options, OfABatchThatDoesNotFitAreStepsThatAccumulate) {
+  Situation situation = patches();  // 77 of 80 GB with one patch
+  situation.learning_rate = 1e-3;
+  const std::vector<Option> all = options(situation);
+  const Option* const more = find(all, "accumulate_steps=2");
+  ASSERT_NE(more, nullptr);
+  EXPECT_TRUE(more->worth);
+  EXPECT_NEAR(more->gain.p50, 1, 1e-9) << "for the effective batch, not for speed";
+  EXPECT_NEAR(*more->device_bytes, 77e9, 1) << "the memory of the present batch";
+  EXPECT_NE(more->training.find("effective batch of 2 instead of 1: learning rate 0.002 (linear) or 0.00141"),
+            std::string::npos)
+      << more->training;
+  EXPECT_GT(more->order, 1) << "after what makes it faster";
+  situation.device_now_bytes = 20e9;
+  EXPECT_EQ(find(options(situation), "accumulate_steps=2"), nullptr) << "the larger batch fits";
+  situation.effective_batch = 4;
+  EXPECT_NE(find(options(situation), "accumulate_steps=4"), nullptr) << "asked for";
+}
+
+TEST(Options, OfWorkersThatLiveOnCountTheirMemoryAndTheirStart) {
+  Situation situation = patches();
+  situation.job.epoch_images = 4000;
+  situation.knobs["persistent_workers"] = "false";
+  const std::vector<Option> long_epochs = options(situation);
+  const Option* const on = find(long_epochs, "persistent_workers=true");
+  ASSERT_NE(on, nullptr);
+  EXPECT_FALSE(on->worth);
+  EXPECT_NE(on->reason.find("starting workers takes seconds, and an epoch 20 h"), std::string::npos) << on->reason;
+  situation.start_share = 0.2;  // measured: short epochs
+  const std::vector<Option> short_epochs = options(situation);
+  const Option* const worth = find(short_epochs, "persistent_workers=true");
+  ASSERT_NE(worth, nullptr);
+  EXPECT_TRUE(worth->worth);
+  EXPECT_NEAR(worth->gain.p50, 1.25, 1e-9);
+  EXPECT_NEAR(*worth->host_bytes, 7e9, 1e8);
+}
+
+TEST(Options, OfWorkersThatGrowIsToStartThemAgain) {
+  Situation situation = patches();
+  situation.job.epoch_images = 4000;
+  situation.knobs["persistent_workers"] = "true";
+  const std::vector<Option> steady = options(situation);
+  EXPECT_FALSE(find(steady, "persistent_workers=false")->worth);
+  situation.host.worker_growth_per_s = 163e9 / (32 * 72000.0);  // full when the run ends
+  const std::vector<Option> all = options(situation);
+  const Option* const off = find(all, "persistent_workers=false");
+  ASSERT_NE(off, nullptr);
+  EXPECT_TRUE(off->worth) << off->reason;
+  EXPECT_LT(*off->host_bytes, 15e9);
+  EXPECT_NE(off->reason.find("workers grow to"), std::string::npos) << off->reason;
+}
+
+// Case E: ResNet-50, decoding is the limit.
+Situation photos() {
+  Situation situation = patches();
+  situation.knobs = {{"batch_size", "256"}, {"num_workers", "8"}};
+  const Rate rate[] = {{410}};
+  situation.rate = spread_of(rate);
+  situation.stages = Stages{.batch_size = 256, .workers = 8, .fetch_in_workers = true, .prep_s = 0.0195};
+  situation.device_limit_bytes = 23e9;
+  situation.device_now_bytes = 12.9e9;
+  situation.img_size = 224;
+  situation.learning_rate = 0.5;
+  return situation;
+}
+
+TEST(Options, OfAnyModelAreABatchOf384WithItsRateAndSmallerImages) {
+  const std::vector<Option> all = options(photos());
+  const Option* const batch = find(all, "batch_size=384");
+  ASSERT_NE(batch, nullptr);
+  EXPECT_FALSE(batch->worth) << "decoding is the limit";
+  EXPECT_NE(batch->training.find("0.75 (linear) or 0.612 (square root) instead of 0.5"), std::string::npos);
+  EXPECT_NEAR(*batch->device_bytes, 1.5 * 12.9e9, 1);
+  const Option* const image = find(all, "img_size=160");
+  ASSERT_NE(image, nullptr);
+  EXPECT_FALSE(image->worth);
+  EXPECT_NE(image->reason.find("smaller crops of the same files cost it as much"), std::string::npos);
+  Situation bound = photos();
+  bound.stages->prep_s = 1e-4;
+  bound.stages->compute_s = 1 / 410.0;
+  const std::vector<Option> faster = options(bound);
+  const Option* const worth = find(faster, "img_size=160");
+  ASSERT_NE(worth, nullptr);
+  EXPECT_TRUE(worth->worth);
+  EXPECT_NEAR(worth->gain.p50, 224.0 * 224 / (160 * 160), 1e-6);
+  EXPECT_TRUE(worth->changes_training);
+}
+
 }  // namespace
 }  // namespace stoker::plan

@@ -92,6 +92,7 @@ void add_wishes(const JobWishes& wishes, PlanInput& input) {
   if (job.budget_days && *job.budget_days <= 0)
     throw Error(ErrorKind::usage, format_text("`{}` is no time at all", option("budget")));
   if (wishes.effective_batch) input.effective_batch = wishes.effective_batch;
+  if (wishes.learning_rate) input.learning_rate = wishes.learning_rate;
   take(wishes.validation_s, job.validation_s);
   take(wishes.checkpoint_s, job.checkpoint_s);
   take(wishes.checkpoint_every_s, job.checkpoint_every_s);
@@ -112,6 +113,19 @@ void add_wishes(const JobWishes& wishes, PlanInput& input) {
   }
 }
 
+std::vector<std::string> models_to_trace(const MachineWishes& wishes, const PlanInput& input) {
+  std::set<std::string> all;
+  for (const std::string& model : wishes.models) all.insert(model);
+  if (wishes.models.empty()) {
+    for (const PlanRun& run : input.runs) all.insert(run.model);
+  }
+  std::vector<std::string> found;
+  for (const std::string& model : all) {
+    if (model.find(':') != std::string::npos && !model.starts_with("vit:")) found.push_back(model);
+  }
+  return found;
+}
+
 void add_wishes(const MachineWishes& wishes, PlanInput& input) {
   const std::vector<std::string>& models = wishes.models;
   if (models.size() > 1 && models.size() != input.runs.size()) {
@@ -120,6 +134,8 @@ void add_wishes(const MachineWishes& wishes, PlanInput& input) {
   }
   if (!wishes.amp.empty() && wishes.amp != "bf16" && wishes.amp != "fp16" && wishes.amp != "none")
     throw Error(ErrorKind::usage, format_text("`{}` is bf16, fp16 or none, not `{}`", option("amp"), wishes.amp));
+  if (!wishes.optimizer.empty() && wishes.optimizer != "sgd" && wishes.optimizer != "adam")
+    throw Error(ErrorKind::usage, format_text("`{}` is sgd or adam, not `{}`", option("optimizer"), wishes.optimizer));
   require_above_zero("device_memory", wishes.device_memory_bytes);
   require_above_zero("memory_limit", wishes.memory_limit_bytes);
   require_above_zero("shm", wishes.shm_bytes);
@@ -127,10 +143,14 @@ void add_wishes(const MachineWishes& wishes, PlanInput& input) {
   require_knobs(wishes.current, input);
   for (std::size_t i = 0; i < input.runs.size(); ++i) {
     PlanRun& run = input.runs[i];
-    if (!models.empty()) {
-      run.model = models[std::min(i, models.size() - 1)];
+    if (!models.empty()) run.model = models[std::min(i, models.size() - 1)];
+    if (const auto traced = wishes.traced.find(run.model); traced != wishes.traced.end()) {
+      run.traced = traced->second;
+      run.img_size = traced->second.img;
+    } else if (!models.empty()) {
       run.vit = parse_vit(run.model);
     }
+    if (!wishes.optimizer.empty()) run.training.sgd = wishes.optimizer == "sgd";
     if (!wishes.amp.empty()) run.training.half = wishes.amp != "none";
     if (wishes.checkpointing) run.training.checkpointing = true;
     take(wishes.device_memory_bytes, run.device_limit_bytes);
