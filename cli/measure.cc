@@ -15,6 +15,7 @@
 #include "stoker/measure/live.h"
 #include "stoker/measure/metrics.h"
 #include "stoker/measure/outside.h"
+#include "stoker/measure/thread_sampler.h"
 #include "stoker/meter/counters.h"
 #include "stoker/os/file.h"
 #include "stoker/os/process.h"
@@ -38,6 +39,7 @@ struct Finding {
   measure::HostFacts host;
   measure::Launched launched;
   std::vector<std::string> command;
+  std::vector<measure::ThreadFacts> threads;  // of a job without a loader
 };
 
 std::string to_text(const Finding& finding, const Terminal& terminal) {
@@ -63,6 +65,8 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
     for (const std::string& line : measure::store_lines(main)) row("store", line);
     out += table(measure::epoch_table(main), "  ");
   }
+  if (answer.stages) out += printable_lines(table(measure::stage_table(*answer.stages), "  "));
+  if (const std::string threads = measure::threads_line(finding.threads); !threads.empty()) row("threads", threads);
   const std::string device = answer.main ? measure::arithmetic_line(answer.loaders[*answer.main]) : "";
   row("host", measure::host_line(finding.host, !device.empty()));
   if (!device.empty()) row("device", device);
@@ -95,6 +99,7 @@ Json to_json(const Finding& finding) {
   json["seconds"] = launched.seconds;
   json.update(measure::to_json(finding.answer));
   json["host"] = measure::to_json(finding.host);
+  json["threads"] = measure::to_json(finding.threads);
   return json;
 }
 
@@ -235,11 +240,13 @@ int watch(const Arguments& arguments, const Face& face) {
                 "leave `--pid` out to compare logs");
   if (!log_file.empty()) log = read_log();
   measure::HostSampler host(true);
+  measure::ThreadSampler threads;
   host.loading_began();
   const std::int64_t started = meter::now_ns(), wanted = arguments.duration("--time").count();
   Bar bar(face, "watching", static_cast<std::uint64_t>(wanted / 1'000'000'000));
   while (!interrupted() && os::process_counters(pid) && meter::now_ns() - started < wanted) {
     host.sample(pid, {}, meter::now_ns());
+    threads.sample(pid, meter::now_ns());
     bar.update(static_cast<std::uint64_t>((meter::now_ns() - started) / 1'000'000'000), "s");
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -262,6 +269,7 @@ int watch(const Arguments& arguments, const Face& face) {
     json["advice"] = found.advice;
     json["notes"] = found.notes;
     json["host"] = measure::to_json(facts);
+    json["threads"] = measure::to_json(threads.facts());
     answer(json.dump(2) + "\n");
     return 0;
   }
@@ -270,6 +278,7 @@ int watch(const Arguments& arguments, const Face& face) {
     out += labelled(face.out, label, 9, printable(text));
   };
   row("host", measure::host_line(facts));
+  if (const std::string line = measure::threads_line(threads.facts()); !line.empty()) row("threads", line);
   for (const std::string& why : found.why) row("why", why);
   if (log) {
     for (const measure::LogFigure& figure : log->figures) row("log", log_line(figure));
@@ -305,10 +314,16 @@ int run_measure(const Arguments& arguments) {
 
   measure::Job job;
   measure::HostSampler host;
+  measure::ThreadSampler threads;
   const auto find = [&](const measure::Launched& launched) {
-    Finding finding{{}, host.facts(), launched, options.command};
+    Finding finding{{}, host.facts(), launched, options.command, {}};
+    if (job.loaders().empty()) finding.threads = threads.facts();
     finding.answer = measure::answer(job, measure::offer_of(finding.host));
     measure::note_host(finding.answer, finding.host);
+    if (job.loaders().empty() && !finding.answer.stages) {
+      const std::string verdict = measure::threads_verdict(finding.threads, finding.host.cores);
+      if (!verdict.empty()) finding.answer.why.insert(finding.answer.why.begin(), verdict);
+    }
     return finding;
   };
   bool said = false;
@@ -316,6 +331,7 @@ int run_measure(const Arguments& arguments) {
   options.tick = [&](int child) {
     if (!job.loaders().empty()) host.loading_began();
     host.sample(child, job.workers(), meter::now_ns());
+    if (job.loaders().empty()) threads.sample(child, meter::now_ns());
     show.update(job, host);
   };
   const std::int64_t began = meter::now_ns();

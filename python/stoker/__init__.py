@@ -18,12 +18,13 @@ from .errors import Error, Note, NotFoundError, PermissionDeniedError, UsageErro
 from .loader import ErrorList, Loader, SampleError
 from .measuring import Measurement, measure
 from .pack import PackWriter
+from .spans import Span, span
 from .stitching import stitch
 from .transforms import CenterCrop, HorizontalFlip, Mono, Normalize, PadOrTrim, RandomResizedCrop, Resample, Resize, ToFloat, Transform, Views, Window
 from .volumes import Volumes
 
 __all__ = [
     "Batch", "CenterCrop", "Error", "ErrorList", "HorizontalFlip", "Loader", "Measurement", "Mono", "Normalize", "NotFoundError",
-    "Note", "PackWriter", "PadOrTrim", "PermissionDeniedError", "RandomResizedCrop", "Resample", "Resize", "SampleError", "ToFloat",
-    "Transform", "UsageError", "Views", "Volumes", "Window", "__version__", "measure", "stitch",
+    "Note", "PackWriter", "PadOrTrim", "PermissionDeniedError", "RandomResizedCrop", "Resample", "Resize", "SampleError", "Span",
+    "ToFloat", "Transform", "UsageError", "Views", "Volumes", "Window", "__version__", "measure", "span", "stitch",
 ]

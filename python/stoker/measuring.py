@@ -6,7 +6,8 @@
     print(m.verdict)
 
 Around a torch DataLoader its workers are timed as by ``stoker measure``; a stoker.Loader knows its own stages; any other
-iterable is judged by the CPU time that the asking thread spends in it.
+iterable is judged by the CPU time that the asking thread spends in it. Without a loader the block measures the stages that the program
+names itself (:func:`stoker.span`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from . import _engine
+from . import _engine, spans
 from .errors import UsageError
 
 __all__ = ["Measurement", "measure"]
@@ -32,8 +33,8 @@ _TORCH = "torch.utils.data.dataloader"
 _serial = itertools.count(1)
 
 
-def measure(loader: Iterable[Any]) -> Measurement:
-    """Measures the loops over ``loader`` that run inside the ``with`` block, and over what it returns."""
+def measure(loader: Iterable[Any] | None = None) -> Measurement:
+    """Measures the loops over ``loader`` that run inside the ``with`` block, and over what it returns; without a loader the spans."""
     return Measurement(loader)
 
 
@@ -41,8 +42,8 @@ class Measurement:
     """Iterate over it instead of the loader, as often as there are epochs. ``verdict``, ``report()`` and ``summary()`` may be asked at
     any time, also inside the loop."""
 
-    def __init__(self, loader: Iterable[Any]) -> None:
-        if not isinstance(loader, Iterable):
+    def __init__(self, loader: Iterable[Any] | None) -> None:
+        if loader is not None and not isinstance(loader, Iterable):
             raise UsageError(f"measure: {type(loader).__name__!r} is not iterable", "give it the loader of the loop")
         self.loader = loader
         self._folder: str | None = None
@@ -64,6 +65,8 @@ class Measurement:
     def __iter__(self) -> Iterator[Any]:
         if self._folder is None:
             raise UsageError("measure: nothing is measured outside of its block", "with stoker.measure(loader) as m: for batch in m: ...")
+        if self.loader is None:
+            raise UsageError("measure: this block has no loader to iterate over", "stoker.measure(loader), or name stages with stoker.span")
         return iter(self.loader) if self._report is not None else self._source.iterate()
 
     def __len__(self) -> int:
@@ -86,6 +89,8 @@ class Measurement:
         return "\n".join(lines)
 
     def _read(self) -> dict[str, Any]:
+        if self.loader is None:
+            spans.tell()
         if self._folder is None:
             raise UsageError("measure: nothing was measured yet", "with stoker.measure(loader) as m: for batch in m: ...")
         return json.loads(_engine.measured(self._folder))
@@ -114,8 +119,23 @@ def recorded(loader: Any, iterator: Iterator[Any]) -> Iterator[Any]:
     return loader._recorded.iterate(iterator)
 
 
+class _SpanSource:
+    """The stages of the program, in all of its threads."""
+
+    def __init__(self, folder: str) -> None:
+        self._recorder = _hook().recorder.Recorder(folder)
+        spans.start(self._recorder)
+
+    def stop(self) -> None:
+        spans.stop(self._recorder)
+        self._recorder.close()
+
+
 def _source(loader: Any, folder: str) -> Any:
     from .loader import Loader
+
+    if loader is None:
+        return _SpanSource(folder)
 
     torch_loader = getattr(sys.modules.get(_TORCH), "DataLoader", None)
     if torch_loader is not None and isinstance(loader, torch_loader):
@@ -286,3 +306,7 @@ def samples_of(batch: Any) -> int:
         else:
             break
     return count
+
+
+if in_measured_job():
+    spans.start_until_exit(_hook().recorder.Recorder(os.environ["STOKER_MEASURE_DIR"].split(os.pathsep)[0]))

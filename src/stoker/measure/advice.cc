@@ -364,6 +364,12 @@ meter::Stages stages_of(const LoaderAnswer& loader, const Offer& offer) {
 }
 
 void advise(Answer& answer, const Offer& offer) {
+  if (answer.stages) {
+    answer.why = answer.stages->why;
+    answer.advice = answer.stages->advice;
+    answer.notes = answer.stages->notes;
+  }
+  if (answer.loaders.empty() && answer.stages) return;
   if (answer.loaders.empty()) {
     answer.why.push_back(answer.saw_torch ? "torch was imported, but no DataLoader was iterated"
                                           : "no Python with torch was seen: the job uses another loader, or its Python "
@@ -371,6 +377,8 @@ void advise(Answer& answer, const Offer& offer) {
     answer.advice.push_back(
         "put the loop's own iterable into a block: `with stoker.measure(batches) as m: for batch in m: ...`, then "
         "`print(m.summary())`");
+    answer.advice.push_back(
+        "or name the stages of a pipeline: `with stoker.span(\"read\"): ...`, `with stoker.span(\"device\"): ...`");
     return;
   }
   const LoaderAnswer& loader = answer.loaders[*answer.main];

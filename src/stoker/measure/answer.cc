@@ -201,6 +201,7 @@ Answer answer(const Job& job, const Offer& offer) {
     if (a.evaluation != b.evaluation) return b.evaluation;
     return a.steps.running_ns() > b.steps.running_ns();
   });
+  if (!job.spans().is_empty()) answer.stages = stage_ledger(job.spans(), offer.cores);
   if (answer.loaders.empty()) {
     advise(answer, offer);
     return answer;

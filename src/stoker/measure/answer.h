@@ -70,6 +70,7 @@ struct Answer {
   Steps steps;            // the same loaders
   int slowest_rank = -1;  // -1: there is one rank only
   bool saw_torch = false;
+  std::optional<StageLedger> stages;            // that the job names itself
   std::string failure;                          // "the job ended with exit code 2"; empty: it did not fail
   std::vector<std::string> why, advice, notes;  // sentences; the first of each is the weightiest
 };

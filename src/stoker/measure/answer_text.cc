@@ -153,6 +153,7 @@ Json to_json(const LoaderAnswer& loader) {
 std::string headline(const Answer& answer) {
   if (answer.loaders.empty() && !answer.failure.empty())
     return fmt::format("{}, before a loader was seen", answer.failure);
+  if (answer.loaders.empty() && answer.stages) return answer.stages->headline;
   if (answer.loaders.empty()) return "no loader was seen";
   if (!answer.verdict) return "no verdict: too few steps";
   const meter::Verdict& verdict = *answer.verdict;
@@ -265,6 +266,7 @@ Json to_json(const Answer& answer) {
   json["main_loader"] = answer.main ? Json(*answer.main) : Json(nullptr);
   json["loaders"] = Json::array();
   for (const LoaderAnswer& loader : answer.loaders) json["loaders"].push_back(to_json(loader));
+  json["stages"] = answer.stages ? to_json(*answer.stages) : Json(nullptr);
   json["why"] = answer.why;
   json["advice"] = answer.advice;
   json["notes"] = answer.notes;

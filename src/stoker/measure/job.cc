@@ -261,8 +261,24 @@ void Job::add(int pid, std::string_view line_text) {
     ++bad_lines_;
     return;
   }
-  saw_torch_ = true;
   const std::string kind = text(line, "k");
+  if (kind == "span") {
+    const auto count = [&](const char* key) {
+      return static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, key)));
+    };
+    spans_.add({.stage = text(line, "n"),
+                .pid = pid,
+                .thread = static_cast<int>(whole(line, "th")),
+                .from_ns = whole(line, "t0"),
+                .to_ns = whole(line, "t1"),
+                .calls = count("c"),
+                .items = count("i"),
+                .begun = count("s"),
+                .busy_ns = whole(line, "b"),
+                .cpu_ns = whole(line, "u")});
+    return;
+  }
+  saw_torch_ = true;
   if (kind == "batch") {
     BatchTimes times = batch_times(line);
     const std::int64_t batch = whole(line, "b");

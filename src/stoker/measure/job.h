@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stoker/measure/stage_ledger.h"
 #include "stoker/meter/ledger.h"
 
 namespace stoker::measure {
@@ -167,6 +168,7 @@ class Job {
   std::uint64_t steps() const noexcept { return steps_; }  // of the loader that has most
   std::vector<int> workers() const;                        // process ids seen so far
   Arithmetic arithmetic(int pid) const;
+  const SpanTimes& spans() const noexcept { return spans_; }  // stages that the job names itself
 
  private:
   struct Iteration {
@@ -211,6 +213,7 @@ class Job {
   std::map<int, Consumer> consumers_;
   std::map<int, int> ranks_;
   std::map<int, Arithmetic> arithmetic_;
+  SpanTimes spans_;
   struct Homeless {
     int pid, thread;
     std::int64_t batch;

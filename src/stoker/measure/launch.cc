@@ -39,7 +39,7 @@ Launched launch(const LaunchOptions& options, Job& job) {
       collect(false);
     }
     if (options.tick) options.tick(child.pid());
-    if (!warned && options.no_loader && job.loaders().empty() &&
+    if (!warned && options.no_loader && job.loaders().empty() && job.spans().is_empty() &&
         now - started > std::chrono::nanoseconds(options.patience).count()) {
       warned = true;
       options.no_loader();

@@ -94,6 +94,30 @@ std::optional<ProcessCounters> process_counters(int pid, const std::string& root
   return counters;
 }
 
+std::vector<ThreadCounters> thread_counters(int pid, std::size_t most, const std::string& root) {
+  std::vector<ThreadCounters> all;
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator(proc(root, pid, "task"), error)) {
+    if (all.size() == most) break;
+    const auto read = [&](const char* file) { return read_small_file((task.path() / file).string()); };
+    const auto stat = read("stat");
+    const std::size_t name_begin = stat ? stat->find('(') : std::string::npos;
+    const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
+    if (name_begin == std::string::npos || name_end == std::string::npos || name_end + 2 >= stat->size()) continue;
+    ThreadCounters thread;
+    thread.thread = std::atoi(task.path().filename().c_str());
+    thread.name = stat->substr(name_begin + 1, name_end - name_begin - 1);
+    thread.state = (*stat)[name_end + 2];
+    std::istringstream fields(read("schedstat").value_or(""));
+    std::uint64_t ran = 0, delay = 0;
+    if (fields >> ran >> delay)
+      thread.cpu = std::chrono::nanoseconds(ran), thread.delay = std::chrono::nanoseconds(delay);
+    if (const auto io = read("io")) thread.read_bytes = number_after(*io, "read_bytes:");
+    all.push_back(std::move(thread));
+  }
+  return all;
+}
+
 std::optional<std::string> process_name(int pid, const std::string& root) {
   return read_small_file(proc(root, pid, "comm"));
 }

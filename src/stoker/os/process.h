@@ -26,6 +26,16 @@ struct ProcessCounters {
 };
 std::optional<ProcessCounters> process_counters(int pid, const std::string& root = "/");
 
+struct ThreadCounters {
+  int thread = 0;
+  std::string name = {};  // as `ps -T` shows it
+  char state = '?';
+  std::chrono::nanoseconds cpu{0}, delay{0};     // on a core; ready without one
+  std::optional<std::uint64_t> read_bytes = {};  // from the disk
+};
+// At most `most` of them. Empty: the process has ended, or cannot be seen.
+std::vector<ThreadCounters> thread_counters(int pid, std::size_t most, const std::string& root = "/");
+
 std::optional<std::string> process_name(int pid, const std::string& root = "/");  // as `ps` shows it, 15 characters
 
 std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::string& root = "/");  // main thread

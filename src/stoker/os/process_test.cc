@@ -45,6 +45,25 @@ TEST(Process, CountersStandAfterANameWithBrackets) {
   EXPECT_EQ(counters->written_bytes, 8192u);
 }
 
+TEST(Process, ThreadsHaveCountersOfTheirOwn) {
+  const TempFolder root;
+  root.file("proc/10/task/10/stat", "10 (python) S 1 1");
+  root.file("proc/10/task/11/stat", "11 (read (1)) D 1 1");
+  root.file("proc/10/task/11/schedstat", "5000 70 3");
+  root.file("proc/10/task/11/io", "rchar: 9\nread_bytes: 4096\n");
+  std::vector<ThreadCounters> threads = thread_counters(10, 64, root.path());
+  std::sort(threads.begin(), threads.end(), [](const auto& a, const auto& b) { return a.thread < b.thread; });
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_EQ(threads[0].read_bytes, std::nullopt);
+  EXPECT_EQ(threads[1].name, "read (1)");
+  EXPECT_EQ(threads[1].state, 'D');
+  EXPECT_EQ(threads[1].cpu.count(), 5000);
+  EXPECT_EQ(threads[1].delay.count(), 70);
+  EXPECT_EQ(threads[1].read_bytes, 4096u);
+  EXPECT_EQ(thread_counters(10, 1, root.path()).size(), 1u);
+  EXPECT_TRUE(thread_counters(99, 64, root.path()).empty());
+}
+
 TEST(Process, SharedPagesAreCountedOnce) {
   const TempFolder root;
   root.file("proc/10/smaps_rollup",
