@@ -111,6 +111,37 @@ def test_a_vision_transformer_is_stepped_with_accumulation_checkpointing_and_bf1
     assert all(float(row["compute_ms"]) > float(row["data_ms"]) and row["bound"] == "compute_bound" for row in rows_of(tmp_path / "run"))
 
 
+def test_a_student_and_its_teacher_are_stepped_over_ten_views_of_each_image(tune, slices, tmp_path):
+    small = [word for setting in ("model=tiny", "dim=16", "depth=1", "heads=2", "patch_size=8", "img_size=32", "small_size=16", "outputs=32", "amp=bf16")
+             for word in ("--with", setting)]
+    found = tune("stoker.targets:dino", slices, *small, "--with", "checkpointing=true", "--grid", "batch_size=2,4", "--grid", "accumulate_steps=64,128",
+                 "--effective-batch", "256", "--search", "grid", "--warmup-steps", "1", "--bench-steps", "2", "--out", "run")
+    assert found["points"] == found["ok"] == 2
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    assert (config["used"]["large_views"], config["used"]["small_views"], config["effective_batch"]) == (2, 8, "256")
+
+
+def test_the_teacher_follows_the_student_after_each_update():
+    from stoker import targets
+
+    knobs = {"model": "tiny", "dim": 16, "depth": 1, "heads": 2, "patch_size": 8, "img_size": 32, "small_size": 16, "outputs": 32, "batch_size": 2,
+             "accumulate_steps": 2, "lr": 0.1}
+    loader, step = targets.dino(knobs)
+    views, _ = batch = next(iter(loader))
+    assert [tuple(one.shape) for one in views] == [(2, 2, 3, 32, 32), (2, 8, 3, 16, 16)]
+    def weights(network):
+        return [one.detach().clone() for one in network.parameters()]
+
+    student, teacher = weights(step.student), weights(step.teacher)
+    assert all((a == b).all() for a, b in zip(student, teacher)), "they begin alike"
+    step(step.transfer(batch))
+    assert all((a == b).all() for a, b in zip(student, weights(step.student))), "the first of two batches changes nothing"
+    step(step.transfer(batch))
+    moved = [(a - b).abs().max() for a, b in zip(student, weights(step.student))]
+    followed = [(a - b).abs().max() for a, b in zip(teacher, weights(step.teacher))]
+    assert max(moved) > 0 and 0 < max(followed) < max(moved), "by its momentum"
+
+
 def test_pictures_and_sounds_are_loaded_as_people_do(tmp_path):
     from stoker import targets
 
@@ -143,10 +174,10 @@ def test_the_slices_window_maps_hounsfield_units(slices):
 @pytest.mark.parametrize("knobs, says", [
     ({}, "the target has no data"),
     ({"source": "x", "window": "wide"}, "window is `random`, `presets` or LOW:HIGH"), ({"model": "tiny", "amp": "int8"}, "amp is off, bf16 or fp16"),
-    ({"model": "enormous"}, "model is tiny"), ({"model": "tiny", "step_ms": 3}, "not both"),
+    ({"model": "enormous"}, "model is tiny"), ({"small_views": 0, "large_views": 1, "model": "tiny"}, "the teacher needs"), ({"model": "tiny", "step_ms": 3}, "not both"),
 ])
 def test_settings_that_make_no_sense_are_named(knobs, says):
     from stoker import UsageError, targets
 
     with pytest.raises(UsageError, match=says):
-        (targets.vit if "model" in knobs else targets.ct_slices)(knobs)
+        (targets.dino if "small_views" in knobs else targets.vit if "model" in knobs else targets.ct_slices)(knobs)
