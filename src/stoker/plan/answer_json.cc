@@ -70,6 +70,7 @@ Json to_json(const DevicePlan& device) {
   }
   return {{"basis", device.line.basis},
           {"parts", parts},
+          {"parts_batch", known(device.parts_batch)},
           {"fixed_bytes", device.line.fixed_bytes},
           {"bytes_per_image", device.line.bytes_per_image},
           {"limit_bytes", known(device.limit_bytes)},

@@ -83,6 +83,11 @@ DevicePlan device_in(const Json& json) {
   device.limit_bytes = number_in(json, "limit_bytes").value_or(0);
   if (const auto largest = number_in(json, "largest_batch"); largest && *largest >= 0 && *largest < 1e18)
     device.largest_batch = static_cast<std::uint64_t>(*largest);
+  for (const Json& part : inner(json, "parts")) {
+    device.parts.push_back({text_in(part, "name"), number_in(part, "fixed_bytes").value_or(0),
+                            number_in(part, "bytes_per_image").value_or(0)});
+  }
+  device.parts_batch = number_in(json, "parts_batch").value_or(0);
   for (const Json& one : inner(json, "points")) {
     const auto batch = number_in(one, "batch_size"), predicted = number_in(one, "predicted_bytes");
     if (!batch || !predicted || !std::isfinite(*predicted) || *predicted < 0) continue;
@@ -141,6 +146,28 @@ Option option_in(const Json& json) {
   return option;
 }
 
+Bundle bundle_in(const Json& json) {
+  Bundle bundle;
+  if (const std::string label = text_in(json, "label"); !label.empty()) bundle.label = label.front();
+  bundle.title = text_in(json, "title");
+  for (const Json& change : inner(json, "changes")) {
+    if (change.is_string()) bundle.names.push_back(change.text());
+  }
+  for (const Json& command : inner(json, "commands")) {
+    if (command.is_string()) bundle.commands.push_back(command.text());
+  }
+  bundle.gain = spread_in(json, "gain").value_or(RateSpread{});
+  bundle.days = number_in(json, "days");
+  bundle.epoch_hours = number_in(json, "epoch_hours");
+  bundle.host_bytes = number_in(json, "host_peak_bytes");
+  bundle.device_bytes = number_in(json, "device_peak_bytes");
+  bundle.risk = named(text_in(json, "risk"), {Risk::low, Risk::medium, Risk::high}).value_or(Risk::unknown);
+  bundle.reason = text_in(json, "reason");
+  bundle.training = text_in(json, "training");
+  bundle.limit = text_in(json, "limit");
+  return bundle;
+}
+
 PlannedRun run_in(const Json& json) {
   PlannedRun run;
   run.input.name = text_in(json, "name");
@@ -154,6 +181,7 @@ PlannedRun run_in(const Json& json) {
     if (const auto limit = number_in(one, "host_limit_bytes")) run.input.limits.memory_bytes = *limit;
     if (const auto limit = number_in(one, "device_limit_bytes")) run.input.device_limit_bytes = *limit;
   }
+  for (const Json& one : inner(json, "bundles")) run.bundles.push_back(bundle_in(one));
   for (const Json& one : inner(json, "nodes")) {
     run.nodes.push_back({.nodes = number_in(one, "nodes").value_or(0),
                          .per_s = number_in(one, "images_per_s").value_or(0),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stoker/base/shell.h"
 #include "stoker/base/units.h"
@@ -132,6 +133,39 @@ void add_what_ifs(const plan::PlannedRun& run, Report& report) {
   report.plan.push_back(std::move(table));
 }
 
+void add_bundles(const plan::PlannedRun& run, Report& report) {
+  Table table{
+      .title = "Combinations of changes that act on different limits",
+      .header = {"combination", "changes", "risk", "gain", "an epoch", "in all", "host memory", "device memory"},
+      .text_columns = 3};
+  for (const plan::Bundle& one : run.bundles) {
+    const auto bytes = [](const std::optional<double>& size) { return size ? byte_text(*size) : ""; };
+    table.rows.push_back({fmt::format("{}, {}", one.label, one.title), fmt::format("{}", fmt::join(one.names, " + ")),
+                          fmt::format("{}{}{}", name(one.risk), one.reason.empty() ? "" : ": ", one.reason),
+                          range_text(one.gain, ratio), one.epoch_hours ? time_text(*one.epoch_hours / 24) : "",
+                          one.days ? time_text(*one.days) : "", bytes(one.host_bytes), bytes(one.device_bytes)});
+  }
+  if (table.rows.empty()) return;
+  table.note =
+      "The gain is what the stages give with every change in place: gains that share a limit are not multiplied. Make "
+      "the "
+      "changes one at a time.";
+  report.plan.push_back(std::move(table));
+}
+
+void add_memory_parts(const plan::PlannedRun& run, Report& report) {
+  if (!run.device || run.device->parts.empty()) return;
+  const double batch = run.device->parts_batch;
+  Table table{.title = "Device memory by parts", .header = {"part", "fixed", "per image"}};
+  if (batch > 0) table.header.push_back(fmt::format("batch {:g}", batch));
+  for (const plan::MemoryPart& part : run.device->parts) {
+    table.rows.push_back({part.name, byte_text(part.fixed_bytes), byte_text(part.bytes_per_image)});
+    if (batch > 0) table.rows.back().push_back(byte_text(part.at(batch)));
+  }
+  table.note = "Gradients come while activations go: the peak is less than the sum.";
+  report.plan.push_back(std::move(table));
+}
+
 void add_nodes(const plan::PlannedRun& run, Report& report) {
   Table table{.title = "Nodes that share one storage", .header = {"nodes", "images/s", "of what each could take"}};
   for (const plan::ScaleOut& one : run.nodes)
@@ -241,7 +275,9 @@ void add_plan(const plan::PlanAnswer& plan, const std::string& file, Report& rep
   if (const std::size_t main = run_of(plan, file); main < plan.runs.size()) {
     const plan::PlannedRun& run = plan.runs[main];
     add_host_memory(run, report);
+    add_memory_parts(run, report);
     add_what_ifs(run, report);
+    add_bundles(run, report);
     add_nodes(run, report);
     add_device_memory(run, report);
     add_options(run, report);

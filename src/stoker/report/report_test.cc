@@ -415,6 +415,28 @@ TEST(ReportOfAPlan, HasDaysWithTheirRangeOptionsAndTheMemoryLine) {
   EXPECT_NE(report.memory[0].note.find("Unexplained"), std::string::npos);
 }
 
+TEST(ReportOfAPlan, HasCombinationsAndTheMemoryByParts) {
+  Json plan = large_and_giant();
+  plan["runs"][0]["bundles"] = Json::array({Json{{"label", "A"},
+                                                 {"title", "careful"},
+                                                 {"changes", {"local copy", "num_workers=4"}},
+                                                 {"gain", range(2, 3, 4)},
+                                                 {"epoch_hours", 5},
+                                                 {"host_peak_bytes", 28e9},
+                                                 {"risk", "low"},
+                                                 {"reason", "28 of 170 GB"}}});
+  plan["runs"][0]["device_memory"]["parts"] =
+      Json::array({Json{{"name", "activations"}, {"fixed_bytes", 0}, {"bytes_per_image", 4e7}}});
+  plan["runs"][0]["device_memory"]["parts_batch"] = 64;
+  const Report report = from_plan(plan::parse_plan(plan, "plan.json"), "plan.json");
+  ASSERT_EQ(report.plan.size(), 3u);
+  EXPECT_EQ(report.plan[1].rows[0], (std::vector<std::string>{"activations", "0 B", "38.1 MiB", "2.4 GiB"}));
+  EXPECT_EQ(report.plan[2].rows[0][0], "A, careful");
+  EXPECT_EQ(report.plan[2].rows[0][1], "local copy + num_workers=4");
+  EXPECT_EQ(report.plan[2].rows[0][2], "low: 28 of 170 GB");
+  EXPECT_EQ(report.plan[2].rows[0][3], "3.0x (2.0x to 4.0x)");
+}
+
 TEST(ReportOfAPlan, RefusesWhatIsNoPlan) {
   EXPECT_THROW(plan::parse_plan(Json::array(), "plan.json"), Error);
   EXPECT_THROW(plan::parse_plan({{"schema", "other/1"}}, "plan.json"), Error);
