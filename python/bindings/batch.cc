@@ -112,6 +112,12 @@ void bind_batch(nb::module_& module) {
       .def("labels",
            [](Self self) -> nb::object {
              const BatchHandle& batch = batch_of(self);
+             if (const std::size_t classes = batch->soft_classes(); classes != 0) {
+               const std::span<float> values = batch->soft_labels();
+               const std::size_t shape[2] = {values.size() / classes, classes};
+               void* const data = values.data() ? static_cast<void*>(values.data()) : no_rows;
+               return nb::cast(nb::ndarray<float, nb::numpy>(data, 2, shape, self));
+             }
              if (batch->label_kind() == dataset::LabelKind::real) {
                return nb::cast(label_values(self, batch->real_labels()));
              }

@@ -13,4 +13,5 @@ NB_MODULE(_engine, module) {
   stoker::bindings::bind_loader(module);
   stoker::bindings::bind_measure(module);
   stoker::bindings::bind_builder(module);
+  stoker::bindings::bind_transform(module);
 }

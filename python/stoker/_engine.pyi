@@ -201,3 +201,11 @@ class PackBuilder:
     def close(self) -> None: ...
 
     def abandon(self) -> None: ...
+
+def draw_actions(transform: str, *, width: int, height: int, channels: int, seed: int, id: int) -> list:
+    """
+    What chance decides for one image: a list of actions, as transform/action.h names them.
+    """
+
+def transform_image(transform: str, image: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, seed: int, id: int) -> tuple:
+    """One image [H, W, C] of uint8, transformed, and what chance decided."""

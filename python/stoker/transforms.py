@@ -1,7 +1,8 @@
 """What happens to a sample between its file and the batch. Declared here, run by the engine.
 
 A transform is a list of these objects, or the short text of the command line (``"rrc:224,flip,normalize:imagenet"``),
-or a torchvision ``Compose`` of operations that are listed in :func:`from_torchvision`.
+or a torchvision ``Compose`` of operations that are listed in :func:`from_torchvision`. Augmentations have torchvision's
+names, arguments and defaults, and give the pixels of torchvision on Pillow images.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from .errors import UsageError
 
 __all__ = [
     "Transform", "RandomResizedCrop", "Resize", "CenterCrop", "HorizontalFlip", "Normalize", "ToFloat", "Window",
-    "PadOrTrim", "Resample", "Mono", "Views",
+    "PadOrTrim", "Resample", "Mono", "Views", "ColorJitter", "Grayscale", "VerticalFlip", "RandomInvert", "RandomAutocontrast",
+    "RandomEqualize", "RandomGrayscale", "RandomPosterize", "RandomSolarize", "RandomAdjustSharpness", "GaussianBlur",
+    "RandomApply", "RandomChoice", "RandomOrder", "RandAugment", "TrivialAugmentWide", "AutoAugment", "RandomErasing", "Pad",
+    "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix",
 ]
 
 Size = int | Sequence[int]
 Range = float | Sequence[float]
+Fill = float | Sequence[float] | None
 
 _FILTERS = ("bilinear", "bicubic", "nearest", "box")
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -146,6 +151,215 @@ class Mono(Transform):
     """The mean of the channels."""
 
 
+class _Augmentation(Transform):
+    """One of the operations whose arguments the engine checks: ``stoker --help`` of the short text has their ranges."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{name: _plain(self, name, value) for name, value in fields.items() if value is not None})
+        _check(self)
+
+
+class ColorJitter(_Augmentation):
+    """Random brightness, contrast, saturation and hue, in a random order. A number ``v`` means 1 - v to 1 + v (hue: -v to v)."""
+
+    def __init__(self, brightness: Range = 0, contrast: Range = 0, saturation: Range = 0, hue: Range = 0) -> None:
+        super().__init__(brightness=brightness, contrast=contrast, saturation=saturation, hue=hue)
+
+
+class Grayscale(_Augmentation):
+    """Gray, as 1 or 3 channels."""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__(num_output_channels=num_output_channels)
+
+
+class VerticalFlip(_Augmentation):
+    """Turns top and bottom with probability ``p``."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=p)
+
+
+class RandomInvert(_Augmentation):
+    """255 - x with probability ``p``."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=p)
+
+
+class RandomAutocontrast(_Augmentation):
+    """Stretches each channel over 0 to 255 with probability ``p``."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=p)
+
+
+class RandomEqualize(_Augmentation):
+    """Evens the histogram of each channel out with probability ``p``."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p=p)
+
+
+class RandomGrayscale(_Augmentation):
+    """Gray with probability ``p``; the number of channels stays."""
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__(p=p)
+
+
+class RandomPosterize(_Augmentation):
+    """Keeps the upper ``bits`` of each byte, with probability ``p``."""
+
+    def __init__(self, bits: int, p: float = 0.5) -> None:
+        super().__init__(bits=bits, p=p)
+
+
+class RandomSolarize(_Augmentation):
+    """Inverts values from ``threshold`` on, with probability ``p``."""
+
+    def __init__(self, threshold: float, p: float = 0.5) -> None:
+        super().__init__(threshold=threshold, p=p)
+
+
+class RandomAdjustSharpness(_Augmentation):
+    """Sharper (above 1) or smoother (below), with probability ``p``."""
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
+        super().__init__(sharpness_factor=sharpness_factor, p=p)
+
+
+class GaussianBlur(_Augmentation):
+    """A blur whose kernel is ``kernel_size`` (one odd number, or width and height), of a random ``sigma``."""
+
+    def __init__(self, kernel_size: Size, sigma: Range = (0.1, 2.0)) -> None:
+        super().__init__(kernel_size=kernel_size, sigma=sigma)
+
+
+class Pad(_Augmentation):
+    """Adds pixels: on all sides; left and right, top and bottom; or left, top, right, bottom."""
+
+    def __init__(self, padding: Size, fill: Fill = 0, padding_mode: str = "constant") -> None:
+        super().__init__(padding=padding, fill=fill, padding_mode=padding_mode)
+
+
+class RandomCrop(_Augmentation):
+    """``size`` (a number, or height and width) from a random place, after ``padding`` was added."""
+
+    def __init__(self, size: Size, padding: Size | None = None, pad_if_needed: bool = False, fill: Fill = 0,
+                 padding_mode: str = "constant") -> None:
+        super().__init__(size=size, padding=padding, pad_if_needed=pad_if_needed, fill=fill, padding_mode=padding_mode)
+
+
+class RandomRotation(_Augmentation):
+    """Turns by a random angle: a number ``v`` means -v to v degrees. ``expand`` makes room for the corners."""
+
+    def __init__(self, degrees: Range, interpolation: str = "nearest", expand: bool = False,
+                 center: Sequence[float] | None = None, fill: Fill = 0) -> None:
+        super().__init__(degrees=degrees, interpolation=interpolation, expand=expand, center=center, fill=fill)
+
+
+class RandomAffine(_Augmentation):
+    """Turns, shifts (by shares of the size), scales and shears (in degrees) at random."""
+
+    def __init__(self, degrees: Range, translate: Sequence[float] | None = None, scale: Sequence[float] | None = None,
+                 shear: Range | None = None, interpolation: str = "nearest", fill: Fill = 0,
+                 center: Sequence[float] | None = None) -> None:
+        if isinstance(shear, (int, float)):
+            shear = (-shear, shear)
+        super().__init__(degrees=degrees, translate=translate, scale=scale, shear=shear, interpolation=interpolation,
+                         fill=fill, center=center)
+
+
+class RandomPerspective(_Augmentation):
+    """Moves the corners inwards by up to ``distortion_scale`` of half the size, with probability ``p``."""
+
+    def __init__(self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: str = "bilinear", fill: Fill = 0) -> None:
+        super().__init__(distortion_scale=distortion_scale, p=p, interpolation=interpolation, fill=fill)
+
+
+class RandomZoomOut(_Augmentation):
+    """Puts the image into a larger one, whose sides are ``side_range`` times as long, with probability ``p``."""
+
+    def __init__(self, fill: Fill = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5) -> None:
+        super().__init__(fill=fill, side_range=side_range, p=p)
+
+
+class RandAugment(_Augmentation):
+    """``num_ops`` random operations of one magnitude."""
+
+    def __init__(self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31, interpolation: str = "nearest",
+                 fill: Fill = None) -> None:
+        super().__init__(num_ops=num_ops, magnitude=magnitude, num_magnitude_bins=num_magnitude_bins,
+                         interpolation=interpolation, fill=fill)
+
+
+class TrivialAugmentWide(_Augmentation):
+    """One random operation of a random magnitude."""
+
+    def __init__(self, num_magnitude_bins: int = 31, interpolation: str = "nearest", fill: Fill = None) -> None:
+        super().__init__(num_magnitude_bins=num_magnitude_bins, interpolation=interpolation, fill=fill)
+
+
+class AutoAugment(_Augmentation):
+    """One of 25 learned pairs of operations: ``policy`` is ``"imagenet"``, ``"cifar10"`` or ``"svhn"``."""
+
+    def __init__(self, policy: str = "imagenet", interpolation: str = "nearest", fill: Fill = None) -> None:
+        super().__init__(policy=policy, interpolation=interpolation, fill=fill)
+
+
+class RandomErasing(_Augmentation):
+    """Overwrites a random rectangle with ``value`` (one number, one per channel, or ``"random"``), with probability ``p``."""
+
+    def __init__(self, p: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
+                 value: float | Sequence[float] | str = 0) -> None:
+        if isinstance(value, str) and value != "random":
+            raise UsageError(f"RandomErasing: value is a number, one per channel, or \"random\", not {value!r}")
+        is_random = isinstance(value, str)
+        super().__init__(p=p, scale=scale, ratio=ratio, value=None if is_random else value, random=is_random or None)
+
+
+class RandomApply(_Augmentation):
+    """All of ``transforms`` with probability ``p``, or none."""
+
+    def __init__(self, transforms: Sequence[Transform], p: float = 0.5) -> None:
+        super().__init__(transforms=_held(self, transforms), p=p)
+
+
+class RandomChoice(_Augmentation):
+    """One of ``transforms``, by the weights ``p`` where they are given."""
+
+    def __init__(self, transforms: Sequence[Transform], p: Sequence[float] | None = None) -> None:
+        super().__init__(transforms=_held(self, transforms), p=p)
+
+
+class RandomOrder(_Augmentation):
+    """All of ``transforms``, in a random order."""
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        super().__init__(transforms=_held(self, transforms))
+
+
+class MixUp(_Augmentation):
+    """The last of a list: mixes every row of a batch with the one before it. Labels become float32 ``[batch, classes]``.
+
+    ``num_classes`` is as many as the data set has, where it is not given. ``p`` is the chance that a batch is mixed.
+    """
+
+    def __init__(self, alpha: float = 1.0, num_classes: int | None = None, p: float = 1.0, label_smoothing: float = 0.0) -> None:
+        super().__init__(alpha=alpha, num_classes=num_classes, p=p, label_smoothing=label_smoothing)
+
+
+class CutMix(_Augmentation):
+    """The last of a list: a rectangle of every row of a batch comes from the row before it. Arguments as for MixUp.
+
+    ``RandomChoice([CutMix(), MixUp()])`` does one of them, by chance.
+    """
+
+    def __init__(self, alpha: float = 1.0, num_classes: int | None = None, p: float = 1.0, label_smoothing: float = 0.0) -> None:
+        super().__init__(alpha=alpha, num_classes=num_classes, p=p, label_smoothing=label_smoothing)
+
+
 class Views(Transform):
     """One decode, many independently drawn views: ``Views(big=(2, [...]), small=(8, [...]))``.
 
@@ -198,7 +412,8 @@ def from_torchvision(operation: Any) -> list[Transform]:
     """The same thing in Stoker's words, or UsageError naming the operation that has none.
 
     Known: Compose, RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, PILToTensor,
-    ConvertImageDtype, and of v2 also ToImage, ToDtype, ToPureTensor.
+    ConvertImageDtype, and of v2 also ToImage, ToDtype, ToPureTensor; and the augmentations of this page that have
+    torchvision's name.
     """
     name = type(operation).__name__
     if name == "Compose":
@@ -227,10 +442,82 @@ def from_torchvision(operation: Any) -> list[Transform]:
             return []
         raise UsageError(f"transform: torchvision's {name}({dtype}) has no counterpart here",
                          "use ToDtype(torch.float32, scale=True), or the dtype= of the loader")
-    known = "RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, ToDtype"
+    if name in _SAME_NAME:
+        return [_translated(operation)]
+    known = ", ".join(("RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, ToDtype", *_SAME_NAME))
     raise UsageError(f"transform: torchvision's {name} has no counterpart in Stoker",
                      f"known: {known}; for anything else, end the list with a function of your own that takes the whole batch: "
                      "transform=[..., lambda images: ...]")
+
+
+# torchvision's augmentations, with their arguments in the order of Stoker's class.
+_SAME_NAME: dict[str, tuple[type[Transform], tuple[str, ...]]] = {
+    "ColorJitter": (ColorJitter, ("brightness", "contrast", "saturation", "hue")),
+    "Grayscale": (Grayscale, ("num_output_channels",)),
+    "RandomVerticalFlip": (VerticalFlip, ("p",)),
+    "RandomInvert": (RandomInvert, ("p",)),
+    "RandomAutocontrast": (RandomAutocontrast, ("p",)),
+    "RandomEqualize": (RandomEqualize, ("p",)),
+    "RandomGrayscale": (RandomGrayscale, ("p",)),
+    "RandomPosterize": (RandomPosterize, ("bits", "p")),
+    "RandomSolarize": (RandomSolarize, ("threshold", "p")),
+    "RandomAdjustSharpness": (RandomAdjustSharpness, ("sharpness_factor", "p")),
+    "GaussianBlur": (GaussianBlur, ("kernel_size", "sigma")),
+    "Pad": (Pad, ("padding", "fill", "padding_mode")),
+    "RandomCrop": (RandomCrop, ("size", "padding", "pad_if_needed", "fill", "padding_mode")),
+    "RandomRotation": (RandomRotation, ("degrees", "interpolation", "expand", "center", "fill")),
+    "RandomAffine": (RandomAffine, ("degrees", "translate", "scale", "shear", "interpolation", "fill", "center")),
+    "RandomPerspective": (RandomPerspective, ("distortion_scale", "p", "interpolation", "fill")),
+    "RandomZoomOut": (RandomZoomOut, ("fill", "side_range", "p")),
+    "RandAugment": (RandAugment, ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")),
+    "TrivialAugmentWide": (TrivialAugmentWide, ("num_magnitude_bins", "interpolation", "fill")),
+    "AutoAugment": (AutoAugment, ("policy", "interpolation", "fill")),
+    "RandomErasing": (RandomErasing, ("p", "scale", "ratio", "value")),
+    "RandomApply": (RandomApply, ("transforms", "p")),
+    "RandomChoice": (RandomChoice, ("transforms", "p")),
+    "RandomOrder": (RandomOrder, ("transforms",)),
+    "MixUp": (MixUp, ("alpha", "num_classes")),
+    "CutMix": (CutMix, ("alpha", "num_classes")),
+}
+
+
+def _translated(operation: Any) -> Transform:
+    mine, words = _SAME_NAME[type(operation).__name__]
+    values: dict[str, Any] = {}
+    for word in words:
+        value = getattr(operation, word, None)
+        if word == "interpolation":
+            value = _torchvision_filter(operation)
+        elif word == "policy":
+            value = str(getattr(value, "value", value)).lower()
+        elif word == "transforms":
+            value = [_grouped(from_torchvision(inner)) for inner in value or []]
+        elif word in ("size", "kernel_size", "padding") and isinstance(value, (list, tuple)) and len(set(value)) == 1:
+            value = value[0]
+        elif word == "fill":
+            value = _torchvision_fill(operation, value)
+        elif mine is ColorJitter and value is None:
+            value = 0 if word == "hue" else (1.0, 1.0)
+        elif word == "p" and mine is RandomChoice and value is not None and len(set(value)) == 1:
+            value = None
+        if value is not None:
+            values[word] = value
+    if mine is RandomErasing and "value" not in values:
+        values["value"] = "random"
+    return mine(**values)
+
+
+def _torchvision_fill(operation: Any, value: Any) -> Any:
+    """v2 keeps a dict by type; images have the entry of their type, or the one for all."""
+    if isinstance(value, dict):
+        entries = {getattr(kind, "__name__", str(kind)): entry for kind, entry in value.items()}
+        value = next((entries[kind] for kind in ("PIL.Image.Image", "Image", "Tensor", "others") if entries.get(kind) is not None), None)
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def _grouped(operations: list[Transform]) -> Transform:
+    """A Compose inside a RandomChoice or RandomOrder is one operation."""
+    return operations[0] if len(operations) == 1 else RandomApply(operations, p=1.0)
 
 
 def _is_torchvision(item: Any) -> bool:
@@ -276,6 +563,32 @@ def _checked(item: Any) -> Transform:
                          f"write stoker.{near[0]}(...)" if near else "give one text instead of a list: transform=\"rrc:224,flip\"")
     raise UsageError(f"transform: {item!r} is not an operation of Stoker",
                      "a list of stoker.RandomResizedCrop(224), ...; a callable on the batch may be its last item")
+
+
+def _held(owner: Any, transforms: Any) -> list[dict[str, Any]]:
+    if isinstance(transforms, Transform) or not isinstance(transforms, Iterable):
+        raise UsageError(f"{_who(owner)}: transforms is a list of operations, not {transforms!r}")
+    held = []
+    for item in transforms:
+        if isinstance(item, (list, tuple)):
+            item = RandomApply(item, p=1.0)
+        held.append(_checked(item).to_json())
+    return held
+
+
+def _plain(owner: Any, word: str, value: Any) -> Any:
+    """Numbers, texts and lists of them, as JSON has them."""
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Iterable):
+        return [entry if isinstance(entry, dict) else _number(owner, word, entry) for entry in value]
+    return _number(owner, word, value)
+
+
+def _check(operation: Transform) -> None:
+    from . import _engine
+
+    _engine.transform_text(json.dumps([operation.to_json()]))
 
 
 def _name(item: Any) -> str:

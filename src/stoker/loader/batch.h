@@ -41,6 +41,9 @@ class Batch {
   virtual std::uint64_t label_count() const noexcept = 0;
   virtual std::span<std::int64_t> labels() const noexcept = 0;  // class or whole number; -1 without
   virtual std::span<float> real_labels() const noexcept = 0;    // LabelKind::real, else empty
+  // Where batches are mixed: float32 [rows, soft_classes()]; else empty.
+  virtual std::uint64_t soft_classes() const noexcept = 0;
+  virtual std::span<float> soft_labels() const noexcept = 0;
   virtual std::span<std::int64_t> ids() const noexcept = 0;
   virtual std::span<std::int64_t> indices() const noexcept = 0;  // into the data set
   virtual std::span<std::int64_t> lengths()

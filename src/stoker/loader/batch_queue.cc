@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/format_text.h"
+#include "stoker/base/random.h"
 #include "stoker/base/units.h"
 #include "stoker/loader/handed_batch.h"
 #include "stoker/loader/slab_layout.h"
@@ -14,7 +15,8 @@
 namespace stoker::loader {
 namespace {
 
-constexpr std::size_t kLargeBatch = 8 * kMiB;  // with those that lie ready, more than caches hold
+constexpr std::uint32_t kMixStream = 0x6d6978;  // of random numbers; views count from 0
+constexpr std::size_t kLargeBatch = 8 * kMiB;   // with those that lie ready, more than caches hold
 
 // Where each row of a measured batch begins, and what they take together.
 void pack_rows(Pending& pending) noexcept {
@@ -209,6 +211,15 @@ void BatchQueue::close(Pending& pending) {
     ++to;
   }
   pending.kept = to;
+  if (recipe.mix() && to != 0) {
+    // Drawn by the place of the batch in the epoch, so that it depends on neither workers nor resumes.
+    Random random(job_.options.seed, pending.epoch, pending.range.first, kMixStream);
+    const transform::Output& output = recipe.outputs()[0];
+    const transform::MixDraw draw =
+        transform::draw_mix(*recipe.mix(), random, recipe.facts().width, recipe.facts().height);
+    transform::mix_rows(draw, output, base + layout.outputs[0], to);
+    transform::mix_labels(*recipe.mix(), draw, {labels, to}, reinterpret_cast<float*>(base + layout.soft_labels));
+  }
   std::sort(pending.errors.begin(), pending.errors.end(),
             [](const SampleError& a, const SampleError& b) { return a.position < b.position; });
   {

@@ -23,6 +23,7 @@ class HandedBatch final : public Batch {
         first_position_(pending.range.first),
         layout_(lay_out(recipe, batch_size, pending.length)),
         label_count_(recipe.label_count()),
+        soft_classes_(recipe.soft_classes()),
         has_lengths_(recipe.facts().has_lengths),
         packs_rows_(recipe.packs_rows()) {
     for (std::size_t o = 0; o < recipe.outputs().size(); ++o) {
@@ -55,6 +56,8 @@ class HandedBatch final : public Batch {
     if (label_kind() != dataset::LabelKind::real) return {};
     return at<float>(layout_.real_labels, label_count_);
   }
+  std::uint64_t soft_classes() const noexcept override { return soft_classes_; }
+  std::span<float> soft_labels() const noexcept override { return at<float>(layout_.soft_labels, soft_classes_); }
   std::span<std::int64_t> ids() const noexcept override { return at<std::int64_t>(layout_.ids); }
   std::span<std::int64_t> indices() const noexcept override { return at<std::int64_t>(layout_.indices); }
   std::span<std::int64_t> lengths() const noexcept override {
@@ -115,7 +118,7 @@ class HandedBatch final : public Batch {
   std::uint64_t size_, epoch_, step_, first_position_;
   std::vector<std::uint64_t> skipped_positions_;  // ascending
   SlabLayout layout_;
-  std::uint64_t label_count_;
+  std::uint64_t label_count_, soft_classes_;
   bool has_lengths_, packs_rows_;
   std::vector<Tensor> tensors_;
   std::optional<Tensor> coords_;

@@ -152,8 +152,16 @@ Text cause_of(const Result& result) {
 }
 
 Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options)
-    : kind_(find_kind(dataset, options, look_bytes_)),
-      label_count_(std::max<std::size_t>(1, dataset.facts().label_columns.size())) {
+    : label_count_(std::max<std::size_t>(1, dataset.facts().label_columns.size())) {
+  LoaderOptions of_samples = options;  // without what is done to batches
+  const dataset::Facts& about = dataset.facts();
+  mix_ = transform::take_mix(of_samples.transform, about.classes.size());
+  if (mix_ && (label_count_ != 1 || about.label_kind != dataset::LabelKind::integer)) {
+    throw Error(ErrorKind::usage, "cannot mix batches: MixUp and CutMix need one label per sample that is a class",
+                format_text("choose one column of classes with {}", option("label")));
+  }
+  kind_ = find_kind(dataset, of_samples, look_bytes_);
+  if (mix_) transform::check_mix(*mix_, outputs());
   assert(facts().columns.size() <= kMaxValues && "operations read more columns than a key has room for");
   for (const transform::IndexColumn& column : facts().columns)
     columns_.push_back(find_column(dataset.facts(), column.name));

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/kind.h"
+#include "stoker/transform/mix.h"
 
 namespace stoker::loader {
 
@@ -24,6 +26,9 @@ class Recipe {
   bool varies() const noexcept { return facts().varies; }
   bool packs_rows() const noexcept { return facts().packs_rows; }
   std::size_t label_count() const noexcept { return label_count_; }  // labels of each sample
+  // Where batches are mixed: how, and into how many classes the labels are spread.
+  const std::optional<transform::MixPlan>& mix() const noexcept { return mix_; }
+  std::size_t soft_classes() const noexcept { return mix_ ? mix_->classes : 0; }
   // The most memory that the first look held. More than memory_limit where that was too low to look at all: the job
   // must then be refused.
   std::uint64_t look_bytes() const noexcept { return look_bytes_; }
@@ -49,6 +54,7 @@ class Recipe {
     return bytes.empty() && !facts().is_encoded && !facts().takes_parts;
   }
 
+  std::optional<transform::MixPlan> mix_;
   std::uint64_t look_bytes_ = 0;  // before kind_, whose initialiser sets it
   std::unique_ptr<const Kind> kind_;
   std::size_t label_count_ = 1;

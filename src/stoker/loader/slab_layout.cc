@@ -30,6 +30,7 @@ SlabLayout lay_out(const Recipe& recipe, std::uint64_t rows, std::uint64_t lengt
   layout.lengths = place(rows * 8, 64);
   layout.places = place(rows * 8, 64);
   layout.valid = place(rows, 64);
+  layout.soft_labels = place(rows * 4 * recipe.soft_classes(), 64);
   layout.total = at;
   return layout;
 }

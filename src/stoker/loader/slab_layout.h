@@ -14,6 +14,7 @@ struct SlabLayout {
   std::array<std::size_t, kMaxOutputs> outputs{};
   std::array<std::size_t, kMaxOutputs> row_bytes{};
   std::size_t labels = 0, real_labels = 0, ids = 0, indices = 0, lengths = 0, places = 0, valid = 0;
+  std::size_t soft_labels = 0;  // float32 [rows, Recipe::soft_classes]
   std::size_t total = 0;
 };
 

@@ -2,6 +2,7 @@
 // they take.
 #include <algorithm>
 
+#include "stoker/transform/image_chain.h"
 #include "stoker/transform/image_program.h"
 #include "stoker/transform/weights.h"
 
@@ -36,10 +37,14 @@ std::uint64_t resize_bytes(const Resizing& r, std::uint64_t channels, std::uint6
 
 std::uint64_t ImagePlan::working_bytes(std::uint32_t view, const Draw& draw, std::uint32_t scale) const noexcept {
   const ImageProgram& plan = program_of(view);
-  const std::uint64_t channels = plan.store.channels;
+  return geometry_bytes(plan, draw, scale) + chain_bytes(plan, draw);
+}
+
+std::uint64_t geometry_bytes(const ImageProgram& plan, const Draw& draw, std::uint32_t scale) noexcept {
+  const std::uint64_t channels = plan.channels;
   const Needs needs = needs_of(plan, draw);
-  std::uint64_t bytes = plan.deep ? Scratch::rounded(plan.store.width * channels * sizeof(float)) : 0;
-  if (draw.is_padded) bytes += Scratch::rounded(plan.store.width * channels * (plan.deep ? sizeof(float) : 1));
+  std::uint64_t bytes = plan.deep ? Scratch::rounded(draw.width * channels * sizeof(float)) : 0;
+  if (draw.is_padded) bytes += Scratch::rounded(draw.width * channels * (plan.deep ? sizeof(float) : 1));
   for (std::uint32_t i = 0; i < plan.resizes; ++i) {
     Resizing r = needs.resizings[i];
     if (i == 0 && scale > 1) {

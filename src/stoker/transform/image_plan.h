@@ -1,6 +1,7 @@
 // Operations on images, compiled once for a data set: output shapes are known, impossible combinations are refused, and
 // each sample runs as crop, resize and one fused store (flip, normalise, convert, lay out) straight into its slot of
-// the batch. Immutable; safe from any thread; each thread brings its own Scratch.
+// the batch; augmentations change the resized rows in between. Immutable; safe from any thread; each thread brings its
+// own Scratch.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "stoker/base/random.h"
 #include "stoker/base/result.h"
 #include "stoker/base/scratch.h"
+#include "stoker/transform/action.h"
 #include "stoker/transform/ops.h"
 #include "stoker/transform/output.h"
 
@@ -38,6 +40,8 @@ struct Draw {
   bool is_padded = false;
   bool pads_after_window = false;  // the padding is 0 after Window, else the window's value of 0
   Rect inside;
+  std::uint64_t key = 0;                   // of the streams from which augmentations and what follows them are drawn
+  std::uint32_t width = 0, height = 0;     // of what reaches the first augmentation
   float window_low = 0, window_scale = 0;  // in Hounsfield units: (v - offset - low) * scale is in [0, 1]
 };
 
@@ -65,6 +69,8 @@ class ImagePlan {
 
   // Draws view `view` of a width x height image. `random` must be Random(seed, epoch, sample id, view).
   Result draw(std::uint32_t view, std::uint32_t width, std::uint32_t height, Random& random, Draw& draw) const noexcept;
+  // Hands over what the augmentations of that view do, in order, as draw and apply do it.
+  Result list_actions(std::uint32_t view, const Draw& draw, ActionSink& sink) const noexcept;
   // Takes from `scratch` and leaves it taken: reset it after the last view of the sample.
   // `source` holds the rectangle `region` of the image, which contains draw.crop. `values` are those of columns(), 0
   // where the index has none. Writes outputs()[..].view_bytes bytes at `slot`.

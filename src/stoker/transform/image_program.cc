@@ -12,6 +12,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/transform/ops_check.h"
+#include "stoker/transform/ops_forms.h"
 
 namespace stoker::transform {
 
@@ -54,7 +55,9 @@ std::string size_text(std::uint32_t height, std::uint32_t width) {
 class ImageCompiler {
  public:
   ImageCompiler(const ImageInput& input, const OutputOptions& options)
-      : input_(input), options_(options), width_(input.width), height_(input.height) {}
+      : input_(input), options_(options), width_(input.width), height_(input.height), channels_(input.channels) {
+    plan_.channels = channels_;
+  }
 
   ImageProgram compile(const Ops& ops) {
     for (const Op& op : ops) {
@@ -62,14 +65,19 @@ class ImageCompiler {
       std::visit([&](const auto& what) { add(op, what); }, op.what);
     }
     finish();
+    for (; !stages_.empty(); stages_.pop_back()) {
+      stages_.back().next = std::make_shared<const ImageProgram>(std::move(plan_));
+      plan_ = std::move(stages_.back());
+    }
     return std::move(plan_);
   }
 
  private:
   void add(const Op& op, const RandomResizedCrop& what) {
     refuse_after_float(op);
+    begin_geometry(op);
     Step step{Step::What::random_crop, what.height, what.width, what.filter, what, 0};
-    step.stream = stream_of(op, static_cast<std::uint32_t>(plan_.steps.size()));
+    step.stream = stream_of(op, steps_before_ + static_cast<std::uint32_t>(plan_.steps.size()));
     add_resize(op, step);
     fixed_ = true;
     width_ = what.width, height_ = what.height;
@@ -78,6 +86,7 @@ class ImageCompiler {
 
   void add(const Op& op, const Resize& what) {
     refuse_after_float(op);
+    begin_geometry(op);
     const bool exact = what.width != 0;
     add_resize(
         op, {exact ? Step::What::exact_size : Step::What::shorter_side, what.height, what.width, what.filter, {}, 0});
@@ -92,6 +101,7 @@ class ImageCompiler {
   }
 
   void add(const Op& op, const CenterCrop& what) {
+    begin_geometry(op);
     pads_ = pads_ || (fixed_ && (what.width > width_ || what.height > height_));
     if (pads_ && !plan_.mean.empty()) {
       refuse(op, "it pads the images with 0, and Normalize has changed what 0 means",
@@ -104,21 +114,22 @@ class ImageCompiler {
   }
 
   void add(const Op& op, const HorizontalFlip& what) {
-    if (plan_.has_flip) refuse(op, "it is given twice");
-    plan_.has_flip = true;
+    if (has_flip_) refuse(op, "it is given twice");
+    begin_geometry(op);
+    has_flip_ = plan_.has_flip = true;
     plan_.flip_p = what.p;
     plan_.flip_at = static_cast<std::uint32_t>(plan_.steps.size());
   }
 
   void add(const Op& op, const Normalize& what) {
     if (!plan_.mean.empty()) refuse(op, "it is given twice");
-    if (what.mean.size() != 1 && what.mean.size() != input_.channels) {
+    if (what.mean.size() != 1 && what.mean.size() != channels_) {
       refuse(op,
-             fmt::format("it has {} means, but the images have {} channel{}", what.mean.size(), input_.channels,
-                         input_.channels == 1 ? "" : "s"),
+             fmt::format("it has {} means, but the images have {} channel{}", what.mean.size(), channels_,
+                         channels_ == 1 ? "" : "s"),
              format_text("give one mean and std per channel, or choose {}", option("color", {"rgb", "gray"})));
     }
-    for (std::size_t c = 0; c < input_.channels; ++c) {
+    for (std::size_t c = 0; c < channels_; ++c) {
       plan_.mean.push_back(what.mean[what.mean.size() == 1 ? 0 : c]);
       plan_.std.push_back(what.std[what.mean.size() == 1 ? 0 : c]);
     }
@@ -142,6 +153,203 @@ class ImageCompiler {
     plan_.window_last = plan_.resizes != 0;
     plan_.window_at = static_cast<std::uint32_t>(plan_.steps.size());
     plan_.values = Values::unit;
+  }
+
+  // RandomCrop without padding is a part of the geometry; with it, an augmentation as all others.
+  void add(const Op& op, const RandomCrop& what) {
+    if (!what.padding.empty() || what.pad_if_needed) return add_augmentation(op, what);
+    refuse_after_float(op);
+    begin_geometry(op);
+    const auto height = static_cast<std::uint32_t>(what.size.front()),
+               width = static_cast<std::uint32_t>(what.size.back());
+    if (fixed_ && (height > height_ || width > width_)) {
+      refuse(
+          op,
+          fmt::format("its {} are more than the images have: {}", size_text(height, width), size_text(height_, width_)),
+          "choose a smaller size, or set pad_if_needed");
+    }
+    Step step{Step::What::random_window, height, width, Filter::bilinear, {}, 0};
+    step.stream = next_stream(op);
+    plan_.steps.push_back(step);
+    set_size(width, height);
+  }
+
+  void add(const Op& op, const RandomErasing& what) {
+    check_channels(op);
+    if (to_float_ || !plan_.mean.empty() || plan_.has_window) {
+      plan_.erasings.push_back(numbered(op));
+      return;
+    }
+    if (what.is_random) {
+      refuse(op, "noise from a normal distribution needs floats", "put it after Normalize or ToFloat, or give a value");
+    }
+    add_augmentation(op, what);
+  }
+
+  void add(const Op& op, const MixUp&) { refuse_batch_op(op); }
+  void add(const Op& op, const CutMix&) { refuse_batch_op(op); }
+  [[noreturn]] static void refuse_batch_op(const Op& op) {
+    refuse(op, "it mixes whole batches", "put it at the end of the list");
+  }
+
+  template <Augmentation T>
+  void add(const Op& op, const T& what) {
+    add_augmentation(op, what);
+  }
+
+  template <typename T>
+  void add_augmentation(const Op& op, const T& what) {
+    refuse_after_float(op);
+    if (plan_.has_window) refuse(op, "it takes 8-bit images, and Window makes floats", "leave one of them out");
+    check_channels(op);
+    check_size(op, what);
+    plan_.augments.push_back(numbered(op));
+    if (first_augment_.empty()) first_augment_ = name(op);
+  }
+
+  // What leaves the operation, for every image and for the first one; refuses what no image can bear.
+  void check_size(const Op& op, const auto& what) {
+    using T = std::decay_t<decltype(what)>;
+    if constexpr (std::is_same_v<T, Grayscale>) {
+      channels_ = what.channels;
+    } else if constexpr (std::is_same_v<T, GaussianBlur>) {
+      const auto across = static_cast<std::uint32_t>(what.kernel.front()),
+                 down = static_cast<std::uint32_t>(what.kernel.back());
+      if (fixed_ && (across / 2 >= width_ || down / 2 >= height_)) {
+        refuse(op, fmt::format("its kernel of {}x{} is too large for images of {}x{}", across, down, width_, height_),
+               "choose a smaller kernel_size");
+      }
+    } else if constexpr (std::is_same_v<T, Pad>) {
+      const Numbers& p = what.padding;
+      const double left = p.front(), top = p.size() == 1 ? p[0] : p[1], right = p.size() == 4 ? p[2] : left;
+      const double bottom = p.size() == 4 ? p[3] : top;
+      check_reflection(op, what.mode, std::max(left, right), std::max(top, bottom));
+      if (width_ == 0 || height_ == 0) return;
+      const bool was_fixed = fixed_;
+      set_size(width_ + static_cast<std::uint32_t>(left + right), height_ + static_cast<std::uint32_t>(top + bottom));
+      fixed_ = was_fixed;
+    } else if constexpr (std::is_same_v<T, RandomCrop>) {
+      const Numbers& p = what.padding;
+      if (!p.empty()) {
+        check_reflection(op, what.mode, p.size() == 4 ? std::max(p[0], p[2]) : p[0],
+                         p.size() == 4 ? std::max(p[1], p[3]) : p.back());
+      }
+      const double left = p.empty() ? 0 : p.front(), top = p.empty() ? 0 : p.size() == 1 ? p[0] : p[1];
+      const double more_x = p.size() == 4 ? p[0] + p[2] : 2 * left, more_y = p.size() == 4 ? p[1] + p[3] : 2 * top;
+      if (fixed_ && !what.pad_if_needed &&
+          (width_ + more_x < what.size.back() || height_ + more_y < what.size.front())) {
+        refuse(op, "its size is larger than the padded images", "choose a smaller size, or set pad_if_needed");
+      }
+      set_size(static_cast<std::uint32_t>(what.size.back()), static_cast<std::uint32_t>(what.size.front()));
+    } else if (!keeps_size(op)) {
+      fixed_ = false;
+      width_ = height_ = shorter_ = 0;
+    }
+    if constexpr (requires { what.ops; }) {
+      for (const Op& inner : what.ops) check_held(op, inner);
+    }
+  }
+
+  void check_reflection(const Op& op, Padding mode, double across, double down) const {
+    if (mode != Padding::reflect || !fixed_ || (across < width_ && down < height_)) return;
+    refuse(op,
+           fmt::format("padding of {} and {} is too much for images of {}x{}: reflect adds less than a side", across,
+                       down, width_, height_),
+           "choose less padding, or padding_mode symmetric or edge");
+  }
+
+  // Of an operation inside RandomApply, RandomChoice or RandomOrder.
+  void check_held(const Op& holder, const Op& op) const {
+    const bool changes_channels =
+        std::holds_alternative<Grayscale>(op.what) && channels_ != std::get<Grayscale>(op.what).channels;
+    if (changes_channels) {
+      refuse(holder, "Grayscale inside it would change the channels of some images alone",
+             fmt::format("use RandomGrayscale, or num_output_channels={}", channels_));
+    }
+    const auto* const erasing = std::get_if<RandomErasing>(&op.what);
+    if (erasing != nullptr && erasing->is_random)
+      refuse(holder, "RandomErasing with noise needs floats, and cannot stand inside it");
+    const bool is_mix = std::holds_alternative<MixUp>(op.what) || std::holds_alternative<CutMix>(op.what);
+    if (is_mix) refuse(holder, fmt::format("{} mixes whole batches", name(op)), "put it at the end of the list");
+    if (!is_augmentation(op) && !std::holds_alternative<HorizontalFlip>(op.what))
+      refuse(holder, fmt::format("{} cannot stand inside it", name(op)), "flips and augmentations can");
+    check_channels(op);
+    std::visit(
+        [&](const auto& what) {
+          if constexpr (requires { what.ops; }) {
+            for (const Op& inner : what.ops) check_held(op, inner);
+          }
+        },
+        op.what);
+  }
+
+  // Fill and value have one number per channel, and most operations take images without transparency.
+  void check_channels(const Op& op) const {
+    std::visit(
+        [&](const auto& what) {
+          using T = std::decay_t<decltype(what)>;
+          const auto counts = [&](std::string_view word, const Numbers& numbers) {
+            if (numbers.size() <= 1 || numbers.size() == channels_) return;
+            refuse(op,
+                   fmt::format("{} has {} numbers, but the images have {} channels", word, numbers.size(), channels_),
+                   "give one number, or one per channel");
+          };
+          if constexpr (requires { what.fill; }) counts("fill", what.fill);
+          if constexpr (std::is_same_v<T, RandomErasing>) counts("value", what.value);
+          if (channels_ == 1 || channels_ == 3) return;
+          bool bears_alpha = std::is_same_v<T, VerticalFlip> || std::is_same_v<T, HorizontalFlip> ||
+                             std::is_same_v<T, Pad> || std::is_same_v<T, RandomCrop> ||
+                             std::is_same_v<T, RandomZoomOut> || std::is_same_v<T, RandomErasing>;
+          if constexpr (requires { what.ops; }) bears_alpha = true;
+          if constexpr (std::is_same_v<T, RandomRotation> || std::is_same_v<T, RandomAffine> ||
+                        std::is_same_v<T, RandomPerspective>)
+            bears_alpha = what.filter == Filter::nearest;
+          if (bears_alpha) return;
+          refuse(op, fmt::format("it takes gray and RGB images, and these have {} channels", channels_),
+                 format_text("choose {}", option("color", {"rgb", "gray"})));
+        },
+        op.what);
+  }
+
+  // The operation with the number of its stream, and so those that it holds.
+  Augment numbered(const Op& op) {
+    Augment augment{op, next_stream(op), {}};
+    std::visit(
+        [&](const auto& what) {
+          if constexpr (requires { what.ops; }) {
+            for (const Op& inner : what.ops) augment.inner.push_back(numbered(inner));
+          }
+        },
+        op.what);
+    return augment;
+  }
+
+  std::uint32_t next_stream(const Op& op) {
+    const auto seen = static_cast<std::uint32_t>(std::count(seen_.begin(), seen_.end(), op.what.index()));
+    seen_.push_back(op.what.index());
+    // Flips of the geometry have the first stream of their kind, whether or not there is one.
+    return stream_of(op, seen + (std::holds_alternative<HorizontalFlip>(op.what) ? 1 : 0));
+  }
+
+  void set_size(std::uint32_t width, std::uint32_t height) {
+    fixed_ = true;
+    width_ = width, height_ = height;
+    shorter_ = std::min(width_, height_);
+  }
+
+  // Geometry after augmentations works on what they leave.
+  void begin_geometry(const Op& op) {
+    if (!plan_.erasings.empty()) refuse(op, "it cannot come after RandomErasing", "put RandomErasing last");
+    if (plan_.augments.empty()) return;
+    ImageProgram next;
+    next.channels = channels_;
+    next.values = std::exchange(plan_.values, Values::raw);
+    next.mean = std::exchange(plan_.mean, {});
+    next.std = std::exchange(plan_.std, {});
+    steps_before_ += static_cast<std::uint32_t>(plan_.steps.size());
+    pads_ = false;
+    stages_.push_back(std::move(plan_));
+    plan_ = std::move(next);
   }
 
   void add(const Op& op, const PadOrTrim&) { refuse_audio(op); }
@@ -175,6 +383,7 @@ class ImageCompiler {
   }
 
   void finish() {
+    if (!first_augment_.empty() && input_.bits == 16) refuse_deep_augments();
     if (width_ == 0 || height_ == 0) {
       throw Error(ErrorKind::usage, "cannot compile the transform: the size of the images is not known",
                   "add Resize((height, width)) or RandomResizedCrop(size)");
@@ -201,7 +410,7 @@ class ImageCompiler {
       throw Error(ErrorKind::usage, "cannot give 16-bit images as float16: values above 65504 do not fit",
                   "add ToFloat, which gives [0, 1], or choose dtype uint16, bfloat16 or float32");
     }
-    plan_.store = {width_, height_, input_.channels, options_.layout == Layout::nchw, dtype};
+    plan_.store = {width_, height_, channels_, options_.layout == Layout::nchw, dtype};
     if (!plan_.deep && dtype != DType::u8) make_table(dtype);
     if (plan_.deep && !plan_.mean.empty()) {
       for (std::uint32_t x = 0; x < width_; ++x) {
@@ -211,9 +420,16 @@ class ImageCompiler {
     }
   }
 
+  void refuse_deep_augments() const {
+    const bool keeps_bits = options_.dtype == DType::u16 || (input_.keeps_bits && options_.dtype != DType::u8);
+    if (!to_float_ && !keeps_bits) return;  // they become 8 bits first
+    refuse(fmt::format("cannot use transform `{}`: it takes 8-bit images, and these have 16 bits", first_augment_),
+           "leave it out, or choose dtype uint8");
+  }
+
   // The order of float32 operations is that of torchvision's ToTensor and Normalize.
   void make_table(DType dtype) {
-    const std::size_t count = std::size_t{input_.channels} * 256;
+    const std::size_t count = std::size_t{channels_} * 256;
     std::vector<float> figures(count);
     for (std::size_t i = 0; i < count; ++i) {
       float value = static_cast<float>(i % 256);
@@ -226,15 +442,21 @@ class ImageCompiler {
     }
     plan_.table.resize(count * size_of(dtype));
     convert(figures.data(), count, dtype, plan_.table.data());
-    if (dtype == DType::f32 && input_.channels == 3) {
+    if (dtype == DType::f32 && channels_ == 3) {
       plan_.store.scaling = find_scaling(figures.data(), plan_.values == Values::unit, plan_.mean, plan_.std);
     }
   }
 
   const ImageInput& input_;
   const OutputOptions& options_;
-  ImageProgram plan_;
+  ImageProgram plan_;                 // the last of the chain so far
+  std::vector<ImageProgram> stages_;  // those before it
+  std::vector<std::size_t> seen_;     // kinds of operations that have a stream
+  std::string_view first_augment_;    // its name
+  std::uint32_t steps_before_ = 0;    // in stages_
+  bool has_flip_ = false;
   std::uint32_t width_, height_;  // so far, of the first image
+  std::uint32_t channels_;        // so far
   bool fixed_ = false;            // for every image
   std::uint32_t shorter_ = 0;     // for every image; 0: not known
   bool to_float_ = false;
@@ -277,15 +499,21 @@ std::string describe_image(const ImageProgram& plan) {
       case Step::What::center_crop:
         words.push_back("CenterCrop " + size_text(step.height, step.width));
         break;
+      case Step::What::random_window:
+        words.push_back("RandomCrop " + size_text(step.height, step.width));
+        break;
     }
   }
   add_flip(plan.steps.size());
+  for (const Augment& augment : plan.augments) words.push_back(to_text({augment.op}));
+  if (plan.next != nullptr) words.push_back(describe_image(*plan.next));
   if (plan.has_window && plan.window_last) add_window();
   if (!plan.mean.empty()) {
     words.push_back("normalize");
   } else if (plan.values == Values::unit && !plan.has_window) {
     words.push_back("to [0, 1]");
   }
+  for (const Augment& augment : plan.erasings) words.push_back(to_text({augment.op}));
   return fmt::format("{}", fmt::join(words, " -> "));
 }
 
@@ -300,7 +528,7 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
   plan.input_ = input;
   const auto add = [&](std::string_view name, std::uint32_t views, const Ops& list) {
     ImageProgram program = compile_image(list, input, options);
-    const StoreShape& s = program.store;
+    const StoreShape& s = program.last().store;
     Output output;
     output.name = name;
     output.dtype = s.dtype;

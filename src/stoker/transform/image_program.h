@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "stoker/base/result.h"
+#include "stoker/transform/draw_actions.h"
 #include "stoker/transform/image_plan.h"
 #include "stoker/transform/resize.h"
 #include "stoker/transform/store.h"
@@ -21,19 +23,20 @@ inline constexpr std::uint32_t kMostResizes = std::size(Draw{}.steps) - 1;
 
 // One change of the image's geometry.
 struct Step {
-  enum class What : std::uint8_t { random_crop, shorter_side, exact_size, center_crop } what;
+  enum class What : std::uint8_t { random_crop, shorter_side, exact_size, center_crop, random_window } what;
   std::uint32_t height = 0, width = 0;
   Filter filter = Filter::bilinear;
   RandomResizedCrop random{};
   std::uint32_t stream = 0;  // of random numbers
 
-  bool resizes() const noexcept { return what != What::center_crop; }
+  bool resizes() const noexcept { return what != What::center_crop && what != What::random_window; }
 };
 
 enum class Values : std::uint8_t { raw, unit };  // 0..255 as stored, or [0, 1]
 
-// One list of operations on images.
+// One list of operations on images: geometry, then augmentations, then what follows them.
 struct ImageProgram {
+  std::uint32_t channels = 3;  // that reach it
   std::vector<Step> steps;
   std::array<Filter, kMostResizes> filters{};
   std::array<std::uint32_t, kMostResizes> step_of{};  // of each resize
@@ -53,9 +56,17 @@ struct ImageProgram {
   std::uint32_t mean_at = 0;             // steps before Normalize
   std::vector<float> mean_row, std_row;  // of 16-bit images: one per element of a row, or empty
 
+  std::vector<Augment> augments;
+  std::shared_ptr<const ImageProgram> next;  // takes what the augmentations leave; null: that is stored
+  std::vector<Augment> erasings;             // after the change to float
+
+  // Of the last program of a chain.
   bool deep = false;
   StoreShape store;
   std::vector<std::byte> table;  // for bytes; empty: stored as they are
+
+  bool is_chain() const noexcept { return next != nullptr || !augments.empty(); }
+  const ImageProgram& last() const noexcept { return next == nullptr ? *this : next->last(); }
 };
 
 struct ImagePlan::Compiled {
@@ -80,6 +91,14 @@ struct Needs {
 };
 
 Needs needs_of(const ImageProgram& plan, const Draw& draw) noexcept;
+
+// Draws the geometry of one program of a chain. `key` is the view's.
+Result draw_geometry(const ImageProgram& plan, std::uint64_t key, std::uint32_t width, std::uint32_t height,
+                     Draw& draw) noexcept;
+
+inline constexpr Result kOtherSize =
+    failed(Code::mismatch,
+           "image has another size than the first one: add Resize((height, width)) or RandomResizedCrop(size)");
 
 // torchvision's Resize(int): width and height that leave.
 std::pair<std::uint32_t, std::uint32_t> shorter_side(std::uint32_t width, std::uint32_t height,

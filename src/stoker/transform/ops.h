@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-namespace stoker::transform {
+#include "stoker/transform/augment_ops.h"
 
-enum class Filter : std::uint8_t { bilinear, bicubic, nearest, box };  // as Pillow's; antialiased where it shrinks
+namespace stoker::transform {
 
 struct RandomResizedCrop {
   std::uint32_t height = 224, width = 224;
@@ -48,7 +48,6 @@ struct Resample {
 };
 struct Mono {};  // mean of the channels
 
-struct Op;
 struct Views {  // one decode, many independently seeded views; one tensor per group
   struct Group {
     std::string name;
@@ -60,7 +59,10 @@ struct Views {  // one decode, many independently seeded views; one tensor per g
 
 struct Op {
   std::variant<RandomResizedCrop, Resize, CenterCrop, HorizontalFlip, Normalize, ToFloat, Window, PadOrTrim, Resample,
-               Mono, Views>
+               Mono, Views, ColorJitter, Grayscale, VerticalFlip, RandomInvert, RandomAutocontrast, RandomEqualize,
+               RandomGrayscale, RandomPosterize, RandomSolarize, RandomAdjustSharpness, GaussianBlur, RandomApply,
+               RandomChoice, RandomOrder, RandAugment, TrivialAugmentWide, AutoAugment, RandomErasing, Pad, RandomCrop,
+               RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix>
       what;
 };
 
@@ -69,7 +71,8 @@ using Ops = std::vector<Op>;
 // Throws Error(usage) with one sentence: an unknown name offers the nearest, a wrong argument shows the right form.
 Ops parse_ops(std::string_view text);
 // A JSON list of objects {"op": "RandomResizedCrop", "height": 224, ...} with the field names above;
-// Views is {"op": "Views", "groups": [{"name": "big", "count": 2, "ops": [...]}, ...]}.
+// an augmentation has the names of its `fields`; Views is {"op": "Views", "groups": [{"name": "big", "count": 2, "ops":
+// [...]}, ...]}.
 Ops ops_from_json(std::string_view json);
 std::string to_text(const Ops& ops);  // the short text that parse_ops takes; for configs and messages
 

@@ -13,6 +13,106 @@
 namespace stoker::transform {
 namespace {
 
+// Checks one field of an augmentation.
+void within(const Form& form, std::string_view name, double value, const Limits& limits) {
+  if (value >= limits.least && value <= limits.most) return;
+  refuse_argument(form, fmt::format("{} = {} is not between {} and {}", name, value, limits.least, limits.most));
+}
+void within(const Form& form, std::string_view name, const Span& value, const Limits& limits) {
+  within(form, name, value.low, limits);
+  within(form, name, value.high, limits);
+  if (value.low > value.high)
+    refuse_argument(form, fmt::format("{} {}..{} does not go from low to high", name, value.low, value.high));
+}
+void within(const Form& form, std::string_view name, const Numbers& value, const Limits& limits) {
+  for (const double number : value) within(form, name, number, limits);
+}
+void within(const Form& form, std::string_view, const Ops& value, const Limits&) {
+  if (value.empty()) refuse_argument(form, "it holds no operation");
+  if (value.size() > 64) refuse_argument(form, fmt::format("it holds {} operations; the most are 64", value.size()));
+  for (const Op& op : value) {
+    if (std::holds_alternative<Views>(op.what)) refuse_argument(form, "Views cannot stand inside it");
+    check_op(op);
+  }
+}
+template <typename Word>
+requires std::is_enum_v<Word> || std::is_same_v<Word, bool>
+void within(const Form&, std::string_view, Word, const Limits&) {}
+
+bool are_whole(const Numbers& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == std::floor(number); });
+}
+bool is_warp(Filter filter) {
+  return filter != Filter::box;
+}
+constexpr const char* kWarpFilters = "interpolation is nearest, bilinear or bicubic";
+
+// What the limits of single fields cannot say; empty where nothing is wrong.
+std::string fault_of(const auto&) {
+  return {};
+}
+std::string fault_of(const Grayscale& op) {
+  return op.channels == 2 ? "num_output_channels = 2 is not 1 or 3" : "";
+}
+std::string fault_of(const GaussianBlur& op) {
+  const bool is_odd = are_whole(op.kernel) &&
+                      std::all_of(op.kernel.begin(), op.kernel.end(), [](double k) { return std::fmod(k, 2) == 1; });
+  if (op.kernel.empty() || op.kernel.size() > 2 || !is_odd)
+    return fmt::format("kernel_size {} is not one or two odd whole numbers", fmt::join(op.kernel, ", "));
+  return {};
+}
+std::string fault_of_padding(const Numbers& padding) {
+  if ((padding.size() == 1 || padding.size() == 2 || padding.size() == 4) && are_whole(padding)) return {};
+  return fmt::format("padding {} is not 1, 2 or 4 whole numbers", fmt::join(padding, ", "));
+}
+std::string fault_of(const Pad& op) {
+  return fault_of_padding(op.padding);
+}
+std::string fault_of(const RandomCrop& op) {
+  if (op.size.empty() || op.size.size() > 2 || !are_whole(op.size))
+    return fmt::format("size {} is not a whole number, or height and width", fmt::join(op.size, ", "));
+  return op.padding.empty() ? "" : fault_of_padding(op.padding);
+}
+std::string fault_of_center(const Numbers& center) {
+  return center.empty() || center.size() == 2 ? "" : "center is x and y";
+}
+std::string fault_of(const RandomRotation& op) {
+  if (op.expand && !op.center.empty()) return "expand assumes that it turns around the middle: leave center out";
+  return is_warp(op.filter) ? fault_of_center(op.center) : kWarpFilters;
+}
+std::string fault_of(const RandomAffine& op) {
+  if (!op.translate.empty() && op.translate.size() != 2)
+    return "translate is a share of the width and one of the height";
+  const bool is_span =
+      op.shear.empty() || ((op.shear.size() == 2 || op.shear.size() == 4) && op.shear[0] <= op.shear[1] &&
+                           (op.shear.size() == 2 || op.shear[2] <= op.shear[3]));
+  if (!is_span) return "shear is low and high along x, or along x and y";
+  return is_warp(op.filter) ? fault_of_center(op.center) : kWarpFilters;
+}
+std::string fault_of(const RandomPerspective& op) {
+  return is_warp(op.filter) ? "" : kWarpFilters;
+}
+std::string fault_of(const RandAugment& op) {
+  if (op.magnitude >= op.bins)
+    return fmt::format("magnitude = {} is not below num_magnitude_bins = {}", op.magnitude, op.bins);
+  return is_warp(op.filter) ? "" : kWarpFilters;
+}
+std::string fault_of(const TrivialAugmentWide& op) {
+  return is_warp(op.filter) ? "" : kWarpFilters;
+}
+std::string fault_of(const AutoAugment& op) {
+  return is_warp(op.filter) ? "" : kWarpFilters;
+}
+std::string fault_of(const RandomErasing& op) {
+  return op.value.empty() && !op.is_random ? "value is missing" : "";
+}
+std::string fault_of(const RandomChoice& op) {
+  const bool has_weight = std::any_of(op.p.begin(), op.p.end(), [](double weight) { return weight > 0; });
+  if (!op.p.empty() && (op.p.size() != op.ops.size() || !has_weight))
+    return fmt::format("p has {} weights for {} operations, of which one must be above 0", op.p.size(), op.ops.size());
+  return {};
+}
+
 struct Check {
   static constexpr std::uint32_t kLargestSide = 65535;
 
@@ -85,6 +185,13 @@ struct Check {
     }
   }
   void operator()(const Mono&) const {}
+  template <Augmentation T>
+  void operator()(const T& op) const {
+    T::fields(op, [](std::string_view name, const auto& value, const Limits& limits) {
+      within(kForms[index_of<T>()], name, value, limits);
+    });
+    if (const std::string cause = fault_of(op); !cause.empty()) refuse_argument(kForms[index_of<T>()], cause);
+  }
   void operator()(const Views& op) const {
     const Form& form = kForms[index_of<Views>()];
     if (op.groups.empty()) refuse_argument(form, "the groups are missing");

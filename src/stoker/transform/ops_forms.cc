@@ -1,5 +1,8 @@
 #include "stoker/transform/ops_forms.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -43,6 +46,68 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      {"", ""},
      "views(big=2[rrc:224,flip],small=8[rrc:96,flip])",
      "one decode, many views: name=count[operations]"},
+    {"ColorJitter",
+     "color_jitter",
+     {"jitter", ""},
+     "color_jitter:0.4:0.4:0.2:0.1",
+     "random brightness, contrast, saturation and hue, in a random order; ranges: brightness=0.8..1.2"},
+    {"Grayscale", "grayscale", {"gray", ""}, "grayscale:1", "gray, as 1 or 3 channels"},
+    {"VerticalFlip", "vertical_flip", {"vflip", "randomverticalflip"}, "vertical_flip:0.5", "upside down by chance"},
+    {"RandomInvert", "invert", {"random_invert", ""}, "invert:0.5", "255 - x by chance"},
+    {"RandomAutocontrast", "autocontrast", {"random_autocontrast", ""}, "autocontrast:0.5", "by chance"},
+    {"RandomEqualize", "equalize", {"random_equalize", ""}, "equalize:0.5", "an even histogram by chance"},
+    {"RandomGrayscale", "random_grayscale", {"random_gray", ""}, "random_grayscale:0.1", "gray by chance"},
+    {"RandomPosterize", "posterize", {"random_posterize", ""}, "posterize:4:0.5", "fewer bits by chance"},
+    {"RandomSolarize",
+     "solarize",
+     {"random_solarize", ""},
+     "solarize:128:0.5",
+     "values from the threshold on are inverted, by chance"},
+    {"RandomAdjustSharpness",
+     "sharpness",
+     {"random_adjust_sharpness", ""},
+     "sharpness:2:0.5",
+     "sharper (above 1) or smoother, by chance"},
+    {"GaussianBlur", "gaussian_blur", {"blur", ""}, "gaussian_blur:23:0.1..2", "kernel size, sigma"},
+    {"RandomApply", "random_apply", {"", ""}, "random_apply:0.8[color_jitter:0.4,blur:9]", "all of them, by chance"},
+    {"RandomChoice", "random_choice", {"", ""}, "random_choice[equalize:1,invert:1]", "one of them; weights: p=1+3"},
+    {"RandomOrder", "random_order", {"", ""}, "random_order[equalize:1,invert:1]", "all of them, in a random order"},
+    {"RandAugment", "randaug", {"rand_augment", ""}, "randaug:2:9", "that many random operations, of that magnitude"},
+    {"TrivialAugmentWide",
+     "trivialaug",
+     {"trivial_augment_wide", ""},
+     "trivialaug",
+     "one random operation of a random magnitude"},
+    {"AutoAugment",
+     "autoaug",
+     {"auto_augment", ""},
+     "autoaug:imagenet",
+     "one of 25 learned pairs of operations; policies: imagenet, cifar10, svhn"},
+    {"RandomErasing",
+     "random_erasing",
+     {"erasing", ""},
+     "random_erasing:0.25:0.02..0.33:0.3..3.3:value=0",
+     "a random rectangle is overwritten, by chance; with noise: random=true"},
+    {"Pad", "padding", {"", ""}, "padding:4:fill=0:padding_mode=reflect", "more pixels around the image"},
+    {"RandomCrop",
+     "random_crop",
+     {"", ""},
+     "random_crop:32:4",
+     "32x32 from a random place, after 4 pixels were added around; random_crop:96+128 for another shape"},
+    {"RandomRotation", "random_rotation", {"rotate", ""}, "random_rotation:15", "turned by up to 15 degrees"},
+    {"RandomAffine",
+     "random_affine",
+     {"affine", ""},
+     "random_affine:10:translate=0.1+0.1:scale=0.9..1.1:shear=-5+5",
+     "turned, shifted, scaled and sheared"},
+    {"RandomPerspective", "random_perspective", {"perspective", ""}, "random_perspective:0.5:0.5", "by chance"},
+    {"RandomZoomOut",
+     "zoom_out",
+     {"random_zoom_out", ""},
+     "zoom_out:0:1..4:0.5",
+     "a larger canvas around the image, by chance"},
+    {"MixUp", "mixup", {"", ""}, "mixup:0.2:1000", "batches: each row and the one before it, mixed; alpha, classes"},
+    {"CutMix", "cutmix", {"", ""}, "cutmix:1:1000", "batches: a rectangle of each row comes from the one before it"},
 }};
 
 void refuse(const std::string& message, const std::string& hint) {
@@ -53,12 +118,22 @@ void refuse_argument(const Form& form, std::string_view cause) {
   refuse(fmt::format("cannot use transform `{}`: {}", form.full, cause), fmt::format("for example `{}`", form.example));
 }
 
+Span spread(const Form& form, std::string_view name, double value, const Limits& limits) {
+  if (std::isnan(limits.center)) return {value, value};
+  if (!(value >= 0)) refuse_argument(form, fmt::format("{} = {} is below 0: give a range instead", name, value));
+  return {std::max(limits.least == 0 ? 0 : -std::numeric_limits<double>::infinity(), limits.center - value),
+          limits.center + value};
+}
+
 std::size_t find_form(std::string_view name) {
   const std::string word = to_lower(name);
   std::vector<std::string_view> known;
   for (std::size_t i = 0; i < kForms.size(); ++i) {
+    if (name == kForms[i].full) return i;  // first: `Pad` is not `pad`
+  }
+  for (std::size_t i = 0; i < kForms.size(); ++i) {
     const Form& form = kForms[i];
-    if (word == form.text || word == form.aliases[0] || word == form.aliases[1] || name == form.full) {
+    if (word == form.text || word == form.aliases[0] || word == form.aliases[1] || word == to_lower(form.full)) {
       if (!word.empty()) return i;
     }
     known.push_back(form.text);
@@ -78,6 +153,10 @@ std::size_t find_form(std::string_view name) {
   }
   refuse(fmt::format("unknown transform `{}`: did you mean `{}`?", name, near),
          fmt::format("for example `{}`", kForms[find_form(near)].example));
+}
+
+bool holds_ops(std::size_t which) {
+  return which == index_of<RandomApply>() || which == index_of<RandomChoice>() || which == index_of<RandomOrder>();
 }
 
 Normalize imagenet() {

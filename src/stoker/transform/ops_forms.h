@@ -23,6 +23,16 @@ struct Form {
 extern const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms;
 
 inline constexpr std::array<std::string_view, 4> kFilters = {"bilinear", "bicubic", "nearest", "box"};
+inline constexpr std::array<std::string_view, 4> kPaddings = {"constant", "edge", "reflect", "symmetric"};
+inline constexpr std::array<std::string_view, 3> kPolicies = {"imagenet", "cifar10", "svhn"};
+
+// The words of an enumeration, in its order.
+template <typename T>
+constexpr auto& words_of() {
+  if constexpr (std::is_same_v<T, Filter>) return kFilters;
+  if constexpr (std::is_same_v<T, Padding>) return kPaddings;
+  if constexpr (std::is_same_v<T, Policy>) return kPolicies;
+}
 
 template <typename T>
 constexpr std::size_t index_of() {
@@ -34,6 +44,27 @@ constexpr std::size_t index_of() {
   return find(static_cast<const decltype(Op::what)*>(nullptr));
 }
 
+// Calls `use` with a default T, where T is the alternative number `which` of Op's variant and is an augmentation.
+// False: it is another operation.
+template <typename Use>
+bool with_augmentation(std::size_t which, const Use& use) {
+  const auto each = [&]<typename... Ts>(const std::variant<Ts...>*) {
+    const auto one = [&]<typename T>(const T*) {
+      if constexpr (Augmentation<T>) {
+        if (index_of<T>() != which) return false;
+        use(T{});
+        return true;
+      }
+      return false;
+    };
+    return (one(static_cast<const Ts*>(nullptr)) || ...);
+  };
+  return each(static_cast<const decltype(Op::what)*>(nullptr));
+}
+
+// True for operations that hold others: RandomApply, RandomChoice, RandomOrder.
+bool holds_ops(std::size_t which);
+
 // The place of `name` in kForms. Throws Error(usage) that offers the nearest name.
 std::size_t find_form(std::string_view name);
 
@@ -41,5 +72,8 @@ Normalize imagenet();
 
 [[noreturn]] void refuse(const std::string& message, const std::string& hint = {});
 [[noreturn]] void refuse_argument(const Form& form, std::string_view cause);
+
+// What one number `value` means for a field that is drawn from a range.
+Span spread(const Form& form, std::string_view name, double value, const Limits& limits);
 
 }  // namespace stoker::transform

@@ -63,6 +63,49 @@ class Fields {
     return values;
   }
 
+  // One field of an augmentation.
+  void read(std::string_view name, double& value, const Limits&) { number(name, value); }
+  void read(std::string_view name, std::uint32_t& value, const Limits&) { number(name, value); }
+  void read(std::string_view name, bool& value, const Limits&) {
+    const Json* const field = find(name);
+    if (field == nullptr) return;
+    if (!field->is_boolean()) refuse_argument(form_, fmt::format("{} = {} is not true or false", name, field->dump()));
+    value = field->get<bool>();
+  }
+  void read(std::string_view name, Span& value, const Limits& limits) {
+    const Json* const field = find(name);
+    if (field == nullptr) return;
+    const bool is_pair = field->is_array() && field->size() == 2 && (*field)[0].is_number() && (*field)[1].is_number();
+    if (!is_pair && !field->is_number()) {
+      refuse_argument(form_, fmt::format("{} = {} is not a number or [low, high]", name, field->dump()));
+    }
+    value = is_pair ? Span{(*field)[0].get<double>(), (*field)[1].get<double>()}
+                    : spread(form_, name, field->get<double>(), limits);
+  }
+  void read(std::string_view name, Numbers& value, const Limits&) {
+    const Json* const field = find(name);
+    if (field == nullptr) return;
+    value.clear();
+    for (const Json& item : field->is_array() ? *field : Json::array({*field})) {
+      if (!item.is_number())
+        refuse_argument(form_, fmt::format("{} = {} is not a list of numbers", name, field->dump()));
+      value.push_back(item.get<double>());
+    }
+  }
+  template <typename Word>
+  requires std::is_enum_v<Word>
+  void read(std::string_view name, Word& value, const Limits&) {
+    const Json* const field = find(name);
+    if (field == nullptr) return;
+    const auto& words = words_of<Word>();
+    const auto at = field->is_string() ? std::find(words.begin(), words.end(), field->get<std::string>()) : words.end();
+    if (at == words.end()) {
+      refuse_argument(form_, fmt::format("{} {} is none of {}", name, field->dump(), fmt::join(words, ", ")));
+    }
+    value = static_cast<Word>(at - words.begin());
+  }
+  void read(std::string_view name, Ops& value, const Limits&);
+
   void finish() const {
     for (const auto& [key, value] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
@@ -82,7 +125,19 @@ class Fields {
 
 Ops read_json_list(const Json& list, bool inside_views);
 
+void Fields::read(std::string_view name, Ops& value, const Limits&) {
+  if (const Json* const field = find(name)) value = read_json_list(*field, true);
+}
+
 Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
+  Op augmentation;
+  const bool is_augmentation = with_augmentation(which, [&](auto op) {
+    decltype(op)::fields(
+        op, [&](std::string_view name, auto& value, const Limits& limits) { fields.read(name, value, limits); });
+    fields.finish();
+    augmentation.what = std::move(op);
+  });
+  if (is_augmentation) return augmentation;
   switch (which) {
     case index_of<RandomResizedCrop>(): {
       RandomResizedCrop op;

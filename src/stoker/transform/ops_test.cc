@@ -290,7 +290,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 11u);
+  EXPECT_EQ(examples, 37u);
 }
 
 }  // namespace

@@ -97,6 +97,49 @@ class Arguments {
     filter = static_cast<Filter>(at - kFilters.begin());
   }
 
+  // One field of an augmentation.
+  void read(std::string_view name, double& value, const Limits&) { number(name, value); }
+  void read(std::string_view name, std::uint32_t& value, const Limits&) { number(name, value); }
+  void read(std::string_view name, bool& value, const Limits&) {
+    const auto text = take(name);
+    if (!text) return;
+    if (*text != "true" && *text != "false")
+      refuse_argument(form_, fmt::format("`{}` is not true or false for {}", *text, name));
+    value = *text == "true";
+  }
+  void read(std::string_view name, Span& value, const Limits& limits) {
+    double low = std::numeric_limits<double>::quiet_NaN(), high = low;
+    range(name, low, high);
+    if (std::isnan(low)) return;
+    value = low == high ? spread(form_, name, low, limits) : Span{low, high};
+  }
+  void read(std::string_view name, Numbers& value, const Limits&) {
+    const auto text = take(name);
+    if (!text) return;
+    value.clear();
+    std::size_t from = 0;
+    for (std::size_t i = 0; i <= text->size(); ++i) {
+      if (i != text->size() && ((*text)[i] != '+' || i == from)) continue;
+      double number = 0;
+      if (!read_number(text->substr(from, i - from), number))
+        refuse_argument(form_, fmt::format("`{}` is not a list of numbers joined by + for {}", *text, name));
+      value.push_back(number);
+      from = i + 1;
+    }
+  }
+  template <typename Word>
+  requires std::is_enum_v<Word>
+  void read(std::string_view name, Word& value, const Limits&) {
+    const auto text = take(name);
+    if (!text) return;
+    const auto& words = words_of<Word>();
+    const auto at = std::find(words.begin(), words.end(), *text);
+    if (at == words.end())
+      refuse_argument(form_, fmt::format("{} `{}` is none of {}", name, *text, fmt::join(words, ", ")));
+    value = static_cast<Word>(at - words.begin());
+  }
+  void read(std::string_view, Ops&, const Limits&) {}  // they stand in brackets: parse_list
+
   const Form& form() const { return form_; }
 
   void finish() const {
@@ -133,6 +176,14 @@ std::vector<float> read_figures(const Form& form, std::string_view text) {
 }
 
 Op read_op(std::size_t which, Arguments args) {
+  Op augmentation;
+  const bool is_augmentation = with_augmentation(which, [&](auto op) {
+    decltype(op)::fields(
+        op, [&](std::string_view name, auto& value, const Limits& limits) { args.read(name, value, limits); });
+    args.finish();
+    augmentation.what = std::move(op);
+  });
+  if (is_augmentation) return augmentation;
   switch (which) {
     case index_of<RandomResizedCrop>(): {
       RandomResizedCrop op;
@@ -252,19 +303,38 @@ Op read_views(std::string_view inside) {
   return {views};
 }
 
+// "random_apply:0.8[color_jitter:0.4,blur:9]", whose name ends at `end`.
+Op read_holder(std::size_t which, std::string_view part, std::size_t end) {
+  const std::size_t bracket = part.find('[');
+  if (bracket == std::string_view::npos || part.back() != ']') {
+    refuse_argument(kForms[which], "the operations in [brackets] are missing");
+  }
+  Op op = read_op(which, Arguments(kForms[which], end < bracket ? part.substr(end + 1, bracket - end - 1) : ""));
+  Ops inner = parse_list(part.substr(bracket + 1, part.size() - bracket - 2), true);
+  std::visit(
+      [&](auto& what) {
+        if constexpr (requires { what.ops; }) what.ops = std::move(inner);
+      },
+      op.what);
+  return op;
+}
+
 Ops parse_list(std::string_view text, bool inside_views) {
   Ops ops;
   if (trimmed(text).empty()) return ops;
   for (const std::string_view part : split(text)) {
-    const std::size_t end = std::min(part.find_first_of(":("), part.size());
+    const std::size_t end = std::min(part.find_first_of(":(["), part.size());
     const std::size_t which = find_form(trimmed(part.substr(0, end)));
     if (which == index_of<Views>()) {
       if (inside_views) refuse_argument(kForms[which], "it cannot stand inside another Views");
       if (end == part.size() || part[end] != '(' || part.back() != ')')
         refuse_argument(kForms[which], "the groups are missing");
       ops.push_back(read_views(part.substr(end + 1, part.size() - end - 2)));
+    } else if (holds_ops(which)) {
+      ops.push_back(read_holder(which, part, end));
     } else {
-      if (end < part.size() && part[end] == '(') refuse_argument(kForms[which], "arguments follow `:`, not `(`");
+      if (end < part.size() && part[end] != ':')
+        refuse_argument(kForms[which], fmt::format("arguments follow `:`, not `{}`", part[end]));
       ops.push_back(read_op(which, Arguments(kForms[which], end < part.size() ? part.substr(end + 1) : "")));
       if (end + 1 == part.size()) refuse_argument(kForms[which], "an argument after `:` is empty");
     }
@@ -285,7 +355,52 @@ std::string filter_text(Filter filter) {
   return filter == Filter::bilinear ? "" : fmt::format(":filter={}", name(filter));
 }
 
+std::string value_text(double value) {
+  return fmt::format("{}", value);
+}
+std::string value_text(std::uint32_t value) {
+  return fmt::format("{}", value);
+}
+std::string value_text(bool value) {
+  return value ? "true" : "false";
+}
+std::string value_text(const Span& value) {
+  return fmt::format("{}..{}", value.low, value.high);
+}
+std::string value_text(const Numbers& value) {
+  return fmt::format("{}", fmt::join(value, "+"));
+}
+template <typename Word>
+requires std::is_enum_v<Word> std::string value_text(Word value) {
+  return std::string(words_of<Word>()[static_cast<std::size_t>(value)]);
+}
+
 struct ToText {
+  // The fields that differ from their defaults: bare as long as none before them is left out, then by name.
+  template <Augmentation T>
+  std::string operator()(const T& op) const {
+    std::vector<std::string> usual;
+    const T defaults{};
+    T::fields(defaults, [&](std::string_view, const auto& value, const Limits&) {
+      if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, Ops>) usual.push_back(value_text(value));
+    });
+    std::string text(kForms[index_of<T>()].text), inner;
+    std::size_t at = 0;
+    bool is_bare = true;
+    T::fields(op, [&](std::string_view name, const auto& value, const Limits&) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Ops>) {
+        inner = fmt::format("[{}]", to_text(value));
+      } else {
+        const std::string written = value_text(value);
+        if (written == usual[at++]) {
+          is_bare = false;
+        } else {
+          text += is_bare ? fmt::format(":{}", written) : fmt::format(":{}={}", name, written);
+        }
+      }
+    });
+    return text + inner;
+  }
   std::string operator()(const RandomResizedCrop& op) const {
     const RandomResizedCrop usual;
     std::string text = "rrc:" + size_text(op.height, op.width);

@@ -265,6 +265,31 @@ void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y
   }
 }
 
+void store_planes(const StoreShape& shape, const std::uint8_t* planes, const void* table, std::byte* slot) noexcept {
+  const std::size_t plane = std::size_t{shape.width} * shape.height;
+  if (table == nullptr) {
+    std::memcpy(slot, planes, plane * shape.channels);
+    return;
+  }
+  for (std::size_t c = 0; c < shape.channels; ++c) {
+    const std::uint8_t* const from = planes + c * plane;
+    if (shape.dtype == DType::f32) {
+      float* const into = reinterpret_cast<float*>(slot) + c * plane;
+      std::size_t done = 0;
+#if defined(__x86_64__)
+      if (shape.scaling.exact && shape.channels == 3 && wide_kernels())
+        done = scale_wide(shape.scaling, c, from, plane, into);
+#endif
+      const float* const entries = static_cast<const float*>(table) + c * 256;
+      for (; done < plane; ++done) into[done] = entries[from[done]];
+    } else {
+      std::uint16_t* const into = reinterpret_cast<std::uint16_t*>(slot) + c * plane;
+      const std::uint16_t* const entries = static_cast<const std::uint16_t*>(table) + c * 256;
+      for (std::size_t i = 0; i < plane; ++i) into[i] = entries[from[i]];
+    }
+  }
+}
+
 void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept {
   if (shape.channels == 1 && shape.dtype != DType::f32) {
     auto* const line = reinterpret_cast<std::uint16_t*>(slot) + std::size_t{y} * shape.width;

@@ -32,6 +32,9 @@ Scaling find_scaling(const float* table, bool unit, std::span<const float> mean,
 void store_row(const StoreShape& shape, const std::uint8_t* row, std::uint32_t y, bool flip, const void* table,
                std::byte* slot) noexcept;
 
+// The whole image at once, from one plane per channel that lie one after another. `shape` is planar.
+void store_planes(const StoreShape& shape, const std::uint8_t* planes, const void* table, std::byte* slot) noexcept;
+
 // Converts to f32, f16, bf16, or u16 (rounded, and clamped to what fits).
 void store_row(const StoreShape& shape, const float* row, std::uint32_t y, bool flip, std::byte* slot) noexcept;
 

@@ -1,0 +1,104 @@
+// Transforms tried on one image, without a loader: what comes out, and what chance decided. Tests compare both with
+// other libraries.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <nanobind/ndarray.h>
+
+#include "stoker/transform/action.h"
+#include "stoker/transform/image_plan.h"
+#include "stoker/transform/ops.h"
+
+#include "bindings/bindings.h"
+
+namespace stoker::bindings {
+namespace {
+
+using Image = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Numpy = nb::ndarray<nb::numpy>;
+
+class ActionList final : public transform::ActionSink {
+ public:
+  void act(const transform::Action& action) noexcept override { actions.push_back(action); }
+  std::vector<transform::Action> actions;
+};
+
+nb::dict describe(const transform::Action& action) {
+  nb::list figures, fill;
+  for (const double figure : action.figures) figures.append(figure);
+  for (const std::uint8_t value : action.fill) fill.append(static_cast<int>(value));
+  static constexpr const char* kFilterWords[] = {"bilinear", "bicubic", "nearest", "box"};
+  static constexpr const char* kPaddingWords[] = {"constant", "edge", "reflect", "symmetric"};
+  nb::dict out;
+  out["what"] = to_str(transform::kActs[static_cast<std::size_t>(action.what)]);
+  out["figures"] = figures;
+  out["filter"] = kFilterWords[static_cast<std::size_t>(action.filter)];
+  out["padding"] = kPaddingWords[static_cast<std::size_t>(action.padding)];
+  out["fill"] = fill;
+  out["is_random"] = action.is_random;
+  return out;
+}
+
+void check(const Result& result) {
+  if (!result.ok()) throw Error(ErrorKind::usage, std::string("cannot transform the image: ") + result.cause);
+}
+
+nb::list list_actions(const transform::ImagePlan& plan, const transform::Draw& draw) {
+  ActionList list;
+  check(plan.list_actions(0, draw, list));
+  nb::list out;
+  for (const transform::Action& action : list.actions) out.append(describe(action));
+  return out;
+}
+
+transform::ImagePlan compile(const std::string& json, std::size_t width, std::size_t height, std::size_t channels) {
+  transform::ImageInput input;
+  input.width = static_cast<std::uint32_t>(width), input.height = static_cast<std::uint32_t>(height);
+  input.channels = static_cast<std::uint8_t>(channels);
+  return transform::ImagePlan::compile(transform::ops_from_json(json), input, {});
+}
+
+}  // namespace
+
+void bind_transform(nb::module_& module) {
+  module.def(
+      "draw_actions",
+      [](const std::string& transform, std::size_t width, std::size_t height, std::size_t channels, std::uint64_t seed,
+         std::uint64_t id) {
+        const transform::ImagePlan plan = compile(transform, width, height, channels);
+        Random random(seed, 0, id, 0);
+        transform::Draw draw;
+        check(plan.draw(0, plan.input().width, plan.input().height, random, draw));
+        return list_actions(plan, draw);
+      },
+      nb::arg("transform"), nb::kw_only(), nb::arg("width"), nb::arg("height"), nb::arg("channels"), nb::arg("seed"),
+      nb::arg("id"), "What chance decides for one image: a list of actions, as transform/action.h names them.");
+  module.def(
+      "transform_image",
+      [](const std::string& transform, const Image& image, std::uint64_t seed, std::uint64_t id) {
+        const transform::ImagePlan plan = compile(transform, image.shape(1), image.shape(0), image.shape(2));
+        const transform::ImageInput& input = plan.input();
+        Random random(seed, 0, id, 0);
+        transform::Draw draw;
+        check(plan.draw(0, input.width, input.height, random, draw));
+        Pixels pixels{reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(image.data())),
+                      std::size_t{input.width} * input.channels,
+                      input.width,
+                      input.height,
+                      input.channels,
+                      DType::u8};
+        const transform::Output& output = plan.outputs()[0];
+        auto* const bytes = new std::byte[output.view_bytes];
+        const nb::capsule owner(bytes, [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
+        Scratch scratch;
+        check(plan.apply(0, draw, pixels, {0, 0, input.width, input.height}, {}, bytes, scratch));
+        std::vector<std::size_t> shape(output.shape.begin(), output.shape.end());
+        const nb::dlpack::dtype type = output.dtype == DType::f32 ? nb::dtype<float>() : nb::dtype<std::uint8_t>();
+        return nb::make_tuple(Numpy(bytes, shape.size(), shape.data(), owner, nullptr, type), list_actions(plan, draw));
+      },
+      nb::arg("transform"), nb::arg("image"), nb::kw_only(), nb::arg("seed"), nb::arg("id"),
+      "One image [H, W, C] of uint8, transformed, and what chance decided.");
+}
+
+}  // namespace stoker::bindings

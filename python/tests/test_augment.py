@@ -1,0 +1,474 @@
+"""Augmentations: the pixels are those of torchvision on Pillow images for the same drawn parameters."""
+
+import json
+
+import numpy as np
+import pytest
+from vision import torchvision
+
+import stoker
+from stoker import _engine
+
+Image = pytest.importorskip("PIL.Image")
+
+SIZES = [(67, 45), (64, 64), (31, 130), (5, 3)]  # width, height
+WIDE = [size for size in SIZES if min(size) > 8]
+
+# Operations whose pixels must be equal to the bit, each with what it is drawn from, and the sizes that it can bear.
+EXACT = {
+    "jitter": (stoker.ColorJitter(0.4, 0.4, 0.2, 0.1), SIZES),
+    "strong jitter": (stoker.ColorJitter((0, 3), (0, 3), (0, 3), 0.5), SIZES),
+    "gray": (stoker.RandomGrayscale(0.5), SIZES),
+    "one channel": (stoker.Grayscale(), SIZES),
+    "three channels": (stoker.Grayscale(3), SIZES),
+    "vertical flip": (stoker.VerticalFlip(), SIZES),
+    "invert": (stoker.RandomInvert(), SIZES),
+    "posterize": (stoker.RandomChoice([stoker.RandomPosterize(bits, 1) for bits in range(1, 9)]), SIZES),
+    "solarize": (stoker.RandomChoice([stoker.RandomSolarize(at, 1) for at in (0, 1, 127.5, 128, 255, 256)]), SIZES),
+    "sharpness": (stoker.RandomChoice([stoker.RandomAdjustSharpness(at, 1) for at in (0, 0.3, 1, 2, 17)]), SIZES),
+    "autocontrast": (stoker.RandomAutocontrast(1), SIZES),
+    "equalize": (stoker.RandomEqualize(1), SIZES),
+    "tables": (stoker.RandomOrder([stoker.RandomPosterize(3, 0.7), stoker.RandomInvert(0.7), stoker.RandomSolarize(99, 0.7),
+                                   stoker.ColorJitter(0.5), stoker.RandomEqualize(0.7)]), SIZES),
+    "randaugment": (stoker.RandAugment(3, 9), SIZES),
+    "randaugment far": (stoker.RandAugment(2, 30, fill=(9, 99, 199)), SIZES),
+    "randaugment bilinear": (stoker.RandAugment(2, 14, interpolation="bilinear", fill=77), SIZES),
+    "trivial": (stoker.TrivialAugmentWide(), SIZES),
+    "trivial bicubic": (stoker.TrivialAugmentWide(interpolation="bicubic"), SIZES),
+    "auto imagenet": (stoker.AutoAugment(), SIZES),
+    "auto cifar10": (stoker.AutoAugment("cifar10"), SIZES),
+    "auto svhn": (stoker.AutoAugment("svhn"), SIZES),
+    "rotation": (stoker.RandomRotation(180, fill=(1, 2, 3)), SIZES),
+    "rotation by quarters": (stoker.RandomChoice([stoker.RandomRotation((at, at)) for at in (0, 90, 180, 270, -90)]), SIZES),
+    "rotation around": (stoker.RandomRotation((10, 90), "bilinear", center=(3, 40)), SIZES),
+    "rotation bicubic": (stoker.RandomRotation(45, "bicubic"), SIZES),
+    "affine": (stoker.RandomAffine(30, (0.1, 0.3), (0.7, 1.4), (-10, 10, -5, 5)), SIZES),
+    "affine bilinear": (stoker.RandomAffine(90, (0.5, 0.5), (0.3, 3), 30, "bilinear", 200, (1, 2)), SIZES),
+    "affine scale alone": (stoker.RandomAffine(0, (0.2, 0.2), (0.4, 2.5)), SIZES),
+    "perspective": (stoker.RandomPerspective(0.6, 1), WIDE),
+    "perspective nearest": (stoker.RandomPerspective(0.9, 1, "nearest", (5, 6, 7)), WIDE),
+    "perspective bicubic": (stoker.RandomPerspective(0.3, 1, "bicubic"), WIDE),
+}
+# Those whose result has another size: cropped to one size afterwards.
+SHAPED = {
+    "pad": stoker.RandomChoice([stoker.Pad(3, 7), stoker.Pad((2, 9), (1, 2, 3)), stoker.Pad((1, 2, 3, 4), padding_mode="edge"),
+                                stoker.Pad(4, padding_mode="reflect"), stoker.Pad(30, padding_mode="symmetric")]),
+    "crop": stoker.RandomCrop(40, 4),
+    "crop reflected": stoker.RandomCrop((33, 41), (3, 7), padding_mode="reflect"),
+    "crop where needed": stoker.RandomCrop(150, pad_if_needed=True, fill=(4, 5, 6)),
+    "crop symmetric where needed": stoker.RandomCrop(150, (5, 2), True, padding_mode="symmetric"),
+    "crop held": stoker.RandomApply([stoker.RandomCrop(31)], 1),
+    "rotation with expand": stoker.RandomRotation(77, "bilinear", expand=True, fill=50),
+    "zoom out": stoker.RandomZoomOut((1, 2, 3), (1, 2.5), 1),
+}
+
+
+def photo(width, height, channels=3, seed=0):
+    """Smooth shapes, noise, and flat areas, as photos have."""
+    numbers = np.random.default_rng([width, height, seed])
+    y, x = np.mgrid[:height, :width]
+    waves = [127 + 90 * np.sin(x / (3 + c) + seed) * np.cos(y / (5 + 2 * c)) for c in range(channels)]
+    image = np.stack(waves, -1) + numbers.normal(0, 12, (height, width, channels))
+    image[: height // 3, : width // 3] = numbers.integers(0, 256, channels)
+    if seed % 3 == 1:
+        image = image * 0.3 + 60  # few values
+    return np.ascontiguousarray(image.clip(0, 255).astype(np.uint8))
+
+
+DRAWS = 50
+
+
+def run(transform, image, number, seed=11):
+    operations = transform if isinstance(transform, list) else [transform]
+    text = json.dumps([operation.to_json() for operation in operations])
+    made, actions = _engine.transform_image(text, image, seed=seed, id=number)
+    return made.transpose(1, 2, 0), actions
+
+
+class Reference:
+    """torchvision's functions for the actions that Stoker drew."""
+
+    def __init__(self):
+        torchvision()
+        from torchvision.transforms import InterpolationMode
+        from torchvision.transforms import functional as F
+
+        self.F, self.modes = F, InterpolationMode
+
+    def apply(self, image, action):
+        what, f, F = action["what"], action["figures"], self.F
+        channels = len(image.getbands())
+        fill = action["fill"][:channels]
+        mode = {"interpolation": self.modes(action["filter"]), "fill": fill}
+        if what == "pad_crop":
+            x, y, width, height = map(int, f[4:8])
+            kept = {"fill": fill} if action["padding"] == "constant" else {}
+            padded = F.pad(image, [int(side) for side in f[:4]], padding_mode=action["padding"], **kept)
+            return F.crop(padded, y, x, height, width)
+        if what == "perspective":
+            width, height = image.size
+            corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+            return F.perspective(image, corners, [[int(f[i]), int(f[i + 1])] for i in range(0, 8, 2)], **mode)
+        if what == "rotate":
+            return F.rotate(image, f[0], expand=bool(f[1]), center=[f[3], f[4]] if f[2] else None, **mode)
+        if what == "affine":
+            return F.affine(image, f[0], [int(f[1]), int(f[2])], f[3], [f[4], f[5]], center=[f[6], f[7]], **mode)
+        simple = {"flip_x": F.hflip, "flip_y": F.vflip, "invert": F.invert, "autocontrast": F.autocontrast, "equalize": F.equalize}
+        if what in simple:
+            return simple[what](image)
+        if what == "gray":
+            return F.to_grayscale(image, int(f[0]))
+        if what == "posterize":
+            return F.posterize(image, int(f[0]))
+        if what == "blur":
+            return F.gaussian_blur(image, [int(f[0]), int(f[1])], [f[2], f[2]])
+        named = {"brightness": F.adjust_brightness, "contrast": F.adjust_contrast, "saturation": F.adjust_saturation,
+                 "hue": F.adjust_hue, "solarize": F.solarize, "sharpness": F.adjust_sharpness}
+        return named[what](image, f[0])
+
+    def all(self, pixels, actions):
+        image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        for action in actions:
+            image = self.apply(image, action)
+        made = np.asarray(image)
+        return made[:, :, None] if made.ndim == 2 else made
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return Reference()
+
+
+def same(mine, theirs, actions):
+    assert mine.shape == theirs.shape
+    wrong = (mine != theirs).any(-1)
+    assert not wrong.any(), f"{wrong.sum()} of {wrong.size} pixels, first at {np.argwhere(wrong)[0]}: {actions}"
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("channels", [3, 1])
+def test_pixels_are_those_of_torchvision(name, channels, reference):
+    transform, sizes = EXACT[name]
+    if channels == 1 and '"fill": [' in json.dumps(transform.to_json()):
+        pytest.skip("it fills three channels")
+    for number in range(DRAWS):
+        pixels = photo(*sizes[number % len(sizes)], channels, number)
+        mine, actions = run(transform, pixels, number)
+        same(mine, reference.all(pixels, actions), actions)
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_pixels_of_another_size_are_those_of_torchvision(name, reference):
+    for number in range(DRAWS):
+        pixels = photo(*[(67, 45), (64, 64), (52, 101)][number % 3], 3, number)
+        mine, actions = run([SHAPED[name], stoker.CenterCrop(31)], pixels, number)
+        whole = reference.all(pixels, actions)
+        image = Image.fromarray(whole)
+        same(mine, np.asarray(reference.F.center_crop(image, [31, 31])), actions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXACT)
+def test_pixels_are_those_of_torchvision_for_many_draws(name, reference):
+    transform, sizes = EXACT[name]
+    for number in range(2000):
+        pixels = photo(*sizes[number % len(sizes)], 3, number)
+        mine, actions = run(transform, pixels, number, seed=7)
+        same(mine, reference.all(pixels, actions), actions)
+
+
+def test_every_colour_is_turned_as_pillow_turns_it(reference):
+    steps = np.unique(np.r_[0:256:5, 1, 2, 127, 128, 253, 254, 255]).astype(np.uint8)
+    colours = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(len(steps), -1, 3)
+    for turn in (0.0, 0.003, 0.1, -0.1, 0.25, -0.333, 0.5, -0.5):
+        mine, actions = run(stoker.ColorJitter(hue=(turn, turn)) if turn else stoker.ColorJitter(hue=(-1e-9, 1e-9)), colours, 0)
+        same(mine, reference.all(colours, actions), actions)
+
+
+@pytest.mark.parametrize("kernel", [3, 9, 23, (5, 13)])
+def test_a_blur_is_torchvisions_but_for_sums_that_lie_at_a_half(kernel, reference):
+    import torch
+
+    for number in range(12):
+        pixels = photo(*[(67, 45), (64, 64), (31, 130)][number % 3], 1 if number % 4 == 3 else 3, number)
+        mine, actions = run(stoker.GaussianBlur(kernel, (0.1, 5.0)), pixels, number)
+        theirs = reference.all(pixels, actions)
+        wide, high, sigma = actions[0]["figures"][:3]
+        weights = []
+        for size in (high, wide):
+            places = torch.linspace(-(size - 1) / 2, (size - 1) / 2, int(size), dtype=torch.float64)
+            line = torch.exp(-0.5 * (places / sigma) ** 2)
+            weights.append(line / line.sum())
+        planes = torch.from_numpy(pixels.transpose(2, 0, 1).astype(np.float64))[:, None]
+        planes = torch.nn.functional.pad(planes, [int(wide) // 2] * 2 + [int(high) // 2] * 2, mode="reflect")
+        exact = torch.nn.functional.conv2d(planes, torch.outer(*weights)[None, None])[:, 0].numpy().transpose(1, 2, 0)
+        differs = mine != theirs
+        assert (np.abs(exact[differs] % 1 - 0.5) < 1e-4).all()
+        assert differs.mean() < 1e-3
+        assert np.abs(mine.astype(int) - theirs).max() <= 1
+
+
+def test_erasing_after_normalize_writes_the_value_into_a_rectangle():
+    pixels = photo(64, 48)
+    plain, _ = run([stoker.Normalize("imagenet")], pixels, 0)
+    for number in range(50):
+        mine, actions = run([stoker.Normalize("imagenet"), stoker.RandomErasing(1, value=(1.5, -2, 0.25))], pixels, number)
+        x, y, width, height = map(int, actions[0]["figures"][:4])
+        expected = plain.copy()
+        expected[y : y + height, x : x + width] = (1.5, -2, 0.25)
+        assert (mine == expected).all()
+
+
+def test_erasing_with_noise_is_normal_and_differs_by_sample():
+    pixels = photo(256, 256)
+    operations = [stoker.Normalize("imagenet"), stoker.RandomErasing(1, (0.3, 0.33), value="random")]
+    noises = []
+    for number in range(3):
+        mine, actions = run(operations, pixels, number)
+        x, y, width, height = map(int, actions[0]["figures"][:4])
+        noises.append(mine[y : y + height, x : x + width].ravel())
+        assert abs(noises[-1].mean()) < 0.03 and abs(noises[-1].std() - 1) < 0.03
+    assert (noises[0][:100] != noises[1][:100]).any()
+    assert (run(operations, pixels, 0)[0] == run(operations, pixels, 0)[0]).all()
+
+
+def test_geometry_after_augmentations_takes_what_they_leave(reference):
+    for number in range(20):
+        pixels = photo(80, 60, 3, number)
+        mine, actions = run([stoker.Resize((50, 70)), stoker.RandAugment(2, 9), stoker.Resize((30, 40)), stoker.RandomInvert()], pixels, number)
+        F = reference.F
+        image = F.resize(Image.fromarray(pixels), [50, 70])
+        after = [action for action in actions if action["what"] != "invert"]
+        image = F.resize(Image.fromarray(reference.all(np.asarray(image), after)), [30, 40])
+        theirs = np.asarray(F.invert(image) if len(after) < len(actions) else image)
+        same(mine, theirs, actions)
+
+
+def drawn(transform, count, width=100, height=80):
+    text = json.dumps([transform.to_json()])
+    return [_engine.draw_actions(text, width=width, height=height, channels=3, seed=5, id=number) for number in range(count)]
+
+
+def distance(mine, theirs):
+    """Kolmogorov and Smirnov: the largest gap between the two distributions, in units of what chance explains."""
+    mine, theirs = np.sort(mine), np.sort(theirs)
+    every = np.concatenate([mine, theirs])
+    gap = np.abs(np.searchsorted(mine, every, "right") / len(mine) - np.searchsorted(theirs, every, "right") / len(theirs)).max()
+    return gap * np.sqrt(len(mine) * len(theirs) / (len(mine) + len(theirs)))
+
+
+CHANCE = 1.95  # a larger distance has a probability below 0.001
+
+
+def figures(lists, what, at):
+    return [action["figures"][at] for actions in lists for action in actions if action["what"] == what]
+
+
+def test_parameters_are_distributed_as_torchvisions():
+    torch = pytest.importorskip("torch")
+    torchvision()
+    from torchvision import transforms as T
+
+    count, theirs = 1500, 1500
+    torch.manual_seed(3)
+    jitters = [T.ColorJitter.get_params((0.6, 1.4), (0.5, 1.5), (0.8, 1.2), (-0.1, 0.1)) for _ in range(theirs)]
+    mine = drawn(stoker.ColorJitter(0.4, 0.5, 0.2, 0.1), count)
+    for at, what in enumerate(("brightness", "contrast", "saturation", "hue")):
+        assert distance(figures(mine, what, 0), [jitter[at + 1] for jitter in jitters]) < CHANCE, what
+        place = [[action["what"] for action in actions].index(what) for actions in mine]
+        assert distance(place, [jitter[0].tolist().index(at) for jitter in jitters]) < CHANCE, what
+
+    affine = [T.RandomAffine.get_params([-30, 30], [0.1, 0.2], [0.5, 2], [-5, 5, -9, 9], [100, 80]) for _ in range(theirs)]
+    mine = drawn(stoker.RandomAffine(30, (0.1, 0.2), (0.5, 2), (-5, 5, -9, 9)), count)
+    flat = [[angle, *shift, scale, *shear] for angle, shift, scale, shear in affine]
+    for at in range(6):
+        assert distance(figures(mine, "affine", at), [row[at] for row in flat]) < CHANCE, at
+
+    image = torch.zeros(3, 80, 100)
+    erased = [T.RandomErasing.get_params(image, (0.02, 0.33), (0.3, 3.3), [0.0]) for _ in range(theirs)]
+    mine = drawn(stoker.RandomErasing(1), count)
+    for at, other in enumerate((1, 0, 3, 2)):
+        assert distance(figures(mine, "erase", at), [row[other] for row in erased]) < CHANCE, at
+
+    corners = [sum(T.RandomPerspective.get_params(100, 80, 0.5)[1], []) for _ in range(theirs)]
+    mine = drawn(stoker.RandomPerspective(0.5, 1), count)
+    for at in range(8):
+        assert distance(figures(mine, "perspective", at), [row[at] for row in corners]) < CHANCE, at
+
+    blurs = [T.GaussianBlur.get_params(0.1, 2.0) for _ in range(theirs)]
+    assert distance(figures(drawn(stoker.GaussianBlur(3), count), "blur", 2), blurs) < CHANCE
+    places = [T.RandomCrop.get_params(image, (30, 40)) for _ in range(theirs)]
+    mine = drawn(stoker.RandomCrop((30, 40), padding=0), count)
+    assert distance(figures(mine, "pad_crop", 4), [place[1] for place in places]) < CHANCE
+    assert distance(figures(mine, "pad_crop", 5), [place[0] for place in places]) < CHANCE
+
+
+def test_probabilities_are_kept():
+    for p in (0.0, 0.1, 0.5, 1.0):
+        share = sum(map(bool, drawn(stoker.RandomInvert(p), 2000))) / 2000
+        assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 2000) + 1e-9
+        share = sum(map(bool, drawn(stoker.RandomApply([stoker.VerticalFlip(1)], p), 2000))) / 2000
+        assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 2000) + 1e-9
+    chosen = drawn(stoker.RandomChoice([stoker.RandomInvert(1), stoker.VerticalFlip(1)], [1, 3]), 2000)
+    assert abs(sum(actions[0]["what"] == "invert" for actions in chosen) / 2000 - 0.25) < 0.04
+
+
+def test_magnitudes_of_policies_are_torchvisions():
+    torchvision()
+    from torchvision.transforms import autoaugment as policies
+
+    for magnitude in (0, 9, 15, 16, 30):
+        space = policies.RandAugment()._augmentation_space(31, (80, 100))
+        seen = {}
+        for actions in drawn(stoker.RandAugment(4, magnitude), 150):
+            for action in actions:
+                what, figure = action["what"], action["figures"]
+                if what == "affine":
+                    what = next((f"affine{at}" for at in (1, 2, 4, 5) if figure[at] != 0), None)
+                    figure = [figure[int(what[-1])]] if what else figure
+                seen.setdefault(what, set()).add(abs(figure[0]))
+        factors = {round(1 + sign * float(space["Color"][0][magnitude]), 12) for sign in (1, -1)}
+        assert {round(factor, 12) for factor in seen["saturation"]} == {round(abs(factor), 12) for factor in factors}
+        assert seen["rotate"] == {float(space["Rotate"][0][magnitude])}
+        assert seen["solarize"] == {float(space["Solarize"][0][magnitude])}
+        assert seen["posterize"] == {float(int(space["Posterize"][0][magnitude]))}
+        if magnitude > 0:
+            assert seen["affine1"] == {int(space["TranslateX"][0][magnitude])}
+            assert seen["affine2"] == {int(space["TranslateY"][0][magnitude])}
+
+
+def test_a_torchvision_recipe_is_translated():
+    torch = pytest.importorskip("torch")
+    torchvision()
+    from stoker.transforms import compile_transform
+    from torchvision import transforms as v1
+    from torchvision.transforms import v2
+
+    mine = json.loads(compile_transform([
+        stoker.RandomResizedCrop(32), stoker.HorizontalFlip(), stoker.RandAugment(2, 9), stoker.ColorJitter(0.4, 0.4, 0.2, 0.1),
+        stoker.RandomApply([stoker.GaussianBlur(9)], 0.3), stoker.RandomRotation(15, "bilinear"), stoker.RandomCrop(28, 4),
+        stoker.Normalize("imagenet"), stoker.RandomErasing(0.25)])[0])
+    texts = [_engine.transform_text(json.dumps(mine))]
+    for v in (v1, v2):
+        steps = [v.RandomResizedCrop(32), v.RandomHorizontalFlip(), v.RandAugment(2, 9), v.ColorJitter(0.4, 0.4, 0.2, 0.1),
+                 v.RandomApply([v.GaussianBlur(9)], 0.3), v.RandomRotation(15, v.InterpolationMode.BILINEAR), v.RandomCrop(28, 4)]
+        steps += [v.ToTensor()] if v is v1 else [v.ToImage(), v.ToDtype(torch.float32, scale=True)]
+        steps += [v.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), v.RandomErasing(0.25)]
+        texts.append(_engine.transform_text(compile_transform(v.Compose(steps))[0]))
+    assert texts[0] == texts[1] == texts[2]
+    with pytest.raises(stoker.UsageError, match="ElasticTransform has no counterpart") as refused:
+        compile_transform(v2.ElasticTransform())
+    assert "RandAugment" in refused.value.hint
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for number in range(12):
+        Image.fromarray(photo(90 + number, 70, 3, number)).save(tmp_path / f"{number:02}.png")
+    return tmp_path
+
+
+RECIPE = [stoker.RandomResizedCrop(48), stoker.HorizontalFlip(), stoker.RandAugment(2, 9), stoker.ColorJitter(0.4, 0.4, 0.2, 0.1),
+          stoker.RandomApply([stoker.GaussianBlur(9)], 0.5), stoker.RandomCrop(40, 4), stoker.Normalize("imagenet"),
+          stoker.RandomErasing(0.5, value="random")]
+
+
+def test_batches_do_not_depend_on_workers_ranks_or_resumes(photos):
+    def batches(**options):
+        loader = stoker.Loader(photos, transform=RECIPE, shuffle=True, seed=3, output="numpy", **options)
+        return [(batch.ids.copy(), np.array(batch.data)) for batch in loader]
+
+    straight = batches(batch_size=4, num_workers=1)
+    by_id = {int(id): row for ids, data in straight for id, row in zip(ids, data)}
+    for workers in (0, 2, 3):
+        for (_, one), (_, other) in zip(straight, batches(batch_size=4, num_workers=workers), strict=True):
+            assert (one == other).all()
+    for rank in (0, 1):
+        for ids, data in batches(batch_size=2, num_workers=2, rank=rank, world_size=2):
+            assert all((by_id[int(id)] == row).all() for id, row in zip(ids, data))
+
+    loader = stoker.Loader(photos, transform=RECIPE, shuffle=True, seed=3, output="numpy", batch_size=4)
+    next(iter(loader))
+    resumed = stoker.Loader(photos, transform=RECIPE, shuffle=True, seed=3, output="numpy", batch_size=4)
+    resumed.load_state_dict(loader.state_dict())
+    assert (np.array(next(iter(resumed)).data) == straight[1][1]).all()
+
+
+def test_views_have_colours_of_their_own(photos):
+    colours = [stoker.RandomApply([stoker.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), stoker.RandomGrayscale(0.2)]
+    views = stoker.Views(
+        first=(1, [stoker.RandomResizedCrop(32, (0.4, 1)), stoker.HorizontalFlip(), *colours, stoker.GaussianBlur(5), stoker.Normalize("imagenet")]),
+        second=(1, [stoker.RandomResizedCrop(32, (0.4, 1)), *colours, stoker.RandomSolarize(128, 0.2), stoker.Normalize("imagenet")]),
+        small=(8, [stoker.RandomResizedCrop(16, (0.05, 0.4)), *colours, stoker.Normalize("imagenet")]))
+    batch = next(iter(stoker.Loader(photos, batch_size=3, transform=views, output="numpy")))
+    assert {name: view.shape for name, view in batch.data.items()} == {
+        "first": (3, 3, 32, 32), "second": (3, 3, 32, 32), "small": (3, 8, 3, 16, 16)}
+    small = np.array(batch.data["small"])
+    assert all((small[:, one] != small[:, other]).any() for one in range(8) for other in range(one))
+
+
+def test_layouts_and_types_hold_the_same_pixels(photos):
+    def first(**options):
+        loader = stoker.Loader(photos, batch_size=4, output="numpy", seed=1, transform=RECIPE[:6], **options)
+        return np.array(next(iter(loader)).data)
+
+    planes = first()
+    assert planes.dtype == np.uint8 and planes.shape == (4, 3, 40, 40)
+    assert (first(layout="NHWC").transpose(0, 3, 1, 2) == planes).all()
+    assert (first(dtype="float32") == planes).all()
+    assert (first(dtype="float16") == planes).all()
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: stoker.ColorJitter(brightness=-1), ["ColorJitter", "brightness"]),
+    (lambda: stoker.ColorJitter(hue=0.7), ["hue", "-0.5 and 0.5"]),
+    (lambda: stoker.RandomInvert(1.5), ["RandomInvert", "p = 1.5", "0 and 1"]),
+    (lambda: stoker.GaussianBlur(4), ["GaussianBlur", "kernel_size", "odd"]),
+    (lambda: stoker.RandomPosterize(9), ["bits = 9", "1 and 8"]),
+    (lambda: stoker.RandAugment(2, 31), ["magnitude = 31", "num_magnitude_bins"]),
+    (lambda: stoker.RandomApply([]), ["RandomApply", "holds no operation"]),
+    (lambda: stoker.RandomChoice([stoker.RandomInvert()], [1, 2]), ["RandomChoice", "weights"]),
+    (lambda: stoker.RandomErasing(value="noise"), ["RandomErasing", "random"]),
+    (lambda: stoker.Pad(1, padding_mode="wrap"), ["Pad", "padding_mode", "symmetric"]),
+    (lambda: stoker.RandomRotation(10, "lanczos"), ["RandomRotation", "interpolation"]),
+    (lambda: stoker.ColorJitter(brightness="much"), ["ColorJitter", "brightness"]),
+])
+def test_wrong_arguments_are_refused_by_name(make, words):
+    with pytest.raises(stoker.UsageError) as refused:
+        make()
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+@pytest.mark.parametrize("transform, words", [
+    ([stoker.Resize((20, 20)), stoker.Pad(25, padding_mode="reflect")], ["Pad", "reflect", "20x20"]),
+    ([stoker.Resize((8, 8)), stoker.GaussianBlur(23)], ["GaussianBlur", "23", "8x8"]),
+    ([stoker.Normalize("imagenet"), stoker.ColorJitter(0.4)], ["ColorJitter", "after Normalize"]),
+    ([stoker.RandomErasing(value="random"), stoker.Normalize("imagenet")], ["RandomErasing", "floats"]),
+    ([stoker.Normalize("imagenet"), stoker.RandomErasing(), stoker.CenterCrop(8)], ["CenterCrop", "after RandomErasing"]),
+    ([stoker.Normalize("imagenet"), stoker.Normalize("imagenet")], ["Normalize", "twice"]),
+    ([stoker.RandomApply([stoker.Resize(8)])], ["RandomApply", "Resize cannot stand inside"]),
+    ([stoker.RandomApply([stoker.Grayscale()])], ["Grayscale", "RandomGrayscale"]),
+    ([stoker.RandomRotation(20, expand=True)], ["size of the images is not known"]),
+    ([stoker.Resize((20, 20)), stoker.RandomCrop(24)], ["RandomCrop", "24x24", "20x20"]),
+    ([stoker.Grayscale(), stoker.Normalize("imagenet")], ["Normalize", "1 channel"]),
+    ([stoker.RandomRotation(20, fill=(1, 2))], ["RandomRotation", "fill", "3 channels"]),
+])
+def test_orders_that_make_no_sense_are_refused_before_the_first_batch(photos, transform, words):
+    with pytest.raises(stoker.UsageError) as refused:
+        stoker.Loader(photos, batch_size=2, transform=transform)
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+def test_colours_of_16_bit_slices_are_refused(tmp_path):
+    Image.fromarray(np.arange(400, dtype=np.uint16).reshape(20, 20)).save(tmp_path / "a.png")
+    for rest in ([stoker.Window(40, 400)], [stoker.ToFloat()]):
+        with pytest.raises(stoker.UsageError, match="ColorJitter.*8-bit"):
+            stoker.Loader(tmp_path, batch_size=1, color="keep", transform=[*rest[:0], stoker.ColorJitter(0.3), *rest])
+
+
+def test_the_short_text_says_the_same(photos):
+    text = ("rrc:48,flip,randaug:2:9,color_jitter:0.4:0.4:0.2:0.1,random_apply:p=0.5[gaussian_blur:9],random_crop:40:4,"
+            "normalize:imagenet,random_erasing:0.5:random=true")
+    one = next(iter(stoker.Loader(photos, batch_size=4, seed=9, transform=text, output="numpy")))
+    other = next(iter(stoker.Loader(photos, batch_size=4, seed=9, transform=RECIPE, output="numpy")))
+    assert (np.array(one.data) == np.array(other.data)).all()

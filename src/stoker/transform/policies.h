@@ -1,0 +1,17 @@
+// RandAugment, TrivialAugmentWide and AutoAugment: which operations of what magnitude chance picks, as torchvision's
+// tables say. Pure; from any thread.
+#pragma once
+
+#include "stoker/base/random.h"
+#include "stoker/transform/action.h"
+
+namespace stoker::transform {
+
+void draw_policy(const RandAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
+void draw_policy(const TrivialAugmentWide& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
+void draw_policy(const AutoAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
+
+// What a fill of one number or one per channel means.
+std::array<std::uint8_t, 4> fill_of(const Numbers& fill) noexcept;
+
+}  // namespace stoker::transform
