@@ -5,10 +5,12 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/units.h"
 #include "stoker/base/utf8.h"
 #include "stoker/base/version.h"
@@ -17,8 +19,10 @@
 #include "stoker/loader/option_table.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/file.h"
+#include "stoker/os/temporary_folder.h"
 #include "stoker/report/files.h"
 #include "stoker/tune/config_json.h"
+#include "stoker/tune/job_loader.h"
 #include "stoker/tune/results_csv.h"
 #include "stoker/tune/run_data.h"
 #include "stoker/tune/run_setup.h"
@@ -106,6 +110,79 @@ void check_apply(const Arguments& arguments, const std::string& config_file) {
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
     throw Error(ErrorKind::not_found, fmt::format("cannot write `{}`: there is no folder `{}`", file, folder.string()));
+}
+
+// Runs a job that has a DataLoader to tune once as it is, and takes from it what the search needs: where the loader is
+// made and, without --grid, what to try. None: the knobs of this target are all its own.
+std::optional<tune::JobLook> look_first(const Arguments& arguments, const Face& face, tune::RunConfig& config,
+                                        const tune::RunLimits& limits) {
+  tune::Target& target = config.target;
+  const bool proposes = !target.command.empty() && config.knobs.empty();
+  if (arguments.has("--loader") && !proposes && target.loader_knobs.empty()) {
+    throw Error(ErrorKind::usage,
+                "`--loader` names a DataLoader of a job, and no knob of this search is one of its arguments",
+                "leave it out, or tune num_workers, prefetch_factor, pin_memory, persistent_workers or "
+                "multiprocessing_context");
+  }
+  if (!proposes && !target.needs_look()) return std::nullopt;
+  if (arguments.has("--dry-run")) {
+    throw Error(ErrorKind::usage, "`--dry-run` runs nothing, and only a run tells which DataLoader the job makes",
+                "leave it out: the points are printed before the first trial");
+  }
+  const os::TemporaryFolder folder("stoker-look-");
+  tune::TrialOptions trial = tune::trial_options(
+      config, limits, config.knobs.empty() ? Point{} : config.grid().point(0), folder.path(), own_program());
+  trial.folder = folder.path();
+  trial.steps_from = tune::StepsFrom::hook;
+  trial.environment.erase("STOKER_SETTINGS");
+  trial.environment["STOKER_LOOK"] = "1";
+  const bool quiet = face.json || arguments.has("--quiet");
+  if (!quiet) say(printable_lines(fmt::format("looking at {}: one run as it is\n", target.text())));
+  watch_for_termination();
+  const tune::JobLook look = tune::look_at_job(trial, arguments.text("--loader"), interrupted);
+  target.loader = {.file = look.loader.file, .name = look.loader.name, .line = look.loader.line};
+  if (proposes) {
+    config.knobs = tune::propose_grid(look, tune::room_of_machine()).knobs();
+    for (const tune::Knob& knob : config.knobs) target.loader_knobs.push_back(knob.name);
+  }
+  return look;
+}
+
+// The grid of a job that was looked at, with the time that it takes.
+void say_grid(const tune::JobLook& look, const tune::RunConfig& config, const tune::SearchOptions& searching,
+              const tune::Search& search) {
+  std::string out = fmt::format("DataLoader at {}:{}: {} samples/s as it is ({})\n",
+                                std::filesystem::path(look.loader.file).filename().string(), look.loader.line,
+                                format_rate(look.images_per_s),
+                                tune::text(tune::present_settings(look.loader, config.target.loader_knobs)));
+  for (const tune::Knob& knob : config.knobs) out += fmt::format("  {}: {}\n", knob.name, fmt::join(knob.values, ", "));
+  const std::uint64_t most = tune::forecast(searching, search, {}).trials_at_most;
+  out += fmt::format("time: at most {} trials of about {}: {}\n", most, duration_text(look.seconds),
+                     duration_text(look.seconds * static_cast<double>(most)));
+  if (look.loader.iterable)
+    out += "note: its data set is an IterableDataset: more workers repeat samples unless it shares them itself\n";
+  say(printable_lines(out));
+}
+
+// What the choice means for the job: settings.json for `stoker run`, and what to change in the source.
+void add_change(const tune::RunConfig& config, const std::optional<tune::JobLook>& look, TuneReport& report) {
+  const tune::Target& target = config.target;
+  if (target.loader_knobs.empty() || !report.choice.chosen) return;
+  const Point& chosen = report.rows[*report.choice.chosen].knobs;
+  os::write_file(report.folder + "/settings.json",
+                 tune::settings_json(target.loader, chosen, target.loader_knobs).dump(2) + "\n");
+  std::string words;
+  for (const std::string& word : target.command) words += (words.empty() ? "" : " ") + shell_word(word);
+  if (target.loader_knobs.size() == chosen.size())  // else the command holds values of its own
+    report.apply = fmt::format("stoker run --settings {} -- {}", shell_word(report.folder), words);
+  if (!look) return;
+  const Point before = tune::present_settings(look->loader, target.loader_knobs);
+  report.change = tune::change_text(target.loader, before, chosen);
+  if (report.change.empty()) report.change = "none: the job's present settings are as good as any that were tried";
+  if (exists(target.loader.file)) {
+    report.diff = tune::source_diff(std::filesystem::path(target.loader.file).filename().string(),
+                                    read_text(target.loader.file), look->loader.literals, before, chosen);
+  }
 }
 
 // What a run has already is not to be said again: it would be ignored.
@@ -237,10 +314,12 @@ int run(const Arguments& arguments) {
     config = config_of(arguments);
   }
   const tune::Target& target = config.target;
-  const tune::Grid grid = config.grid();
   check_apply(arguments, target.config_file);
   const tune::RunLimits limits = limits_of(arguments);
   tune::check_run(config, limits);
+  const std::optional<tune::JobLook> look =
+      arguments.has("--resume") ? std::nullopt : look_first(arguments, face, config, limits);
+  const tune::Grid grid = config.grid();
   if (target.is_ours()) (void)first_request(config);
   const tune::SearchOptions searching = tune::search_options(config, limits);
   const auto search = tune::make_search(config, searching);
@@ -281,6 +360,7 @@ int run(const Arguments& arguments) {
   options.ended = [&](const tune::Ask& ask, const tune::Row& row, bool from_before) {
     screen.end(ask, row, from_before);
   };
+  if (!quiet && look) say_grid(*look, config, searching, *search);
   if (!quiet)
     say(printable_lines(fmt::format("tuning {}: {} {}, search {}; rows go to {}/results.csv\n", target.text(),
                                     grid.size(), grid.size() == 1 ? "point" : "points", config.search, folder.path())));
@@ -327,6 +407,7 @@ int run(const Arguments& arguments) {
       report.unfinished = "a trial failed in a way that would repeat";
       break;
   }
+  add_change(config, look, report);
   folder.write_results(report.choice, facts_of(report));
   report::write_reports(folder.path(), report.unfinished, report.notes);
   if (tuned.finish == tune::Finish::user_error) {
@@ -354,8 +435,9 @@ const Verb& tune_verb() {
         "a function of one dict that returns (loader, step)"},
        {"stoker tune stoker.targets:image_folder data/train --grid num_workers=1,2,4",
         "a PyTorch DataLoader over images; also ct_slices, wav_folder, vit"},
-       {"stoker tune --grid workers=0,4,8 -- python train.py -j {workers}",
-        "a PyTorch job, unchanged: its DataLoader is measured from outside"},
+       {"stoker tune -- python train.py",
+        "a PyTorch job, unchanged: the settings of its DataLoader are put in from outside"},
+       {"stoker tune --grid workers=0,4,8 -- python train.py -j {workers}", "the same, for knobs of its command line"},
        {"stoker tune --config train.yaml --set training.workers=1,4,6 -- python train.py {config}",
         "knobs that live in a file: each trial gets a copy"},
        {"stoker tune --replay results.csv --json", "only the choice, from rows that were measured before"}},
@@ -388,10 +470,14 @@ const Verb& tune_verb() {
          option_flag("label"),
          {"--workload", "NAME", "", "emulated accelerator, such as resnet50-h100"}}},
        {"a command, or a function",
-        {{"--config", "FILE", "",
+        {{"--loader", "FILE:LINE", "",
+          "of a command: the DataLoader to tune, by where the job makes it; without: the one that trains"},
+         {"--config", "FILE", "",
           "a .yaml, .json or .toml file; each trial gets a copy with the keys of --set changed, named by {config}"},
          {"--set", "KEY=V,V", "",
-          "values of a dotted key of that file, such as training.workers=1,4,6; again for each"},
+          "values of a dotted key of that file, such as training.workers=1,4,6, or of a literal in a Python file of "
+          "the "
+          "command, such as builder.py:cpu_max_workers=4,8; again for each"},
          {"--template", "FILE", "", "a text file with {knob} in it; each trial gets a copy, named by {template}"},
          {"--steps-from", "WHERE", "auto", "hook (torch DataLoaders), output (printed rates) or reports (JSON lines)"},
          {"--rate-regex", "REGEX", "", "finds samples per second in what it prints: its first group"}}},

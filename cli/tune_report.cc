@@ -131,6 +131,8 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
   } else {
     out += fmt::format("{} no point ran\n", terminal.paint(Paint::bold, "stoker:"));
   }
+  if (!report.change.empty()) row("change", report.change);
+  if (!report.apply.empty()) row("apply", report.apply);
   row("target", report.target);
   row("points", fmt::format("{} tried of {}, {} ok{}{}", tried(choice),
                             std::max<std::uint64_t>(report.grid_points, choice.points), choice.ok,
@@ -147,6 +149,7 @@ std::string to_text(const TuneReport& report, const Terminal& terminal) {
   }
   if (!report.unfinished.empty()) row("note", report.unfinished);
   for (const std::string& note : report.notes) row("note", note);
+  if (!report.diff.empty()) out += "\n" + printable_lines(report.diff);
   const std::string map = heat_map(report.rows);
   if (!map.empty()) out += "\n" + map;
   if (!report.folder.empty()) out += "\n" + labelled(terminal, "files", 9, printable(report.folder));
@@ -168,6 +171,9 @@ Json facts_of(const TuneReport& report) {
   json["seconds"] = report.seconds;
   json["tuner_cpu_seconds"] = report.tuner_cpu_seconds;
   json["tuner_cpu_share"] = report.seconds > 0 ? Json(report.tuner_cpu_seconds / report.seconds) : Json(nullptr);
+  if (!report.change.empty()) json["change"] = report.change;
+  if (!report.diff.empty()) json["diff"] = report.diff;
+  if (!report.apply.empty()) json["apply"] = report.apply;
   json["unfinished"] = report.unfinished.empty() ? Json(nullptr) : Json(report.unfinished);
   return json;
 }

@@ -21,6 +21,8 @@ struct TuneReport {
   double seconds = 0;
   double tuner_cpu_seconds = 0;  // of the tuner itself, without its trials
   std::string unfinished;        // why not everything was tried; empty: it was
+  // Of a DataLoader of a job: what the choice changes, the same as a diff of the source, the command that applies it.
+  std::string change, diff, apply;
   std::vector<std::string> notes;
 };
 

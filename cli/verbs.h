@@ -17,6 +17,7 @@ const Verb& pack_verb();
 const Verb& plan_verb();
 const Verb& prepare_verb();
 const Verb& report_verb();
+const Verb& run_verb();
 const Verb& stage_verb();
 const Verb& tune_verb();
 

@@ -97,6 +97,8 @@ class LoaderHandle {
   bool gave_up_ = false;  // the last close() ended early
 };
 
+const dataset::Shuffle kGiven(dataset::Shuffle::How::given, 0, 0);
+
 // A JSON list, or the short text of the command line.
 transform::Ops parse_transform(const std::string& text) {
   return text.starts_with('[') ? transform::ops_from_json(text) : transform::parse_ops(text);
@@ -188,7 +190,8 @@ nb::dict options_dict(const LoaderOptions& options) {
 
 // True and False are what people know; only blocks need words.
 nb::object shuffle_value(const dataset::Shuffle& shuffle) {
-  if (shuffle.how == dataset::Shuffle::How::blocks) return nb::cast(text(shuffle));
+  if (shuffle.how == dataset::Shuffle::How::blocks || shuffle.how == dataset::Shuffle::How::given)
+    return nb::cast(text(shuffle));
   return nb::cast(shuffle.how == dataset::Shuffle::How::full);
 }
 
@@ -257,10 +260,29 @@ void bind_loader(nb::module_& module) {
   nb::class_<LoaderHandle>(module, "Loader", nb::is_weak_referenceable(), "The engine's loader.")
       .def(
           "__init__",
-          [](LoaderHandle* self, const DatasetHandle& dataset, const nb::dict& options) {
-            new (self) LoaderHandle(dataset, request_from(options).loader);
+          [](LoaderHandle* self, const DatasetHandle& dataset, const nb::dict& options, bool given_order) {
+            LoaderOptions asked = request_from(options).loader;
+            if (given_order) asked.shuffle = kGiven;
+            new (self) LoaderHandle(dataset, std::move(asked));
           },
-          nb::arg("dataset"), nb::arg("options"), "`options`: names and values, as in loader_options().")
+          nb::arg("dataset"), nb::arg("options"), nb::arg("given_order") = false,
+          "`options`: names and values, as in loader_options(). `given_order`: give() says which samples are next.")
+      .def(
+          "give",
+          [](LoaderHandle& self, std::vector<std::uint64_t> indices) {
+            self.consume([&](loader::Loader& loader, const loader::Interrupted&) { loader.give(std::move(indices)); });
+          },
+          nb::arg("indices"), "The samples of one more batch of the epoch.")
+      .def(
+          "end_order",
+          [](LoaderHandle& self) {
+            self.consume([](loader::Loader& loader, const loader::Interrupted&) { loader.end_order(); });
+          },
+          "The epoch ends after what was given.")
+      .def_prop_ro("steps_wanted", [](const LoaderHandle& self) { return self.get().steps_wanted(); })
+      .def_prop_ro(
+          "slabs_held", [](const LoaderHandle& self) { return self.get().stats().slabs_held; },
+          "Batches that were handed out and are still in use.")
       .def(
           "steps_from",
           [](const LoaderHandle& self, std::uint64_t position) { return steps_from(self.get(), position); },
@@ -302,7 +324,8 @@ void bind_loader(nb::module_& module) {
           "check_state",
           [](const LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
              const std::string& shuffle, std::uint64_t size, std::uint64_t fingerprint) {
-            self.get().check_state({epoch, position, seed, dataset::parse_shuffle(shuffle), size, fingerprint});
+            const dataset::Shuffle how = shuffle == text(kGiven) ? kGiven : dataset::parse_shuffle(shuffle);
+            self.get().check_state({epoch, position, seed, how, size, fingerprint});
           },
           nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),
           nb::arg("fingerprint"))

@@ -121,8 +121,23 @@ def checked_option(name: str, value: Any) -> Any:
 class Loader:
     """The engine's loader."""
 
-    def __init__(self, dataset: Dataset, options: dict) -> None:
-        """`options`: names and values, as in loader_options()."""
+    def __init__(self, dataset: Dataset, options: dict, given_order: bool = False) -> None:
+        """
+        `options`: names and values, as in loader_options(). `given_order`: give() says which samples are next.
+        """
+
+    def give(self, indices: Sequence[int]) -> None:
+        """The samples of one more batch of the epoch."""
+
+    def end_order(self) -> None:
+        """The epoch ends after what was given."""
+
+    @property
+    def steps_wanted(self) -> int: ...
+
+    @property
+    def slabs_held(self) -> int:
+        """Batches that were handed out and are still in use."""
 
     def steps_from(self, position: int = 0) -> int:
         """Steps of an epoch that is entered at a global position."""

@@ -14,8 +14,6 @@ TOO_LARGE = 2**62  # no count of anything reaches it
 
 # Words of PyTorch's DataLoader that the loader does not take.
 _REFUSED = {
-    "sampler": ("the order is a pure function of seed, epoch and position", "shuffle=, seed=, subset=, rank= and world_size= say what a sampler would"),
-    "batch_sampler": ("the order is a pure function of seed, epoch and position", "batch_size=, shuffle=, drop_last="),
     "collate_fn": ("samples are written straight into their batch", "batch_transform=f(data, labels) sees each batch"),
     "generator": ("randomness is keyed by seed, epoch and sample", "seed="),
 }

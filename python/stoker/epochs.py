@@ -6,19 +6,23 @@ An epoch begins with its first batch, not with ``iter()``: trainers call ``iter(
 from __future__ import annotations
 
 from . import _engine
+from .order import GivenOrder
 
 __all__ = ["Epochs", "Place"]
 
 Place = tuple[int, int]
 
+_UNKNOWN = -1
+
 
 class Epochs:
     """The places of one loader. Used by the thread that iterates."""
 
-    def __init__(self, engine: _engine.Loader) -> None:
+    def __init__(self, engine: _engine.Loader, order: GivenOrder | None = None) -> None:
         self.engine = engine                 # another one once the rank is known
+        self._order = order                  # None: the engine computes it
         self.start: Place = (0, 0)           # where the next epoch to begin begins
-        self.steps_left = 0                  # of the epoch that the engine entered last
+        self.steps_left = 0                  # of the epoch that the engine entered last; _UNKNOWN while a sampler has not ended
         self._stands: Place | None = (0, 0)  # None: after the last batch that the engine handed out
         self._entered: Place | None = None   # where the engine was sent last
         self._asked = False                  # for a batch, since then
@@ -46,10 +50,16 @@ class Epochs:
         """The live iterator asks the engine for a batch."""
         if not self._begun:
             self._enter()  # set() may have chosen another epoch since iter()
+        if self._order is not None:
+            self._order.before_next(self.engine)
         self._asked = True
 
     def handed_out(self) -> None:
-        self.steps_left -= 1
+        if self._order is None:
+            self.steps_left -= 1
+        else:
+            self._order.after_next(self.engine)
+            self.steps_left = 0 if self._order.is_over else _UNKNOWN
         self._begin()
 
     def ended(self) -> None:
@@ -82,7 +92,9 @@ class Epochs:
         self._entered = None
         self.engine.start_epoch(*self.start)
         self._entered, self._asked = self.start, False
-        self.steps_left = self.engine.steps
+        self.steps_left = self.engine.steps if self._order is None else _UNKNOWN
+        if self._order is not None:
+            self._order.begin(self.engine, *self.start)
 
     def _begin(self) -> None:
         self._stands = None

@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -22,6 +22,7 @@ from .arguments import callable_or_none, choice, foreign_options, shuffle_value,
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
+from .order import given_order, largest_batch
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_source
@@ -54,6 +55,8 @@ class Loader(ReadByTrainers):
     Which order:
       shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that like to read in order; "blocks:32:4096" keeps 32 together and mixes 4096).
       batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
+      sampler: gives the samples of each epoch by number, such as one of torch.utils.data, for this rank alone. The loader reads it a few batches ahead.
+      batch_sampler: the same, a list of numbers for each batch; batch_size is then that of the largest, if it does not say so itself.
       rank, world_size: if not given, the first ``iter()`` or ``len()`` takes them from torch.distributed if it is
         initialised, else from torchrun's variables, else from those of a Slurm step. rank=0, world_size=1: all samples.
       epochs: how many epochs the whole run has, from epoch 0 on; nothing is read ahead of the last.
@@ -115,6 +118,8 @@ class Loader(ReadByTrainers):
         max_errors: int | float | None = None,
         drop_last: bool = False,
         last_batch: str | None = None,
+        sampler: Iterable[int] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         epochs: int | None = None,
@@ -156,7 +161,11 @@ class Loader(ReadByTrainers):
         self._copier = _copier(device, self._framework)
         if pin_memory is None:
             pin_memory = self._copier is not None
-        self._rank = given_rank(rank, world_size)  # None until it is needed
+        self._order = given_order(sampler, batch_sampler, batch_size=batch_size, shuffle=shuffle_value(shuffle), drop_last=switch("drop_last", drop_last),
+                                  last_batch=last_batch, rank=rank)
+        if batch_sampler is not None:
+            batch_size = largest_batch(batch_sampler, batch_size)
+        self._rank = given_rank(rank, world_size) if self._order is None else Rank(0, 1)  # None until it is needed
         self._rank_is_given = self._rank is not None
 
         self._copy = switch("copy", copy)
@@ -177,7 +186,7 @@ class Loader(ReadByTrainers):
             _engine.set_stream_provider(self._framework.current_stream)
 
         let_accelerate_prepare_loaders()
-        self._epochs = Epochs(self._engine)
+        self._epochs = Epochs(self._engine, self._order)
         self._iteration = 0         # number of the live iterator
         self._recorded: Any = None  # under `stoker measure`: what tells it about this loader
         self._made_at = measuring.place()  # and where the program made it
@@ -207,7 +216,7 @@ class Loader(ReadByTrainers):
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank."""
         self._settle_rank()
-        return self._usable().steps_from()
+        return self._usable().steps_from() if self._order is None else len(self._order)
 
     @property
     def epoch(self) -> int:
@@ -247,7 +256,8 @@ class Loader(ReadByTrainers):
             fingerprint, shuffle = state["fingerprint"], state["shuffle"]
             if not isinstance(shuffle, (bool, str)):
                 raise UsageError(f"shuffle is True, False or a text, not {shortened(shuffle)}")
-            shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(shuffle)))
+            if shuffle != "given":
+                shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(shuffle)))
             if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{16}", fingerprint):
                 raise UsageError(f"fingerprint is a text of 16 hexadecimal digits, not {shortened(fingerprint)}")
         except KeyError as error:
@@ -467,11 +477,13 @@ class Loader(ReadByTrainers):
         return engine
 
     def _make_engine(self, rank: Rank) -> _engine.Loader:
-        return _engine.Loader(self._dataset, {**self._given, "rank": rank.rank, "world_size": rank.world_size})
+        return _engine.Loader(self._dataset, {**self._given, "rank": rank.rank, "world_size": rank.world_size}, self._order is not None)
 
     def _steps_ahead(self) -> int:
         """Steps of the epoch that begins next."""
         self._settle_rank()
+        if self._order is not None:
+            return len(self._order) - -(-self._epochs.start[1] // self.batch_size)
         return self._usable().steps_from(self._epochs.start[1])
 
     def _iter_after(self, steps: int) -> Iterator[Batch]:
@@ -518,7 +530,9 @@ class _Iteration(Iterator[Batch]):
             raise
 
     def __length_hint__(self) -> int:
-        return 0 if self._done else self._loader._epochs.steps_left
+        if self._done:
+            return 0
+        return self._loader._epochs.steps_left if self._loader._order is None else self._loader._order.steps_left
 
 
 def _framework(output: str, device: Any) -> Any:

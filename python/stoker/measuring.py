@@ -103,8 +103,11 @@ def in_measured_job() -> bool:
 
 def place() -> dict[str, Any] | None:
     """Where the user's program is, for a loader that is made there; None outside of a measured job."""
-    if not in_measured_job():
-        return None
+    return caller() if in_measured_job() else None
+
+
+def caller() -> dict[str, Any] | None:
+    """Where the user's program is: the nearest frame of its own code."""
     from importlib import import_module
 
     _hook()

@@ -1,19 +1,24 @@
-"""Batches as torch tensors, in place; and their way to a device.
+"""Batches as torch tensors, in place; their way to a device; and a DataLoader that feeds itself from the engine where it can.
 
 The device part follows PyTorch's rules for side streams and is tested with a stand-in runtime: it was never run on a GPU.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
+import weakref
 from collections import deque
 from typing import Any
 
 import torch
 
+from . import measuring
 from .batch import each
 from .errors import UsageError
 
 NAME = "torch"
+__all__ = ["DataLoader"]
 
 
 def check_dtype(dtype: str | None) -> None:
@@ -84,3 +89,65 @@ class DeviceCopier:
             elif not event.query():
                 return
             self._in_flight.popleft()
+
+
+class _PlaceNoted:
+    """The last method that torch's constructor calls. It notes where the program made the loader, and adds no frame: torch's
+    warnings count frames to find the line that they name."""
+
+    def __get__(self, loader: Any, owner: Any = None) -> Any:
+        if loader is not None and loader not in _made_at:
+            _made_at[loader] = measuring.caller()
+            _let_accelerate_keep_the_class()
+        return torch.utils.data.DataLoader.check_worker_number_rationality.__get__(loader, owner)
+
+
+_made_at: weakref.WeakKeyDictionary[Any, dict[str, Any] | None] = weakref.WeakKeyDictionary()
+
+
+class DataLoader(torch.utils.data.DataLoader):
+    """torch's DataLoader, fed by Stoker where that gives the same samples: one changed import.
+
+    ::
+
+        from stoker.torch import DataLoader
+
+        loader = DataLoader(ImageFolder("data/train", transform), batch_size=256, shuffle=True, num_workers=8)
+
+    The arguments are torch's, and so are the types and the order of what comes out. It is torch's own DataLoader, with its
+    workers, wherever Stoker does not know the data set, an operation of the transform or the collate_fn; ``loader.supply.why``
+    and one warning say why. ``loader.supply.stats()`` has the counters of the engine.
+    """
+
+    check_worker_number_rationality = _PlaceNoted()
+
+    @property
+    def supply(self) -> Any:
+        """What feeds this loader: ``is_native``, ``why`` it is not, and ``stats()``."""
+        from .supply import supply_of
+
+        return supply_of(self, _made_at.get(self))
+
+    def _get_iterator(self) -> Any:
+        return self.supply.iterator(self, super()._get_iterator)
+
+
+def _let_accelerate_keep_the_class() -> None:
+    """accelerate builds a DataLoader of torch from one that it prepares. Where it was one of these, the new one is too."""
+    adapter = getattr(sys.modules.get("accelerate.data_loader"), "DataLoaderAdapter", None)
+    if adapter is None or hasattr(adapter.__init__, "keeps_stoker_loaders"):
+        return
+    original = adapter.__init__
+
+    @functools.wraps(original)
+    def made(self: Any, dataset: Any, *arguments: Any, **options: Any) -> None:
+        original(self, dataset, *arguments, **options)
+        if type(self.base_dataloader) is torch.utils.data.DataLoader:
+            for loader, place in list(_made_at.items()):
+                if loader.dataset is dataset:
+                    self.base_dataloader.__class__ = DataLoader
+                    _made_at[self.base_dataloader] = place
+                    return
+
+    made.keeps_stoker_loaders = True  # type: ignore[attr-defined]
+    adapter.__init__ = made

@@ -53,9 +53,10 @@ class ReadByTrainers:
         return Dataset(self)
 
     @property
-    def sampler(self) -> Sampler:
-        """Has a length and ``set_epoch``, and no list of samples."""
-        return Sampler(self)
+    def sampler(self) -> Any:
+        """Has a length and ``set_epoch``, and no list of samples. With ``sampler=`` it is that one."""
+        order = self._order  # type: ignore[attr-defined]
+        return Sampler(self) if order is None or order.gives_batches else order.given
 
     @property
     def batch_sampler(self) -> BatchSampler:

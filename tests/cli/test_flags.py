@@ -47,7 +47,7 @@ def test_load_has_every_flag_of_the_loader(stoker):
     assert set(LOADER_FLAGS) <= set(flags(stoker, "load"))
 
 
-@pytest.mark.parametrize("verb", ["demo", "inspect", "load", "measure", "tune", "pack", "check", "prepare", "stage", "plan", "report"])
+@pytest.mark.parametrize("verb", ["demo", "inspect", "load", "measure", "tune", "run", "pack", "check", "prepare", "stage", "plan", "report"])
 def test_color_is_the_terminals(stoker, verb):
     assert flags(stoker, verb)["--color"] == "--color WHEN colour on the terminal: auto, always or never [auto]"
 

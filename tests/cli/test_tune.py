@@ -217,7 +217,6 @@ def test_colour_is_colour_and_not_its_code(stoker):
     (["data", "--grid", "num_wokers=1,2"], "did you mean `num_workers`?"),
     (["data", "--grid", "num_workers=1,many"], "num_workers is auto or a whole number from 0 to 1,024, not `many`"),
     (["data", "--grid", "storage=buffered,tape"], "tape"),
-    (["--", "true"], "there is no knob to tune"),
     (["data", "--grid", ""], "the grid is empty"),
     (["--grid", "lr=1,2", "--", "true"], "nothing in the command takes `lr`"),
     (["--grid", "lr=", "--", "true", "{lr}"], "lr"),

@@ -1,4 +1,4 @@
-# Found first on PYTHONPATH by every Python that `stoker measure` starts, of whatever version: so the syntax is that of
+# Found first on PYTHONPATH by every Python that `stoker measure`, `tune` and `run` start, of whatever version: so the syntax is that of
 # Python 2 as well, nothing is printed, and nothing that goes wrong here reaches the program.
 import os
 import sys
@@ -7,12 +7,15 @@ _here = os.path.dirname(os.path.abspath(__file__))
 
 
 def _start():
-    if sys.version_info < (3, 8) or not os.environ.get("STOKER_MEASURE_DIR"):
-        return
     try:
-        import stoker_hook
+        if os.environ.get("STOKER_SOURCE"):
+            import stoker_hook.source
 
-        stoker_hook.watch_for_torch(os.environ["STOKER_MEASURE_DIR"])
+            stoker_hook.source.install(os.environ["STOKER_SOURCE"])
+        if any(os.environ.get(name) for name in ("STOKER_MEASURE_DIR", "STOKER_SETTINGS", "STOKER_SUPPLY")):
+            import stoker_hook
+
+            stoker_hook.watch_for_torch(os.environ.get("STOKER_MEASURE_DIR", ""))
     except BaseException:
         pass
 

@@ -73,6 +73,8 @@ std::string text(const Shuffle& shuffle) {
       return "off";
     case Shuffle::How::full:
       return "full";
+    case Shuffle::How::given:
+      return "given";
     case Shuffle::How::blocks:
       break;
   }
@@ -140,6 +142,7 @@ std::uint64_t Order::sample(std::uint64_t position) const noexcept {
   if (position >= options_.size) position = options_.size == 0 ? 0 : position % options_.size;
   switch (options_.shuffle.how) {
     case Shuffle::How::off:
+    case Shuffle::How::given:
       break;
     case Shuffle::How::full:
       return permutation_(position);
@@ -160,6 +163,7 @@ std::uint64_t Order::window(std::uint64_t position) const noexcept {
 std::uint64_t Order::position_of(std::uint64_t sample) const noexcept {
   switch (options_.shuffle.how) {
     case Shuffle::How::off:
+    case Shuffle::How::given:
       break;
     case Shuffle::How::full:
       return permutation_.inverse(sample);

@@ -22,6 +22,7 @@ struct Shuffle {
     off,
     full,    // any sample may come anywhere
     blocks,  // neighbours are read together and mixed with those of other places: for disks and stores that like it so
+    given,   // the consumer gives the order, batch by batch; Order then says only what stands in for bad samples
   } how = How::off;
   // blocks: how many neighbours stay together, and how many samples (whole blocks) are mixed. 0: the loader chooses.
   std::uint64_t block = 0, window = 0;
@@ -33,8 +34,8 @@ struct Shuffle {
   friend bool operator==(const Shuffle&, const Shuffle&) = default;
 };
 
-std::string text(const Shuffle& shuffle);      // "off", "full", "blocks" or "blocks:32:4096"
-Shuffle parse_shuffle(std::string_view text);  // throws Error(usage)
+std::string text(const Shuffle& shuffle);      // "off", "full", "blocks", "blocks:32:4096" or "given"
+Shuffle parse_shuffle(std::string_view text);  // throws Error(usage), also for "given": nobody can ask for it in words
 
 struct OrderOptions {
   std::uint64_t size = 0;  // samples

@@ -19,7 +19,8 @@ constexpr std::uint64_t kThreadBytes = 192 * kKiB;  // touched stack, allocator 
 
 constexpr std::uint64_t kMostPlanBytes = 16 * kMiB;
 constexpr std::uint64_t kErrorBytes = sizeof(SampleError) + 128;  // with its cause
-constexpr std::uint64_t kRowBytes = sizeof(Row) + sizeof(meter::RowTimes) + sizeof(Unit*) + kErrorBytes;
+constexpr std::uint64_t kRowBytes =
+    sizeof(Row) + sizeof(std::uint64_t) + sizeof(meter::RowTimes) + sizeof(Unit*) + kErrorBytes;
 constexpr std::uint64_t kMostListBytes = 4 * kMiB;
 constexpr std::uint64_t kUnitBytes =
     sizeof(Unit) + 4 * sizeof(Unit*) + ByteRoom::kBytesPerBlock;  // with its places in queues, and its block

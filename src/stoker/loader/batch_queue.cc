@@ -60,7 +60,7 @@ bool BatchQueue::is_far_ahead(std::uint64_t epoch) {
   return is_far_ahead_locked(epoch);
 }
 
-Pending* BatchQueue::open(const Place& place) {
+Pending* BatchQueue::open(Place&& place) {
   const std::scoped_lock lock(signals_.mutex);
   if (free_.empty()) return nullptr;
   if (is_far_ahead_locked(place.epoch)) return nullptr;
@@ -70,6 +70,7 @@ Pending* BatchQueue::open(const Place& place) {
   pending->epoch = place.epoch;
   pending->step = place.step;
   pending->range = place.range;
+  pending->given = std::move(place.given);
   pending->position_after = place.position_after;
   pending->rows.assign(place.range.count, {});
   pending->times.assign(place.range.count, {});

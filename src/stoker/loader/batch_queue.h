@@ -36,8 +36,9 @@ class BatchQueue {
   struct Place {
     std::uint64_t serial = 0, epoch = 0, step = 0, position_after = 0;
     dataset::BatchRange range;
+    std::vector<std::uint64_t> given{};  // see Pending
   };
-  Pending* open(const Place& place);
+  Pending* open(Place&& place);  // `place` is as it was where null is returned
   bool has_slab(const Pending& pending);
 
   // Readers and workers.

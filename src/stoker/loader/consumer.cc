@@ -107,7 +107,10 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   }
   const std::int64_t compute = figures_.asked(called);
   asked_ = true;
-  if (step_ == order_.steps()) return nullptr;
+  if (is_over()) return nullptr;
+  if (job_.is_given() && step_ == given_.steps())
+    throw Error(ErrorKind::usage, "cannot give a batch: the order of this epoch goes no further yet",
+                "give the next batch of samples, or end the order");
   if (draining_) {
     lock.unlock();
     drain(interrupted);
@@ -146,6 +149,50 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   lock.unlock();
   parts_->bell.ring();
   return batch;
+}
+
+bool Loader::Engine::is_over() const {
+  return job_.is_given() ? given_.is_ended() && step_ == given_.steps() : step_ == order_.steps();
+}
+
+void Loader::Engine::check_given() const {
+  if (!job_.is_given())
+    throw Error(ErrorKind::usage, "cannot take an order: this loader computes its own",
+                "make it with Shuffle::How::given");
+}
+
+void Loader::Engine::give(std::vector<std::uint64_t> indices) {
+  refuse_after_fork();
+  check_given();
+  if (indices.size() > job_.options.batch_size) {
+    throw Error(ErrorKind::usage, format_text("cannot make a batch of {} samples: {} is {}", indices.size(),
+                                              option("batch_size"), job_.options.batch_size))
+        .about("batch_size");
+  }
+  const std::uint64_t size = job_.dataset->size();
+  for (const std::uint64_t index : indices) {
+    if (index >= size)
+      throw Error(ErrorKind::usage,
+                  fmt::format("the order holds sample {}, and the data set has samples 0 to {}", index, size - 1));
+  }
+  const Consuming consuming(*this);
+  if (given_.is_ended()) throw Error(ErrorKind::usage, "cannot take a batch of samples: the order was ended");
+  given_.add(std::move(indices));
+  if (parts_) parts_->bell.ring();
+}
+
+void Loader::Engine::end_order() {
+  refuse_after_fork();
+  check_given();
+  const Consuming consuming(*this);
+  given_.end();
+  if (parts_) parts_->bell.ring();
+}
+
+std::uint64_t Loader::Engine::steps_wanted() const {
+  if (!job_.is_given() || given_.is_ended()) return 0;
+  const std::uint64_t ahead = given_.steps() - step_, most = job_.steps_ahead();
+  return ahead < most ? most - ahead : 0;
 }
 
 void Loader::Engine::expect_steps(std::uint64_t steps) {
@@ -229,7 +276,8 @@ Loader::Engine::Delay Loader::Engine::delay_of_drain_locked() const {
 Loader::Engine::Delay Loader::Engine::delay_of_row(const Pending& pending, std::uint64_t row,
                                                    const std::string& waits) const {
   const bool read = load_time(pending.times[row].read_ns) != 0;
-  const std::uint64_t index = job_.make_order(pending.epoch, 0).sample(pending.range.first + row);
+  const std::uint64_t index =
+      job_.is_given() ? pending.given[row] : job_.make_order(pending.epoch, 0).sample(pending.range.first + row);
   return {fmt::format("{} for `{}` (sample {}) in stage {}", waits, job_.dataset->name(index), index,
                       read ? "prep" : "fetch"),
           read ? "look whether the workers get CPU time and whether that file is unusually large; `timeout` sets how "
@@ -242,7 +290,7 @@ State Loader::Engine::state() const {
   const LoaderOptions& options = job_.options;
   State state{
       epoch_, position_, options.seed, options.shuffle, job_.dataset->size(), job_.dataset->facts().fingerprint};
-  if (step_ == order_.steps()) ++state.epoch, state.position = 0;
+  if (is_over()) ++state.epoch, state.position = 0;
   return state;
 }
 
@@ -262,7 +310,8 @@ void Loader::Engine::check_state(const State& state) const {
                 format_text("make the loader with the same {} and {}", option("seed"), option("shuffle")))
         .about(state.seed != options.seed ? "seed" : "shuffle");
   }
-  static_cast<void>(job_.make_order(state.epoch, state.position));  // throws if the position is beyond the data set
+  // Throws if the position is beyond the data set. A given order may be longer than that.
+  if (!job_.is_given()) static_cast<void>(job_.make_order(state.epoch, state.position));
 }
 
 void Loader::Engine::load_state(const State& state, const Interrupted& interrupted) {

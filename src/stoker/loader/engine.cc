@@ -40,7 +40,7 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
   advise(*job_.dataset, job_.options.shuffle.how);
 }
 
-Loader::Engine::Parts::Parts(const Job& job, std::unique_ptr<storage::RamStore> ram_store,
+Loader::Engine::Parts::Parts(const Job& job, GivenOrder& given, std::unique_ptr<storage::RamStore> ram_store,
                              std::unique_ptr<SeekStore> seek_store, std::unique_ptr<ChunkStore> chunk_store,
                              FetchStage::Fetchers fetchers, Signals& signals, std::function<void(const Text&)> note)
     : ram(std::move(ram_store)),
@@ -51,7 +51,7 @@ Loader::Engine::Parts::Parts(const Job& job, std::unique_ptr<storage::RamStore> 
       units(job, work, bell, signals),
       batches(job, work, bell, signals),
       row_bytes(job, *fetchers.front(), ram.get()),
-      planner(job, row_bytes, batches, units, signals),
+      planner(job, row_bytes, batches, units, signals, job.is_given() ? &given : nullptr),
       fetch(job, std::move(fetchers), row_bytes, ram.get(), planner, batches, units, bell, signals, std::move(note)),
       prep(job, work, batches, units, seek.get(), chunks.get(), signals) {}
 
@@ -101,8 +101,8 @@ void Loader::Engine::start_threads() {
   if (job_.memory.chunks > 0)
     chunks = std::make_unique<ChunkStore>(job_.memory.chunks, job_.recipe.facts().chunk_bytes);
   FetchStage::Fetchers fetchers = make_fetchers(ram || job_.dataset->sources().empty());
-  parts_ = std::make_unique<Parts>(job_, std::move(ram), std::move(seek), std::move(chunks), std::move(fetchers),
-                                   signals_, [this](const Text& note) { note_once(note); });
+  parts_ = std::make_unique<Parts>(job_, given_, std::move(ram), std::move(seek), std::move(chunks),
+                                   std::move(fetchers), signals_, [this](const Text& note) { note_once(note); });
   try {
     parts_->fetch.start();
     parts_->prep.add_workers_locked(job_.options.num_workers);

@@ -23,6 +23,7 @@
 #include "stoker/loader/error_list.h"
 #include "stoker/loader/fetch_stage.h"
 #include "stoker/loader/figures.h"
+#include "stoker/loader/given_order.h"
 #include "stoker/loader/job.h"
 #include "stoker/loader/loader.h"
 #include "stoker/loader/planner.h"
@@ -45,6 +46,9 @@ class Loader::Engine {
   void start_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted);
   BatchPtr next(const Interrupted& interrupted);
   void expect_steps(std::uint64_t steps);
+  void give(std::vector<std::uint64_t> indices);
+  void end_order();
+  std::uint64_t steps_wanted() const;
   State state() const;
   void check_state(const State& state) const;
   void load_state(const State& state, const Interrupted& interrupted);
@@ -62,14 +66,14 @@ class Loader::Engine {
   const dataset::Dataset& dataset() const noexcept { return *job_.dataset; }
   const Recipe& recipe() const noexcept { return job_.recipe; }
   std::uint64_t epoch() const noexcept { return epoch_; }
-  std::uint64_t steps() const noexcept { return order_.steps(); }
+  std::uint64_t steps() const { return job_.is_given() ? given_.steps() : order_.steps(); }
 
  private:
   // The parts that hold memory and threads. Made with the first epoch; a part uses those above it.
   struct Parts {
-    Parts(const Job& job, std::unique_ptr<storage::RamStore> ram_store, std::unique_ptr<SeekStore> seek_store,
-          std::unique_ptr<ChunkStore> chunk_store, FetchStage::Fetchers fetchers, Signals& signals,
-          std::function<void(const Text&)> note);
+    Parts(const Job& job, GivenOrder& given, std::unique_ptr<storage::RamStore> ram_store,
+          std::unique_ptr<SeekStore> seek_store, std::unique_ptr<ChunkStore> chunk_store, FetchStage::Fetchers fetchers,
+          Signals& signals, std::function<void(const Text&)> note);
 
     std::unique_ptr<storage::RamStore> ram;  // storage=ram; else null
     std::unique_ptr<SeekStore> seek;         // null: places in JPEG files are not noted
@@ -116,6 +120,8 @@ class Loader::Engine {
 
   // consumer.cc: the thread inside next()
   void check_open_locked() const;
+  void check_given() const;
+  bool is_over() const;  // the epoch has no further batch
   void await_batch_locked(std::unique_lock<std::mutex>& lock, const Interrupted& interrupted);
   void check_batch_locked(Pending& pending);
   void end_planning_at(std::uint64_t serial);
@@ -145,6 +151,7 @@ class Loader::Engine {
 
   // The consumer's place.
   dataset::Order order_;
+  GivenOrder given_;
   std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
   bool asked_ = false;                          // for a batch, since the epoch was entered
   std::uint64_t end_serial_ = Planner::kNoEnd;  // expect_steps(): the consumer wants no batch from here on

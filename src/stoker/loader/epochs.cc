@@ -23,7 +23,7 @@ void Loader::Engine::start_epoch(std::uint64_t epoch, std::uint64_t position, co
 }
 
 void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, const Interrupted& interrupted) {
-  const dataset::Order order = job_.make_order(epoch, position);
+  const dataset::Order order = job_.make_order(epoch, job_.is_given() ? 0 : position);
   start_threads();
   const std::optional<std::uint64_t> planned = parts_->planner.epoch();
   bool prefetched = false;  // the I/O threads work for that place already
@@ -31,7 +31,7 @@ void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, co
     const std::scoped_lock lock(signals_.mutex);
     const bool follows = position == 0 && epoch == epoch_ + 1 && step_ == order_.steps() && planned >= epoch;
     const bool is_there = epoch == epoch_ && position == position_ && !asked_;
-    prefetched = planned && !parts_->batches.fatal_locked() && (follows || is_there);
+    prefetched = planned && !parts_->batches.fatal_locked() && (follows || is_there) && !job_.is_given();
   }
   if (!prefetched) drain(interrupted);
   {
@@ -43,6 +43,7 @@ void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, co
     figures_.epoch_entered();
     asked_ = false;
   }
+  given_.restart(position);
   if (!prefetched) plan_from_here();
 }
 

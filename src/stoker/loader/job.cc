@@ -32,7 +32,8 @@ namespace {
 constexpr std::uint64_t kMostElements = std::uint64_t{1}
                                         << 40;  // of a batch's rows: more cannot be, and would overflow
 constexpr std::uint64_t kBlockBytes = 512 * kKiB;
-constexpr std::uint64_t kLeastMixed = 16;                                              // blocks
+constexpr std::uint64_t kMostStepsRead = 8;  // of a given order, from disks: a sampler may change its mind
+constexpr std::uint64_t kLeastMixed = 16;    // blocks
 constexpr std::uint64_t kChunksTogether = 4, kLeastTogether = 8, kMostTogether = 256;  // patches of volumes
 
 // Patches that stay together: those of a few chunks, so that a chunk is decoded for all of them at once.
@@ -172,6 +173,13 @@ std::uint64_t Job::slab_bytes_for(std::uint64_t length) const noexcept {
 
 std::uint64_t Job::packed_slab_bytes(std::uint64_t bytes) const noexcept {
   return os::Arena::rounded(lay_out(recipe, options.batch_size, bytes).total);
+}
+
+std::uint64_t Job::steps_ahead() const noexcept {
+  const std::uint64_t made = options.prefetch_factor + 1;
+  const std::uint64_t read = (options.io_depth + options.batch_size - 1) / options.batch_size;
+  const std::uint64_t most = memory_facts.is_far ? memory.max_pendings : kMostStepsRead;
+  return std::max<std::uint64_t>(2, std::min(made + std::clamp<std::uint64_t>(read, 1, most), memory.max_pendings));
 }
 
 dataset::Order Job::make_order(std::uint64_t epoch, std::uint64_t position) const {

@@ -24,6 +24,10 @@ struct Job {
   Job(dataset::DatasetPtr data, LoaderOptions asked);
 
   dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
+  bool is_given() const noexcept { return options.shuffle.how == dataset::Shuffle::How::given; }  // the order
+  // How many batches of a given order are worth knowing beyond the one handed out last: those being made, and what
+  // is read ahead of them.
+  std::uint64_t steps_ahead() const noexcept;
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;    // of a batch whose rows have this length
   std::uint64_t packed_slab_bytes(std::uint64_t bytes) const noexcept;  // of one whose packed rows take this together
   // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.

@@ -49,11 +49,20 @@ void Loader::start_epoch(std::uint64_t epoch, std::uint64_t position, const Inte
 std::uint64_t Loader::epoch() const noexcept {
   return engine_->epoch();
 }
-std::uint64_t Loader::steps() const noexcept {
+std::uint64_t Loader::steps() const {
   return engine_->steps();
 }
 BatchPtr Loader::next(const Interrupted& interrupted) {
   return engine_->next(interrupted);
+}
+void Loader::give(std::vector<std::uint64_t> indices) {
+  engine_->give(std::move(indices));
+}
+void Loader::end_order() {
+  engine_->end_order();
+}
+std::uint64_t Loader::steps_wanted() const {
+  return engine_->steps_wanted();
 }
 void Loader::expect_steps(std::uint64_t steps) {
   engine_->expect_steps(steps);

@@ -89,9 +89,16 @@ class Loader {
   // waits for the reads that are in flight.
   void start_epoch(std::uint64_t epoch, std::uint64_t position = 0, const Interrupted& interrupted = {});
   std::uint64_t epoch() const noexcept;  // of the batches that next() gives
-  std::uint64_t steps() const noexcept;  // of the epoch as entered
+  std::uint64_t steps() const;           // of the epoch as entered; of a given order: those given so far
   // The next batch; null at the end of the epoch.
   BatchPtr next(const Interrupted& interrupted = {});
+
+  // Shuffle::How::given: the consumer says the order, a few batches before it takes them. Every start_epoch() forgets
+  // what was given, and expects the samples from its position on. Throws Error(usage) for a batch of more than
+  // batch_size samples, and for an index beyond the data set.
+  void give(std::vector<std::uint64_t> indices);
+  void end_order();                    // the epoch ends after what was given
+  std::uint64_t steps_wanted() const;  // how many more batches may be given now
 
   // The consumer wants at most `steps` further batches: nothing is read ahead of the last of them. Say it before the
   // first epoch, or at any time later; the last call holds. A next() beyond it lifts the limit.

@@ -53,7 +53,7 @@ transform::Ops parse_transform(const std::string& text) {
 }
 
 Value shuffle_value(const dataset::Shuffle& shuffle) {
-  if (shuffle.how == dataset::Shuffle::How::blocks) return text(shuffle);
+  if (shuffle.how == dataset::Shuffle::How::blocks || shuffle.how == dataset::Shuffle::How::given) return text(shuffle);
   return shuffle.how == dataset::Shuffle::How::full;
 }
 

@@ -44,6 +44,7 @@ struct Pending {
   std::uint64_t epoch = 0, step = 0;
   std::uint64_t position_after = 0;
   dataset::BatchRange range;
+  std::vector<std::uint64_t> given;  // the samples, where the consumer gave the order; else empty
   std::vector<Row> rows;
   std::vector<meter::RowTimes> times;
   std::atomic<std::uint64_t> rows_left{0};

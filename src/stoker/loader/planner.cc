@@ -5,9 +5,9 @@
 
 namespace stoker::loader {
 
-Planner::Planner(const Job& job, const RowBytes& row_bytes, BatchQueue& batches, UnitStore& units,
-                 Signals& signals) noexcept
-    : job_(job), row_bytes_(row_bytes), batches_(batches), units_(units), signals_(signals) {}
+Planner::Planner(const Job& job, const RowBytes& row_bytes, BatchQueue& batches, UnitStore& units, Signals& signals,
+                 GivenOrder* given) noexcept
+    : job_(job), row_bytes_(row_bytes), batches_(batches), units_(units), signals_(signals), given_(given) {}
 
 void Planner::start(const dataset::Order& order, std::uint64_t epoch, std::uint64_t step, std::uint64_t serial) {
   const std::scoped_lock plan(mutex_);
@@ -35,6 +35,7 @@ void Planner::stop() {
     units_.free_locked(*std::exchange(sweep_, nullptr));
   }
   pending_ = nullptr;
+  taken_.reset();
 }
 
 std::optional<std::uint64_t> Planner::epoch() {
@@ -46,13 +47,15 @@ bool Planner::is_last_epoch() const noexcept {
   return job_.options.epochs != 0 && epoch_ + 1 >= job_.options.epochs;
 }
 
-bool Planner::is_at_end() const noexcept {
+bool Planner::is_at_end() const {
+  if (given_ != nullptr) return serial_ >= end_ || (!taken_ && given_->is_over());
   return serial_ >= end_ || (step_ == order_->steps() && is_last_epoch());
 }
 
 // Opens the next batch of the plan, if there may be one more.
 bool Planner::open_batch() {
   if (serial_ >= end_) return false;
+  if (given_ != nullptr) return open_given_batch();
   while (step_ == order_->steps()) {
     if (is_last_epoch()) return false;
     dataset::Order next = job_.make_order(epoch_ + 1, 0);
@@ -72,6 +75,34 @@ bool Planner::open_batch() {
   pending_ = pending;
   row_ = 0;
   return true;
+}
+
+// The same of the next batch that the consumer gave.
+bool Planner::open_given_batch() {
+  if (!taken_) taken_ = given_->take();
+  if (!taken_) return false;
+  const std::uint64_t count = taken_->indices.size();
+  BatchQueue::Place place{.serial = serial_,
+                          .epoch = epoch_,
+                          .step = step_,
+                          .position_after = taken_->position + count,
+                          .range = {taken_->position, count, count},
+                          .given = std::move(taken_->indices)};
+  Pending* const pending = batches_.open(std::move(place));
+  if (pending == nullptr) {
+    taken_->indices = std::move(place.given);
+    return false;
+  }
+  taken_.reset();
+  ++serial_;
+  ++step_;
+  pending_ = pending;
+  row_ = 0;
+  return true;
+}
+
+std::uint64_t Planner::sample_at(std::uint64_t position) const noexcept {
+  return given_ != nullptr ? pending_->given[row_] : order_->sample(position);
 }
 
 // Whether the plan has a next row now.
@@ -101,7 +132,7 @@ Unit* Planner::plan_unit() {
   if (unit == nullptr) return nullptr;
   while (row_ < pending.range.count && unit->rows < job_.memory.unit_rows) {
     const std::uint64_t position = pending.range.first + row_;
-    const Row& row = plan_row(position, order_->sample(position));
+    const Row& row = plan_row(position, sample_at(position));
     const RowBytes::Need need = row_bytes_.need_of(row, pending.epoch);
     ReadFault fault;
     // Wherever it lies: every storage gives the same rows.
@@ -150,7 +181,7 @@ bool Planner::extend(Sweep& sweep) {
       if (sweep.is_empty()) sweep.epoch = pending.epoch, sweep.window = window;
       const bool is_mixed = job_.memory_facts.window_rows != 0;
       if (window != sweep.window || (pending.epoch != sweep.epoch && is_mixed)) return true;
-      const std::uint64_t index = order_->sample(position);
+      const std::uint64_t index = sample_at(position);
       const storage::Location where = job_.dataset->location(index);
       const storage::Range range = where.range();
       const codec::Bytes held = row_bytes_.resident(index, where);

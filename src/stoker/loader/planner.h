@@ -9,6 +9,7 @@
 
 #include "stoker/dataset/order.h"
 #include "stoker/loader/batch_queue.h"
+#include "stoker/loader/given_order.h"
 #include "stoker/loader/job.h"
 #include "stoker/loader/row_bytes.h"
 #include "stoker/loader/unit_store.h"
@@ -19,8 +20,9 @@ class Planner {
  public:
   static constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
 
-  // Plans nothing until start(). Borrows all.
-  Planner(const Job& job, const RowBytes& row_bytes, BatchQueue& batches, UnitStore& units, Signals& signals) noexcept;
+  // Plans nothing until start(). Borrows all. `given`: where the order comes from the consumer; else null.
+  Planner(const Job& job, const RowBytes& row_bytes, BatchQueue& batches, UnitStore& units, Signals& signals,
+          GivenOrder* given = nullptr) noexcept;
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
@@ -41,9 +43,11 @@ class Planner {
 
  private:
   bool open_batch();
+  bool open_given_batch();
   bool is_last_epoch() const noexcept;  // nothing is planned beyond it
-  bool is_at_end() const noexcept;      // no further batch is planned
+  bool is_at_end() const;               // no further batch is planned
   bool has_row();
+  std::uint64_t sample_at(std::uint64_t position) const noexcept;  // of the next row
   const Row& plan_row(std::uint64_t position, std::uint64_t index);
   Unit* plan_unit();
   bool admit(Unit& unit);
@@ -54,13 +58,15 @@ class Planner {
   BatchQueue& batches_;
   UnitStore& units_;
   Signals& signals_;
+  GivenOrder* const given_;  // null: the order is computed
 
   std::mutex mutex_;  // for all below
   bool stopped_ = true;
   std::optional<dataset::Order> order_;
   std::uint64_t epoch_ = 0, step_ = 0, serial_ = 0;
   std::uint64_t end_ = kNoEnd;
-  Pending* pending_ = nullptr;  // whose rows are next
+  std::optional<GivenOrder::Batch> taken_;  // of the given order, but there was no place for it
+  Pending* pending_ = nullptr;              // whose rows are next
   std::uint64_t row_ = 0;
   Unit* stalled_ = nullptr;  // planned, but there was no room
   Sweep* sweep_ = nullptr;   // being filled

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "stoker/base/hash.h"
 #include "stoker/dataset/read_sample.h"
 #include "stoker/loader/error_list.h"
 #include "stoker/os/thread.h"
@@ -184,6 +185,8 @@ RowResult PrepStage::make_row(const Pending& pending, std::uint64_t row, std::ui
   const Row& place = pending.rows[row];
   SampleKey key{
       job_.options.seed, pending.epoch, place.index == index ? place.id : job_.dataset->id(index), {}, {}, {}};
+  // A given order may hold a sample twice in an epoch: each time is another draw. Where patches lie was decided by id.
+  if (job_.is_given() && !job_.many_parts) key.id = mix(key.id, place.position);
   job_.recipe.read_values(*job_.dataset, index, key);
   if (job_.many_parts) {
     dataset::locate_parts(*job_.dataset, index, {key.seed, key.epoch, key.id}, self.parts);

@@ -3,7 +3,7 @@
 // The order of locks, for the whole engine:
 //   1. Planner::mutex_                 what is read next
 //   2. Signals::mutex                  what is in flight: units, queues, batches, workers, figures
-//   3. one of ByteRoom, SlabPool, WorkingMemory, SeekStore, RamStore, Pending::errors_mutex
+//   3. one of ByteRoom, GivenOrder, SlabPool, WorkingMemory, SeekStore, RamStore, Pending::errors_mutex
 // A thread that holds one takes only those below it. SlabPool and WorkingMemory call back into the engine without any
 // of these. Nothing is locked while decoding, while waiting for I/O, or while the caller's own code runs; but for the
 // start of the threads, which opens the stores (a saved seek index is read) under Signals::mutex before any thread

@@ -12,6 +12,7 @@ std::uint64_t number_of_order(const Job& job) {
   const dataset::Dataset& data = *job.dataset;
   if (data.stored_count() < data.size() || job.many_parts) return 0;
   const dataset::Shuffle& shuffle = job.options.shuffle;
+  if (shuffle.how == dataset::Shuffle::How::given) return 0;  // the consumer has not said it yet
   std::uint64_t number = mix(data.facts().fingerprint, data.size());
   for (const std::uint64_t part :
        {job.options.seed, static_cast<std::uint64_t>(shuffle.how), shuffle.block, shuffle.window}) {

@@ -86,6 +86,11 @@ struct SlowSample {
 
 enum class LoaderKind : std::uint8_t { torch, stoker, other };
 
+// Where the value of an argument stands in the source as a literal: line from 1, columns in bytes from 0.
+struct Literal {
+  int line = 0, column = 0, end = 0;
+};
+
 // The settings of a loader, read from the live object.
 struct LoaderFacts {
   LoaderKind kind = LoaderKind::torch;
@@ -93,7 +98,8 @@ struct LoaderFacts {
   int line = 0;
   std::int64_t batch_size = -1, num_workers = 0, prefetch_factor = 0, samples = -1;  // -1: not known
   bool persistent_workers = false, pin_memory = false, in_order = true, iterable = false;
-  bool workers_are_auto = false;  // of stoker.Loader: num_workers="auto" follows the cores
+  bool workers_are_auto = false;            // of stoker.Loader: num_workers="auto" follows the cores
+  std::map<std::string, Literal> literals;  // arguments, in `file`; only where `stoker tune` looks
 
   // Batches that may lie ready before they are asked for. torch counts prefetch_factor per worker, stoker.Loader in
   // all.

@@ -74,6 +74,11 @@ void add_target(const Target& target, Json& json) {
   json["template"] = text_or_null(target.template_file);
   json["config"] = text_or_null(target.config_file);
   json["set"] = target.config_keys;
+  if (!target.source_keys.empty()) json["set_source"] = target.source_keys;
+  if (!target.loader_knobs.empty()) {
+    json["loader"] = {{"file", target.loader.file}, {"line", target.loader.line}, {"name", target.loader.name}};
+    json["loader"]["set"] = target.loader_knobs;
+  }
 }
 
 Json environment_json(const Environment& environment) {
@@ -123,6 +128,12 @@ Target target_of(const Json& json) {
   target.config_file = word_at(json, "config");
   for (const auto& [name, value] : json["settings"].items()) target.settings[name] = value_text("", value);
   target.config_keys = words_of(json["set"]);
+  target.source_keys = words_of(json["set_source"]);
+  if (const Json& loader = json["loader"]; loader.is_object()) {
+    target.loader = {
+        .file = word_at(loader, "file"), .name = word_at(loader, "name"), .line = loader["line"].as<int>().value_or(0)};
+    target.loader_knobs = words_of(loader["set"]);
+  }
   target.command = words_of(json["command"]);
   target.passed = words_of(json["flags"]);
   // Earlier versions called it so.

@@ -17,8 +17,10 @@ constexpr std::uint64_t kMostPoints = 1'000'000;
 bool is_name(std::string_view text) noexcept {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   if (text.empty() || !is_letter(text.front())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-'; });
+  const bool is_of_source = text.find(".py:") != std::string_view::npos;  // a literal of a Python file
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-' || (is_of_source && (c == ':' || c == '/'));
+  });
 }
 
 std::string_view trimmed(std::string_view text) noexcept {

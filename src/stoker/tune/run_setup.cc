@@ -12,6 +12,7 @@
 #include "stoker/os/memory.h"
 #include "stoker/os/read_file.h"
 #include "stoker/tune/blocks.h"
+#include "stoker/tune/job_loader.h"
 #include "stoker/tune/measured.h"
 #include "stoker/tune/search_space.h"
 
@@ -85,7 +86,13 @@ TrialOptions trial_options(const RunConfig& config, const RunLimits& limits, con
   TrialOptions trial;
   trial.command = command_for(config, point, folder, program);
   trial.steps_from = config.where_steps_are();
+  if (const Target& target = config.target; !target.loader_knobs.empty())
+    trial.environment["STOKER_SETTINGS"] = settings_json(target.loader, point, target.loader_knobs).dump();
   trial.with_hook = !config.target.function.empty();
+  if (const auto& keys = config.target.source_keys; !keys.empty()) {
+    trial.environment["STOKER_SOURCE"] = source_json(point, keys).dump();
+    trial.source_keys = keys;
+  }
   trial.rate_regex = config.rate_regex;
   trial.batch_size = number_of(point, "batch_size").value_or(0);
   trial.warmup_steps = config.warmup_steps.value_or(trial.warmup_steps);

@@ -13,6 +13,7 @@
 #include "stoker/loader/option_table.h"
 #include "stoker/os/cpu.h"
 #include "stoker/os/read_file.h"
+#include "stoker/tune/job_loader.h"
 #include "stoker/tune/template.h"
 
 namespace stoker::tune {
@@ -78,9 +79,22 @@ void check_command_knobs(const Grid& grid, const Target& target) {
   }
   if (!target.template_file.empty()) fill_in(os::read_text(target.template_file), first, {}, used);
   for (const Knob& knob : grid.knobs()) {
-    if (used.contains(knob.name) || has(target.config_keys, knob.name)) continue;
+    if (used.contains(knob.name) || has(target.config_keys, knob.name) || has(target.loader_knobs, knob.name) ||
+        has(target.source_keys, knob.name))
+      continue;
     throw Error(ErrorKind::usage, fmt::format("nothing in the command takes `{}`", knob.name),
                 fmt::format("write `{{{}}}` where its value belongs", knob.name));
+  }
+}
+
+void take_loader_knobs(const Grid& grid, Target& target) {
+  std::set<std::string> used;
+  const Point first = grid.point(0);
+  for (const std::string& word : target.command) fill_in(word, first, {}, used);
+  if (!target.template_file.empty()) fill_in(os::read_text(target.template_file), first, {}, used);
+  for (const Knob& knob : grid.knobs()) {
+    const bool is_taken = used.contains(knob.name) || has(target.config_keys, knob.name);
+    if (!is_taken && is_loader_argument(knob.name)) target.loader_knobs.push_back(knob.name);
   }
 }
 
@@ -92,6 +106,7 @@ void settle_grid(Grid& grid, Target& target, bool has_workload) {
       target.passed.insert(target.passed.end(), {"--batch-size", std::to_string(kBatchSize)});
     return;
   }
+  if (grid.knobs().empty() && !target.command.empty()) return;  // what its DataLoader has decides
   if (grid.knobs().empty()) {
     throw Error(
         ErrorKind::usage, "there is no knob to tune",
@@ -102,7 +117,9 @@ void settle_grid(Grid& grid, Target& target, bool has_workload) {
     throw Error(ErrorKind::usage, fmt::format("`{}` is a knob and a setting at once", knob.name),
                 "leave one of the two out");
   }
-  if (!target.command.empty()) check_command_knobs(grid, target);
+  if (target.command.empty()) return;
+  take_loader_knobs(grid, target);
+  check_command_knobs(grid, target);
 }
 
 std::vector<Text> notes_of_braces(const Target& target, const Grid& grid) {

@@ -21,6 +21,7 @@
 #include "stoker/os/file.h"
 #include "stoker/os/isolated.h"
 #include "stoker/os/process.h"
+#include "stoker/os/read_file.h"
 #include "stoker/tune/blocks.h"
 
 namespace stoker::tune {
@@ -79,7 +80,13 @@ class Watch {
         oom_kills_(oom_kills()),
         records_(options.folder + "/records", true) {
     environment_ = options.environment;
-    if (uses_hook()) environment_ = measure::install_hook(options_.folder, environment_);
+    if (!options_.source_keys.empty()) {
+      environment_["STOKER_SOURCE_DIR"] = options_.folder + "/source";
+      os::make_folders(options_.folder + "/source");
+    }
+    const bool puts_in = environment_.contains("STOKER_SETTINGS") || environment_.contains("STOKER_SOURCE");
+    if (uses_hook() || puts_in) environment_ = measure::install_hook(options_.folder, environment_);
+    if (!uses_hook()) environment_.erase("STOKER_MEASURE_DIR");
   }
 
   TrialResult run() {
@@ -315,6 +322,12 @@ class Watch {
     if (!result.failure && !row_.images_per_s && !result.interrupted) {
       result.failure = without_steps(ended_well);
     }
+    if (std::string missing = missing_key(); !missing.empty() && !result.interrupted) {
+      result.failure =
+          Failure{Status::user_error, "", std::move(missing),
+                  "the literal of an assignment, of a dataclass field, of a default or of a keyword argument "
+                  "can be tried; the file must be one that the job runs or imports"};
+    }
     if (result.failure) {
       row_.status = result.failure->status;
       row_.error = result.failure->cause;
@@ -322,10 +335,29 @@ class Watch {
     row_.trial_seconds = result.seconds;
     result.row = row_;
     result.settings = settings_;
+    result.loaders = std::move(loaders_);
     write("stdout", out_.text());
     write("stderr", err_.text());
     if (options_.steps_from != StepsFrom::reports) write_blocks();
     write("steps.jsonl", steps_text_);
+  }
+
+  // Says which knob of the source the hook never met; empty: it met all.
+  std::string missing_key() const {
+    std::string told;
+    std::error_code ignored;
+    if (!options_.source_keys.empty()) {
+      for (const auto& entry : std::filesystem::directory_iterator(options_.folder + "/source", ignored))
+        told += os::read_text(entry.path().string());
+    }
+    for (const std::string& key : options_.source_keys) {
+      const std::size_t colon = key.rfind(':');
+      const std::string file = std::filesystem::path(key.substr(0, colon)).filename().string();
+      if (told.find(fmt::format("/{}\", \"{}\"]", file, key.substr(colon + 1))) == std::string::npos)
+        return fmt::format("`{}` has no literal named `{}`, or the job never loads it", key.substr(0, colon),
+                           key.substr(colon + 1));
+    }
+    return "";
   }
 
   // Nothing was seen of what the trial is measured by.
@@ -390,6 +422,7 @@ class Watch {
 
   void take_hook() {
     const measure::Answer answer = measure::answer(job_, {});
+    loaders_ = answer.loaders;
     if (!answer.main) return;
     const measure::LoaderAnswer& loader = answer.loaders[*answer.main];
     wait_ = loader.steady ? loader.steady->wait : loader.steps.wait.split();
@@ -477,6 +510,7 @@ class Watch {
   measure::RecordFolder records_;
   Row row_;
   Json settings_ = nullptr;
+  std::vector<measure::LoaderAnswer> loaders_;
   Evidence evidence_;
   bool enough_ = false, is_measuring_ = false;
   Clock::time_point started_, last_sign_, looked_, weigh_at_, measuring_since_;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "stoker/base/json.h"
+#include "stoker/measure/answer.h"
 #include "stoker/tune/classify.h"
 #include "stoker/tune/row.h"
 
@@ -36,7 +37,8 @@ enum class StepsFrom : std::uint8_t {
 struct TrialOptions {
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
-  std::string folder;  // exists; gets stdout, stderr (the first and last of them) and steps.jsonl
+  std::vector<std::string> source_keys;  // "builder.py:cpu_max_workers": the hook must find each of them
+  std::string folder;                    // exists; gets stdout, stderr (the first and last of them) and steps.jsonl
   StepsFrom steps_from = StepsFrom::reports;
   bool with_hook = false;  // of reports: the hook tells by what the data was late, and what its workers could do
   std::string rate_regex;  // its first group is samples per second
@@ -52,9 +54,10 @@ struct TrialResult {
   Row row;  // without number and knobs
   std::optional<Failure> failure;
   double seconds = 0;
-  bool interrupted = false;     // by the caller: the row counts for nothing
-  std::size_t left_behind = 0;  // processes it left, which were ended
-  Json settings = nullptr;      // that it reported; null: none
+  bool interrupted = false;                         // by the caller: the row counts for nothing
+  std::size_t left_behind = 0;                      // processes it left, which were ended
+  std::vector<measure::LoaderAnswer> loaders = {};  // that the hook saw, training first
+  Json settings = nullptr;                          // that it reported; null: none
 };
 
 // `interrupted` is asked about ten times a second.

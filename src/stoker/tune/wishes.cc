@@ -110,11 +110,25 @@ Grid make_grid(const GridWishes& wishes, Target& target) {
   for (const std::string& file : wishes.files) add_grid_file(grid, os::read_text(file), file);
   // How samples are shuffled is a knob of one value; whether they are, a setting.
   if (!wishes.shuffle.empty()) grid.add("shuffle=" + wishes.shuffle);
-  if (!wishes.config_knobs.empty() && target.config_file.empty()) {
+  std::vector<std::string> config_knobs;
+  for (const std::string& text : wishes.config_knobs) {
+    if (!names_literal(text)) {
+      config_knobs.push_back(text);
+      continue;
+    }
+    if (target.command.empty()) {
+      throw Error(ErrorKind::usage,
+                  format_text("`{}` changes a Python file of a job, and there is no command", option("set", text)),
+                  "give the job behind `--`");
+    }
+    grid.add(text);
+    target.source_keys.push_back(grid.knobs().back().name);
+  }
+  if (!config_knobs.empty() && target.config_file.empty()) {
     throw Error(ErrorKind::usage, format_text("`{}` changes keys of a file, but there is none", option("set")),
                 format_text("name it: {}", option("config", "train.yaml")));
   }
-  for (const std::string& text : wishes.config_knobs) {
+  for (const std::string& text : config_knobs) {
     grid.add(text);
     target.config_keys.push_back(grid.knobs().back().name);
   }
@@ -129,6 +143,13 @@ Grid make_grid(const GridWishes& wishes, Target& target) {
   }
   settle_grid(grid, target, wishes.has_workload);
   return grid;
+}
+
+bool names_literal(const std::string& text) {
+  const std::string key = text.substr(0, text.find('='));
+  const std::size_t colon = key.rfind(':');
+  return colon != std::string::npos && std::string_view(key).substr(0, colon).ends_with(".py") &&
+         is_identifier(std::string_view(key).substr(colon + 1));
 }
 
 bool names_function(const std::string& text) {

@@ -28,15 +28,18 @@ struct TargetWishes {
 Target make_target(const TargetWishes& wishes);
 
 struct GridWishes {
-  std::vector<std::string> knobs = {};         // "batch_size=32,64"; again for each knob
-  std::vector<std::string> files = {};         // the same as YAML or JSON
-  std::vector<std::string> config_knobs = {};  // dotted keys of the target's config file: "training.workers=1,4"
-  std::string shuffle = {};                    // how our loader shuffles; empty: nothing is said
-  bool has_workload = false;                   // an emulated accelerator brings its batch size
+  std::vector<std::string> knobs = {};  // "batch_size=32,64"; again for each knob
+  std::vector<std::string> files = {};  // the same as YAML or JSON
+  // Dotted keys of the target's config file: "training.workers=1,4"; literals of its sources: "job.py:workers=1,4".
+  std::vector<std::string> config_knobs = {};
+  std::string shuffle = {};   // how our loader shuffles; empty: nothing is said
+  bool has_workload = false;  // an emulated accelerator brings its batch size
 };
 // The dotted keys go to the target. Throws Error(usage) where the target cannot be tuned so.
 Grid make_grid(const GridWishes& wishes, Target& target);
 
+// path/to/file.py:name=VALUES: a literal of a Python file of the job.
+bool names_literal(const std::string& text);
 // package.module:function or path/to/file.py:function, and no file of that very name.
 bool names_function(const std::string& text);
 

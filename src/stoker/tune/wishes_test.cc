@@ -79,7 +79,21 @@ TEST(GridWishes, ThatCannotBeTunedAreRefused) {
   EXPECT_EQ(refused([&] { make_grid({.config_knobs = {"x=1"}}, target); }),
             "`set` changes keys of a file, but there is none");
   EXPECT_EQ(refused([&] { make_grid({.knobs = {" "}}, target); }), "the grid is empty");
-  EXPECT_EQ(refused([&] { make_grid({}, target); }), "there is no knob to tune");
+  Target function{.function = "train.py:build"};
+  EXPECT_EQ(refused([&] { make_grid({}, function); }), "there is no knob to tune");
+  EXPECT_EQ(make_grid({}, target).size(), 0u) << "the DataLoader of a job tells what to try";
+}
+
+TEST(GridWishes, ArgumentsOfADataLoaderAndLiteralsOfTheSourceNeedNoPlaceInTheCommand) {
+  Target target{.command = {"python", "train.py", "{lr}"}};
+  const Grid grid =
+      make_grid({.knobs = {"lr=1,2 num_workers=0,2"}, .config_knobs = {"src/builder.py:cpu_max_workers=4,8"}}, target);
+  EXPECT_EQ(grid.size(), 8u);
+  EXPECT_EQ(target.loader_knobs, std::vector<std::string>{"num_workers"});
+  EXPECT_EQ(target.source_keys, std::vector<std::string>{"src/builder.py:cpu_max_workers"});
+  Target ours{.address = "data"};
+  EXPECT_NE(refused([&] { make_grid({.config_knobs = {"builder.py:x=1"}}, ours); }).find("there is no command"),
+            std::string::npos);
 }
 
 TEST(GridWishes, HowOurLoaderShufflesIsAKnobOfOneValue) {

@@ -1,9 +1,11 @@
-"""What `stoker measure` puts into a training job: timing of every torch DataLoader, written to mapped files.
+"""What `stoker measure`, `tune` and `run` put into a training job: timing of every torch DataLoader, written to mapped files;
+arguments of DataLoaders (STOKER_SETTINGS); and Stoker as what feeds them (STOKER_SUPPLY).
 
 Pure Python 3.8, standard library only, no part of the compiled package. Nothing happens until torch's DataLoader is
 imported; an error in here turns the hook off and never reaches the job.
 """
 
+import os
 import sys
 
 __all__ = ["install", "watch_for_torch"]
@@ -24,11 +26,32 @@ def install(folders, module=None, early=False):
 
 
 def watch_for_torch(folders):
-    """`folders`, separated by colons."""
+    """`folders`, separated by colons; none: nothing is timed."""
+    listed = [folder for folder in folders.split(":") if folder]
     if TARGET in sys.modules:
-        install(folders.split(":"))
+        _install_all(listed, sys.modules[TARGET], False)
     else:
-        sys.meta_path.insert(0, _Watcher(folders.split(":")))
+        sys.meta_path.insert(0, _Watcher(listed))
+
+
+def _install_all(folders, module, early):
+    """Each part on its own: one that fails leaves the others alone. The job's own arguments come first, timing last."""
+    if os.environ.get("STOKER_SETTINGS"):
+        try:
+            from . import settings
+
+            settings.install(module, os.environ["STOKER_SETTINGS"])
+        except BaseException:
+            pass
+    if os.environ.get("STOKER_SUPPLY") == "1":
+        try:
+            from . import supply
+
+            supply.install(module)
+        except BaseException:
+            pass
+    if folders:
+        install(folders, module, early)
 
 
 class _Watcher:
@@ -58,7 +81,7 @@ class _Watcher:
         def exec_module(module):
             original(module)
             try:
-                install(self._folders, module, bool(getattr(module.torch.__spec__, "_initializing", False)))
+                _install_all(self._folders, module, bool(getattr(module.torch.__spec__, "_initializing", False)))
             except BaseException:
                 pass
 

@@ -11,10 +11,11 @@ import functools
 import inspect
 import itertools
 import json
+import os
 import threading
 import weakref
 
-from . import clocks, facts, places
+from . import clocks, facts, literals, places
 from .arithmetic import Arithmetic
 from .copies import Copies, built_for_device, has_device
 from .device import DeviceClock
@@ -98,6 +99,8 @@ class Hook:
     @quiet
     def _begin_epoch(self, loader, iterator, started):
         ended = clocks.wall()
+        if getattr(iterator, "is_of_stoker", False):  # the stoker.Loader inside tells about itself
+            return
         number = self._number_of(loader)
         state = getattr(iterator, "_stoker", None)
         if state is None:
@@ -122,6 +125,8 @@ class Hook:
             return number
         place = self._made_at.get(loader)
         line = facts.loader_facts(loader, place)
+        if os.environ.get("STOKER_LOOK") == "1" and place:
+            line["literals"] = literals.of_call(place["file"], place["line"])
         key = (place and place.get("stack"), json.dumps(line))
         number, before = self._last_made.get(key, (None, None))
         if before is None or before() is not None:

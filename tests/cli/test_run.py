@@ -1,0 +1,133 @@
+"""stoker run: PyTorch jobs as they are, with settings or batches from outside."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("stoker")
+
+JOB = """
+    import sys
+    import torch
+    from torch.utils.data import DataLoader
+
+    class Squares(torch.utils.data.Dataset):
+        def __len__(self):
+            return 400
+        def __getitem__(self, index):
+            return index * index
+
+    loader = DataLoader(Squares(), batch_size=4, num_workers=1,
+                        prefetch_factor=2)
+    for epoch in range(int(sys.argv[1]) if len(sys.argv) > 1 else 1):
+        for batch in loader:
+            pass
+    print("workers", loader.num_workers, "prefetch", loader.prefetch_factor, "last", int(batch[-1]))
+"""
+
+PICTURES = """
+    import torchvision_names
+    import torch
+    from torchvision import datasets, transforms
+
+    def loader(*operations, **options):
+        dataset = datasets.ImageFolder("pictures", transforms.Compose([*operations, transforms.ToTensor()]))
+        return torch.utils.data.DataLoader(dataset, batch_size=4, **options)
+
+    torch.manual_seed(1)
+    validation = loader(transforms.Resize((16, 16)), shuffle=True)
+    other = loader(transforms.Resize((16, 16)), transforms.ColorJitter(), transforms.Lambda(lambda image: image))
+    for images, labels in validation:
+        print(type(images).__name__, list(images.shape), images.double().sum().item(), labels.tolist())
+    for images, labels in other:
+        pass
+    print("random", torch.rand(1).item(), flush=True)
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, name="train.py"):
+        (tmp_path / name).write_text(textwrap.dedent(text))
+        return [sys.executable, name]
+
+    return write
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for number in range(12):
+        folder = tmp_path / "pictures" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        image.new("RGB", (30, 24), (number * 20, 255 - number * 20, 7)).save(folder / f"{number:02}.jpg")
+    return tmp_path / "pictures"
+
+
+@pytest.fixture
+def with_torchvision(monkeypatch):
+    """Variables for a job that imports torchvision_names."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "python/tests"))
+    return {"PYTHONPATH": str(ROOT / "python/tests")}
+
+
+def test_supplied_batches_are_the_jobs_own(stoker, script, pictures, with_torchvision):
+    job = script(PICTURES)
+    own = subprocess.run(job, capture_output=True, text=True, cwd=pictures.parent)
+    if own.returncode != 0 and "torchvision" in own.stderr:
+        pytest.skip("no torchvision")
+    done = stoker("run", "--supply", "--", *job, env=with_torchvision)
+    assert done.returncode == 0 and done.stdout == own.stdout, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("stoker: ")]
+    assert lines[0] == "stoker: train.py:8: replaced: Stoker reads ImageFolder (12 images) with 2 operations"
+    assert any("not replaced: ColorJitter is not known: operation 2 of 4" in line or "Lambda is not known" in line for line in lines), lines
+    assert any("replaced, 12 samples" in line for line in lines), lines
+
+
+def test_json_tells_what_became_of_each_loader(stoker, script, pictures, with_torchvision):
+    done = stoker("run", "--supply", "--json", "--", *script(PICTURES), env=with_torchvision)
+    if "Error" in done.stderr and "torchvision" in done.stderr:
+        pytest.skip("no torchvision")
+    found = json.loads(done.stdout[done.stdout.index("{\n"):])
+    assert found["schema"] == "stoker.run/1" and found["exit_code"] == 0
+    assert [loader["replaced"] for loader in found["loaders"]] == [True, False]
+    assert found["loaders"][0]["samples"] == 12 and found["loaders"][1]["why"]
+    assert "stoker: " not in done.stderr, "--json is quiet"
+
+
+def test_a_job_without_a_dataloader_runs_as_it_is(stoker, script):
+    done = stoker("run", "--supply", "--", *script("print('hello')"))
+    assert done.returncode == 0 and done.stdout == "hello\n" and "iterated over no torch DataLoader" in done.stderr
+
+
+def test_the_exit_code_is_the_jobs(stoker):
+    assert stoker("run", "--supply", "--", "sh", "-c", "exit 7").returncode == 7
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--", "true"], "nothing to put into the job"), (["--supply"], "COMMAND"), (["--supply", "--", "/no/such/program"], "/no/such/program"),
+    (["--settings", "nowhere", "--", "true"], "`--settings nowhere` has no settings.json")])
+def test_wrong_use_of_run_is_one_sentence(stoker, words, says):
+    done = stoker("run", *words)
+    assert done.returncode == 2 and done.stderr.count("error: ") == 1 and says in done.stderr, done.stderr
+
+
+def test_settings_are_put_into_the_loader_that_they_name(stoker, script, tmp_path):
+    job = script(JOB)
+    settings = {"loaders": [{"file": str(tmp_path / "train.py"), "line": 12, "set": {"num_workers": 0, "prefetch_factor": 8}}]}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    done = stoker("run", "--settings", "settings.json", "--", *job)
+    assert done.returncode == 0 and done.stdout == "workers 0 prefetch None last 159201\n", done.stderr
+    settings["loaders"][0]["set"] = {"num_workers": 2, "prefetch_factor": 3}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    assert stoker("run", "--settings", tmp_path, "--", *job).stdout == "workers 2 prefetch 3 last 159201\n"
+    settings["loaders"][0]["line"] = 99
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    assert stoker("run", "--settings", tmp_path, "--", *job).stdout == "workers 1 prefetch 2 last 159201\n"
