@@ -198,7 +198,7 @@ TEST(GivenOrder, NamesTheSampleThatIsWaitedFor) {
   Loader loader(data, options);
   data->reads.let(3);
   loader.start_epoch(0);
-  loader.give({0, 5});
+  loader.give({5, 0});
   try {
     loader.next();
     ADD_FAILURE() << "a batch without its sample";
