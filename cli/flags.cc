@@ -333,6 +333,7 @@ std::string long_help(const Verb& verb, int width) {
 
 std::string program_help(const std::vector<const Verb*>& verbs, bool everything, int width) {
   std::vector<Example> examples;
+  examples.reserve(verbs.size());
   for (const Verb* verb : verbs) examples.push_back(verb->examples.front());
   std::string out = examples_of(examples, examples.size(), everything, sane(width));
   out += "\nusage: stoker VERB [flags]\n\nStoker keeps accelerators fed, and shows what starves them.\n\nverbs:\n";

@@ -201,7 +201,7 @@ Json to_json(const dataset::Inspection& found, double scan_s) {
 
 int run_inspect(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
-  const std::string address = arguments.operand();
+  const std::string& address = arguments.operand();
   dataset::OpenOptions options;
   options.label = arguments.text("--label");
   options.skip_losses = true;

@@ -14,6 +14,7 @@ using SpellText = std::function<std::string(const Text&)>;
 
 inline std::vector<std::string> spell_all(const std::vector<Text>& texts, const SpellText& spell) {
   std::vector<std::string> all;
+  all.reserve(texts.size());
   for (const Text& text : texts) all.push_back(spell(text));
   return all;
 }

@@ -190,7 +190,7 @@ class CsvDataset final : public Dataset {
                    std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
   }
   Error error_at(ErrorKind kind, std::size_t offset, std::string_view cause, const Text& hint = {}) const {
-    return Error(kind, fmt::format("{} line {}: {}", file_name_, line_of(offset), cause), std::move(hint));
+    return Error(kind, fmt::format("{} line {}: {}", file_name_, line_of(offset), cause), hint);
   }
 
   void read_local(const std::string& address) {
@@ -633,6 +633,7 @@ class CsvDataset final : public Dataset {
       classes_[i] = at->second;
     }
     std::vector<std::string> names;
+    names.reserve(distinct.size());
     for (const CsvField& field : distinct) names.push_back(field.text());
     facts_.classes = names;
     std::sort(facts_.classes.begin(), facts_.classes.end());

@@ -125,6 +125,7 @@ Examined examine(const Dataset& data, const std::vector<std::uint64_t>& indices,
     all.add(examiner.seen);
   };
   std::vector<std::thread> crew;
+  crew.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) crew.emplace_back(work);
   for (std::thread& thread : crew) thread.join();
   if (is_interrupted(options)) throw Error(ErrorKind::unavailable, "interrupted");

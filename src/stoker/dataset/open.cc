@@ -30,9 +30,9 @@ bool ends_with(std::string_view address, std::string_view extension) {
 }
 
 void refuse_what_is_not_read_yet(const std::string& address) {
-  const auto refuse = [&](std::string_view what, std::string hint) {
+  const auto refuse = [&](std::string_view what, const std::string& hint) {
     throw Error(ErrorKind::unsupported, fmt::format("cannot open `{}`: this version does not read {}", address, what),
-                std::move(hint));
+                hint);
   };
   if (const std::size_t scheme = address.find("://"); scheme != std::string::npos && scheme > 0 && scheme < 16) {
     const std::string_view option = storage::option_of(address.substr(0, scheme));
