@@ -244,6 +244,21 @@ def test_geometry_after_augmentations_takes_what_they_leave(reference):
         same(mine, theirs, actions)
 
 
+@pytest.mark.parametrize("vertical", [None, False, True])
+def test_five_and_ten_crops_are_torchvisions(vertical, tmp_path, reference):
+    for number, size in enumerate([(67, 45), (52, 101), (40, 33)]):
+        Image.fromarray(photo(*size, 3, number)).save(tmp_path / f"{number}.png")
+    crop = stoker.FiveCrop((33, 40)) if vertical is None else stoker.TenCrop((33, 40), vertical)
+    batch = next(iter(stoker.Loader(tmp_path, batch_size=3, transform=[crop, stoker.RandomInvert(0)], output="numpy")))
+    assert batch.data.shape == (3, 5 if vertical is None else 10, 3, 33, 40)
+    for number, views in enumerate(np.array(batch.data)):
+        image = Image.open(tmp_path / f"{number}.png")
+        F = reference.F
+        theirs = F.five_crop(image, [33, 40]) if vertical is None else F.ten_crop(image, [33, 40], vertical)
+        for mine, other in zip(views, theirs, strict=True):
+            assert (mine.transpose(1, 2, 0) == np.asarray(other)).all()
+
+
 def drawn(transform, count, width=100, height=80):
     text = json.dumps([transform.to_json()])
     return [_engine.draw_actions(text, width=width, height=height, channels=3, seed=5, id=number) for number in range(count)]
@@ -451,6 +466,9 @@ def test_wrong_arguments_are_refused_by_name(make, words):
     ([stoker.RandomRotation(20, expand=True)], ["size of the images is not known"]),
     ([stoker.Resize((20, 20)), stoker.RandomCrop(24)], ["RandomCrop", "24x24", "20x20"]),
     ([stoker.Grayscale(), stoker.Normalize("imagenet")], ["Normalize", "1 channel"]),
+    ([stoker.Resize((20, 20)), stoker.FiveCrop(24)], ["FiveCrop", "24x24"]),
+    ([stoker.RandomApply([stoker.FiveCrop(8)])], ["RandomApply", "FiveCrop cannot"]),
+    ([stoker.Views(a=(2, [stoker.TenCrop(8)]))], ["TenCrop", "`a`", "2 views"]),
     ([stoker.RandomRotation(20, fill=(1, 2))], ["RandomRotation", "fill", "3 channels"]),
 ])
 def test_orders_that_make_no_sense_are_refused_before_the_first_batch(photos, transform, words):
