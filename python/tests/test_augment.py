@@ -434,6 +434,15 @@ def test_layouts_and_types_hold_the_same_pixels(photos):
     assert (first(dtype="float16") == planes).all()
 
 
+def test_fast_decoding_draws_the_same_augmentations(tmp_path):
+    for number in range(4):
+        Image.fromarray(photo(400, 300, 3, 3 * number)).save(tmp_path / f"{number}.jpg", quality=92)
+    transform = [stoker.RandomResizedCrop(48, (0.5, 1)), stoker.ColorJitter(0.3, 0.3, 0.3, 0.1), stoker.RandomCrop(40, 4), stoker.VerticalFlip()]
+    exact, fast = (np.array(next(iter(stoker.Loader(tmp_path, batch_size=4, seed=2, transform=transform, decode=decode, output="numpy"))).data)
+                   for decode in ("exact", "fast"))
+    assert np.abs(exact.astype(int) - fast).mean() < 8
+
+
 @pytest.mark.parametrize("make, words", [
     (lambda: stoker.ColorJitter(brightness=-1), ["ColorJitter", "brightness"]),
     (lambda: stoker.ColorJitter(hue=0.7), ["hue", "-0.5 and 0.5"]),
