@@ -139,9 +139,25 @@ def reference():
     return Reference()
 
 
+def doubtful(actions, width, height):
+    """Pixels of a perspective whose source lies on the edge of a pixel: there the rounding of torchvision's least squares decides."""
+    if [action["what"] for action in actions] != ["perspective"]:
+        return np.zeros((height, width), bool)
+    from torchvision.transforms.functional import _get_perspective_coeffs
+
+    f = actions[0]["figures"]
+    corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    a, b, c, d, e, g, h, i = _get_perspective_coeffs(corners, [[int(f[at]), int(f[at + 1])] for at in range(0, 8, 2)])
+    y, x = np.mgrid[:height, :width] + 0.5
+    below = h * x + i * y + 1
+    return np.logical_or(*(np.abs(place - np.rint(place)) < 1e-6 for place in ((a * x + b * y + c) / below, (d * x + e * y + g) / below)))
+
+
 def same(mine, theirs, actions):
     assert mine.shape == theirs.shape
     wrong = (mine != theirs).any(-1)
+    if wrong.any():
+        wrong &= ~doubtful(actions, mine.shape[1], mine.shape[0])
     assert not wrong.any(), f"{wrong.sum()} of {wrong.size} pixels, first at {np.argwhere(wrong)[0]}: {actions}"
 
 
