@@ -25,6 +25,7 @@ from .transforms import (
     CenterCrop,
     ColorJitter,
     CutMix,
+    FiveCrop,
     GaussianBlur,
     Grayscale,
     HorizontalFlip,
@@ -53,6 +54,7 @@ from .transforms import (
     RandomZoomOut,
     Resample,
     Resize,
+    TenCrop,
     ToFloat,
     Transform,
     TrivialAugmentWide,
@@ -63,12 +65,12 @@ from .transforms import (
 from .volumes import Volumes
 
 __all__ = [
-    "AutoAugment", "Batch", "CenterCrop", "ColorJitter", "CutMix", "Error", "ErrorList", "GaussianBlur", "Grayscale",
+    "AutoAugment", "Batch", "CenterCrop", "ColorJitter", "CutMix", "Error", "ErrorList", "FiveCrop", "GaussianBlur", "Grayscale",
     "HorizontalFlip", "Loader", "Measurement", "MixUp", "Mono", "Normalize", "NotFoundError", "Note", "PackWriter", "Pad",
     "PadOrTrim", "PermissionDeniedError", "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply",
     "RandomAutocontrast", "RandomChoice", "RandomCrop", "RandomEqualize", "RandomErasing", "RandomGrayscale",
     "RandomInvert", "RandomOrder", "RandomPerspective", "RandomPosterize", "RandomResizedCrop", "RandomRotation",
-    "RandomSolarize", "RandomZoomOut", "Resample", "Resize", "SampleError", "Span", "ToFloat", "Transform",
+    "RandomSolarize", "RandomZoomOut", "Resample", "Resize", "SampleError", "Span", "TenCrop", "ToFloat", "Transform",
     "TrivialAugmentWide", "UsageError", "VerticalFlip", "Views", "Volumes", "Window", "__version__", "measure",
     "span", "stitch",
 ]

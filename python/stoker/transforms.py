@@ -19,7 +19,8 @@ __all__ = [
     "PadOrTrim", "Resample", "Mono", "Views", "ColorJitter", "Grayscale", "VerticalFlip", "RandomInvert", "RandomAutocontrast",
     "RandomEqualize", "RandomGrayscale", "RandomPosterize", "RandomSolarize", "RandomAdjustSharpness", "GaussianBlur",
     "RandomApply", "RandomChoice", "RandomOrder", "RandAugment", "TrivialAugmentWide", "AutoAugment", "RandomErasing", "Pad",
-    "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix",
+    "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix", "FiveCrop",
+    "TenCrop",
 ]
 
 Size = int | Sequence[int]
@@ -340,6 +341,20 @@ class RandomOrder(_Augmentation):
         super().__init__(transforms=_held(self, transforms))
 
 
+class FiveCrop(_Augmentation):
+    """The four corners and the middle, as five views: ``data`` is ``[batch, 5, ...]``."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__(size=size)
+
+
+class TenCrop(_Augmentation):
+    """FiveCrop of the image and of the mirrored one (``vertical_flip``: upside down), as ten views."""
+
+    def __init__(self, size: Size, vertical_flip: bool = False) -> None:
+        super().__init__(size=size, vertical_flip=vertical_flip)
+
+
 class MixUp(_Augmentation):
     """The last of a list: mixes every row of a batch with the one before it. Labels become float32 ``[batch, classes]``.
 
@@ -476,6 +491,8 @@ _SAME_NAME: dict[str, tuple[type[Transform], tuple[str, ...]]] = {
     "RandomApply": (RandomApply, ("transforms", "p")),
     "RandomChoice": (RandomChoice, ("transforms", "p")),
     "RandomOrder": (RandomOrder, ("transforms",)),
+    "FiveCrop": (FiveCrop, ("size",)),
+    "TenCrop": (TenCrop, ("size", "vertical_flip")),
     "MixUp": (MixUp, ("alpha", "num_classes")),
     "CutMix": (CutMix, ("alpha", "num_classes")),
 }

@@ -139,9 +139,25 @@ def reference():
     return Reference()
 
 
+def doubtful(actions, width, height):
+    """Pixels of a perspective whose source lies on the edge of a pixel: there the rounding of torchvision's least squares decides."""
+    if [action["what"] for action in actions] != ["perspective"]:
+        return np.zeros((height, width), bool)
+    from torchvision.transforms.functional import _get_perspective_coeffs
+
+    f = actions[0]["figures"]
+    corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    a, b, c, d, e, g, h, i = _get_perspective_coeffs(corners, [[int(f[at]), int(f[at + 1])] for at in range(0, 8, 2)])
+    y, x = np.mgrid[:height, :width] + 0.5
+    below = h * x + i * y + 1
+    return np.logical_or(*(np.abs(place - np.rint(place)) < 1e-6 for place in ((a * x + b * y + c) / below, (d * x + e * y + g) / below)))
+
+
 def same(mine, theirs, actions):
     assert mine.shape == theirs.shape
     wrong = (mine != theirs).any(-1)
+    if wrong.any():
+        wrong &= ~doubtful(actions, mine.shape[1], mine.shape[0])
     assert not wrong.any(), f"{wrong.sum()} of {wrong.size} pixels, first at {np.argwhere(wrong)[0]}: {actions}"
 
 
@@ -242,6 +258,21 @@ def test_geometry_after_augmentations_takes_what_they_leave(reference):
         image = F.resize(Image.fromarray(reference.all(np.asarray(image), after)), [30, 40])
         theirs = np.asarray(F.invert(image) if len(after) < len(actions) else image)
         same(mine, theirs, actions)
+
+
+@pytest.mark.parametrize("vertical", [None, False, True])
+def test_five_and_ten_crops_are_torchvisions(vertical, tmp_path, reference):
+    for number, size in enumerate([(67, 45), (52, 101), (40, 33)]):
+        Image.fromarray(photo(*size, 3, number)).save(tmp_path / f"{number}.png")
+    crop = stoker.FiveCrop((33, 40)) if vertical is None else stoker.TenCrop((33, 40), vertical)
+    batch = next(iter(stoker.Loader(tmp_path, batch_size=3, transform=[crop, stoker.RandomInvert(0)], output="numpy")))
+    assert batch.data.shape == (3, 5 if vertical is None else 10, 3, 33, 40)
+    for number, views in enumerate(np.array(batch.data)):
+        image = Image.open(tmp_path / f"{number}.png")
+        F = reference.F
+        theirs = F.five_crop(image, [33, 40]) if vertical is None else F.ten_crop(image, [33, 40], vertical)
+        for mine, other in zip(views, theirs, strict=True):
+            assert (mine.transpose(1, 2, 0) == np.asarray(other)).all()
 
 
 def drawn(transform, count, width=100, height=80):
@@ -419,6 +450,15 @@ def test_layouts_and_types_hold_the_same_pixels(photos):
     assert (first(dtype="float16") == planes).all()
 
 
+def test_fast_decoding_draws_the_same_augmentations(tmp_path):
+    for number in range(4):
+        Image.fromarray(photo(400, 300, 3, 3 * number)).save(tmp_path / f"{number}.jpg", quality=92)
+    transform = [stoker.RandomResizedCrop(48, (0.5, 1)), stoker.ColorJitter(0.3, 0.3, 0.3, 0.1), stoker.RandomCrop(40, 4), stoker.VerticalFlip()]
+    exact, fast = (np.array(next(iter(stoker.Loader(tmp_path, batch_size=4, seed=2, transform=transform, decode=decode, output="numpy"))).data)
+                   for decode in ("exact", "fast"))
+    assert np.abs(exact.astype(int) - fast).mean() < 8
+
+
 @pytest.mark.parametrize("make, words", [
     (lambda: stoker.ColorJitter(brightness=-1), ["ColorJitter", "brightness"]),
     (lambda: stoker.ColorJitter(hue=0.7), ["hue", "-0.5 and 0.5"]),
@@ -451,6 +491,9 @@ def test_wrong_arguments_are_refused_by_name(make, words):
     ([stoker.RandomRotation(20, expand=True)], ["size of the images is not known"]),
     ([stoker.Resize((20, 20)), stoker.RandomCrop(24)], ["RandomCrop", "24x24", "20x20"]),
     ([stoker.Grayscale(), stoker.Normalize("imagenet")], ["Normalize", "1 channel"]),
+    ([stoker.Resize((20, 20)), stoker.FiveCrop(24)], ["FiveCrop", "24x24"]),
+    ([stoker.RandomApply([stoker.FiveCrop(8)])], ["RandomApply", "FiveCrop cannot"]),
+    ([stoker.Views(a=(2, [stoker.TenCrop(8)]))], ["TenCrop", "`a`", "2 views"]),
     ([stoker.RandomRotation(20, fill=(1, 2))], ["RandomRotation", "fill", "3 channels"]),
 ])
 def test_orders_that_make_no_sense_are_refused_before_the_first_batch(photos, transform, words):

@@ -20,9 +20,22 @@ void flip_rows(const Planes& image) noexcept {
   }
 }
 
+// Eight bytes from each end at a time.
+void reverse_row(std::uint8_t* first, std::uint8_t* end) noexcept {
+  for (; end - first >= 16; first += 8, end -= 8) {
+    std::uint64_t left = 0, right = 0;
+    std::memcpy(&left, first, 8);
+    std::memcpy(&right, end - 8, 8);
+    left = __builtin_bswap64(left), right = __builtin_bswap64(right);
+    std::memcpy(first, &right, 8);
+    std::memcpy(end - 8, &left, 8);
+  }
+  std::reverse(first, end);
+}
+
 void flip_columns(const Planes& image) noexcept {
   for (std::uint32_t c = 0; c < image.channels; ++c) {
-    for (std::uint32_t y = 0; y < image.height; ++y) std::reverse(image.row(c, y), image.row(c, y) + image.width);
+    for (std::uint32_t y = 0; y < image.height; ++y) reverse_row(image.row(c, y), image.row(c, y) + image.width);
   }
 }
 

@@ -171,6 +171,22 @@ struct RandomZoomOut {
   }
 };
 
+// Fixed crops: one decode, five or ten views.
+enum class Corner : std::uint8_t { top_left, top_right, bottom_left, bottom_right, middle };
+struct FiveCrop {
+  Numbers size{224};                 // height and width; one number is both
+  Corner corner = Corner::top_left;  // the plan sets it: one view each
+  static void fields(auto& self, auto&& field) { field("size", self.size, kSide); }
+};
+struct TenCrop {  // FiveCrop of the image, and of the mirrored one
+  Numbers size{224};
+  bool vertical_flip = false;  // upside down instead
+  static void fields(auto& self, auto&& field) {
+    field("size", self.size, kSide);
+    field("vertical_flip", self.vertical_flip, Limits{});
+  }
+};
+
 // ---- policies
 struct RandAugment {
   std::uint32_t num_ops = 2, magnitude = 9, bins = 31;

@@ -45,6 +45,8 @@ constexpr const char* kEvery[] = {
     "random_affine:10:translate=0.1+0.2:scale=0.5..2:shear=-5+5",
     "random_perspective:0.5:1:bicubic",
     "zoom_out:9:1..2:1,resize:40x50",
+    "five_crop:20+30,invert",
+    "ten_crop:20",
     "invert:1,rrc:24,flip,posterize:4:1,centercrop:20,normalize:imagenet,random_erasing:1:random=true",
 };
 
@@ -116,6 +118,14 @@ TEST(Augment, LeavesOperationsThatWereThereAsTheyWere) {
   const ImagePlan before = compile("rrc:32,flip", images(60, 45)),
                   with = compile("rrc:32,flip,invert:0", images(60, 45));
   for (std::uint64_t id = 0; id < 20; ++id) EXPECT_EQ(make(before, id).view, make(with, id).view);
+}
+
+TEST(Augment, MirrorsTheSameSamplesBeforeAndAfterOthers) {
+  for (const std::uint32_t width : {1u, 7u, 16u, 45u}) {
+    const ImagePlan before = compile("flip,invert:1", images(width, 9)),
+                    after = compile("invert:1,flip", images(width, 9));
+    for (std::uint64_t id = 0; id < 10; ++id) EXPECT_EQ(make(before, id).view, make(after, id).view) << width;
+  }
 }
 
 TEST(Augment, GivesTheTwoJittersOfAListNumbersOfTheirOwn) {

@@ -58,7 +58,15 @@ struct Gray {
 // round() of a number that is not negative: halves away from 0.
 STOKER_KERNEL std::int32_t rounded_up(double value) noexcept {
   const auto whole = static_cast<std::int32_t>(value);
-  return whole + (value - whole >= 0.5 ? 1 : 0);
+  return whole + static_cast<std::int32_t>((value - whole) * 2);
+}
+
+// Choices without branches: all bits or none, and what they choose.
+STOKER_KERNEL std::int32_t equal(std::int32_t a, std::int32_t b) noexcept {
+  return -static_cast<std::int32_t>(a == b);
+}
+STOKER_KERNEL std::int32_t pick(std::int32_t mask, std::int32_t yes, std::int32_t no) noexcept {
+  return (yes & mask) | (no & ~mask);
 }
 
 // rgb2hsv and hsv2rgb of Pillow, with their changes between float and double. Blocks of one size, without branches, so
@@ -82,45 +90,51 @@ struct TurnHue {
 
   STOKER_KERNEL void block(std::uint8_t* __restrict red, std::uint8_t* __restrict green, std::uint8_t* __restrict blue,
                            std::int32_t shift) noexcept {
-    std::int32_t hue[kBlock], saturation[kBlock], value[kBlock];
+    std::int32_t r[kBlock], g[kBlock], b[kBlock], hue[kBlock], saturation[kBlock];
+    for (std::size_t i = 0; i < kBlock; ++i) r[i] = red[i], g[i] = green[i], b[i] = blue[i];
     for (std::size_t i = 0; i < kBlock; ++i) {
-      const std::int32_t r = red[i], g = green[i], b = blue[i];
-      const std::int32_t most = std::max(r, std::max(g, b)), least = std::min(r, std::min(g, b));
-      const std::int32_t range = most - least;
-      const float cr = static_cast<float>(range == 0 ? 1 : range);
-      const float rc = static_cast<float>(most - r) / cr, gc = static_cast<float>(most - g) / cr;
-      const float bc = static_cast<float>(most - b) / cr;
-      const float share = cr / static_cast<float>(most == 0 ? 1 : most);
-      // h = bc - gc is one float operation there; the others are double, rounded at the end. In double, bc - gc is
-      // exact or rounded once more to the same float.
-      const bool is_red = r == most, is_green = g == most;
-      const float near_red = bc - gc;
-      const double base = is_green ? 2.0 : 4.0;
-      const float plus = is_green ? rc : gc, minus = is_green ? bc : rc;
-      const auto other = static_cast<float>(base + plus - minus);
-      const float h = is_red ? near_red : other;
+      const std::int32_t red_i = r[i], green_i = g[i], blue_i = b[i];
+      const std::int32_t larger = red_i > green_i ? red_i : green_i, smaller = red_i > green_i ? green_i : red_i;
+      const std::int32_t most = larger > blue_i ? larger : blue_i, least = smaller > blue_i ? blue_i : smaller;
+      const std::int32_t range = most - least, is_gray = range == 0 ? 1 : 0;
+      const std::int32_t is_red = equal(red_i, most), is_green = equal(green_i, most);
+      // h is bc - gc, 2 + rc - bc or 4 + gc - rc. In double each is exact, and rounded once to float.
+      const std::int32_t plus = most - pick(is_red, blue_i, pick(is_green, red_i, green_i));
+      const std::int32_t minus = most - pick(is_red, green_i, pick(is_green, blue_i, red_i));
+      const std::int32_t base = pick(is_red, 0, pick(is_green, 2, 4));
+      const auto cr = static_cast<float>(range + is_gray);
+      const float up = static_cast<float>(plus) / cr, down = static_cast<float>(minus) / cr;
+      const float share = cr / static_cast<float>(most + is_gray);
+      const auto h =
+          static_cast<float>(static_cast<double>(base) + static_cast<double>(up) - static_cast<double>(down));
       const double turned = h / 6.0 + 1.0;
       const auto part = static_cast<float>(turned - static_cast<double>(static_cast<std::int32_t>(turned)));
-      const auto uh = static_cast<std::int32_t>(part * 255.0);
-      const auto us = static_cast<std::int32_t>(share * 255.0);
-      hue[i] = ((range == 0 ? 0 : uh) + shift) & 255;
-      saturation[i] = range == 0 ? 0 : us;
-      value[i] = most;
+      const auto uh = static_cast<std::int32_t>(part * 255.0), us = static_cast<std::int32_t>(share * 255.0);
+      hue[i] = (uh * (1 - is_gray) + shift) & 255;
+      saturation[i] = us * (1 - is_gray);
+      r[i] = most;
     }
     for (std::size_t i = 0; i < kBlock; ++i) {
       const double angle = static_cast<float>(hue[i]) * 6.0 / 255.0;
       const auto sector = static_cast<std::int32_t>(angle);  // 0 to 6
       const auto f = static_cast<float>(angle - static_cast<float>(sector));
       const auto fs = static_cast<float>(static_cast<float>(saturation[i]) / 255.0);
-      const auto v = static_cast<float>(value[i]);
+      const auto v = static_cast<float>(r[i]);
       const std::int32_t p = rounded_up(v * (1.0 - fs));
       const std::int32_t q = rounded_up(v * (1.0 - static_cast<double>(fs * f)));
       const std::int32_t t = rounded_up(v * (1.0 - fs * (1.0 - f)));
-      const std::int32_t of = sector == 6 ? 0 : sector, top = value[i];
+      const std::int32_t of = sector & ~equal(sector, 6), top = r[i];
       // No saturation: p, q and t are the value itself.
-      red[i] = static_cast<std::uint8_t>(of == 0 || of == 5 ? top : of == 1 ? q : of == 4 ? t : p);
-      green[i] = static_cast<std::uint8_t>(of == 1 || of == 2 ? top : of == 0 ? t : of == 3 ? q : p);
-      blue[i] = static_cast<std::uint8_t>(of == 3 || of == 4 ? top : of == 2 ? t : of == 5 ? q : p);
+      const std::int32_t is_0 = equal(of, 0), is_1 = equal(of, 1), is_2 = equal(of, 2), is_3 = equal(of, 3);
+      const std::int32_t is_4 = equal(of, 4), is_5 = equal(of, 5);
+      r[i] = pick(is_0 | is_5, top, pick(is_1, q, pick(is_4, t, p)));
+      g[i] = pick(is_1 | is_2, top, pick(is_0, t, pick(is_3, q, p)));
+      b[i] = pick(is_3 | is_4, top, pick(is_2, t, pick(is_5, q, p)));
+    }
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      red[i] = static_cast<std::uint8_t>(r[i]);
+      green[i] = static_cast<std::uint8_t>(g[i]);
+      blue[i] = static_cast<std::uint8_t>(b[i]);
     }
   }
 };

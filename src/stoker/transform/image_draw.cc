@@ -177,6 +177,17 @@ Result draw_geometry(const ImageProgram& plan, std::uint64_t key, std::uint32_t 
         x.crop(step.width, is_mirrored);
         y.crop(step.height, false);
         break;
+      case Step::What::corner: {
+        if (step.width > x.size || step.height > y.size)
+          return failed(Code::mismatch, "image is smaller than FiveCrop: put Resize before it");
+        const std::uint32_t more_x = x.size - step.width, more_y = y.size - step.height;
+        const bool is_middle = step.corner == Corner::middle;
+        const bool is_right = step.corner == Corner::top_right || step.corner == Corner::bottom_right;
+        const bool is_low = step.corner == Corner::bottom_left || step.corner == Corner::bottom_right;
+        x.keep(is_middle ? rounded(more_x / 2.0) : is_right ? more_x : 0, step.width, is_mirrored);
+        y.keep(is_middle ? rounded(more_y / 2.0) : is_low ? more_y : 0, step.height, false);
+        break;
+      }
       case Step::What::random_window: {
         if (step.width > x.size || step.height > y.size) {
           return failed(Code::mismatch, "image is smaller than RandomCrop: set pad_if_needed, or put Resize before it");

@@ -115,8 +115,13 @@ class ImageCompiler {
 
   void add(const Op& op, const HorizontalFlip& what) {
     if (has_flip_) refuse(op, "it is given twice");
+    has_flip_ = true;
+    if (!plan_.augments.empty() && plan_.erasings.empty()) {  // among augmentations it needs no pass of its own
+      plan_.augments.push_back({op, stream_of(op, 0), {}});
+      return;
+    }
     begin_geometry(op);
-    has_flip_ = plan_.has_flip = true;
+    plan_.has_flip = true;
     plan_.flip_p = what.p;
     plan_.flip_at = static_cast<std::uint32_t>(plan_.steps.size());
   }
@@ -185,6 +190,24 @@ class ImageCompiler {
     }
     add_augmentation(op, what);
   }
+
+  void add(const Op& op, const FiveCrop& what) {
+    refuse_after_float(op);
+    begin_geometry(op);
+    const auto height = static_cast<std::uint32_t>(what.size.front());
+    const auto width = static_cast<std::uint32_t>(what.size.back());
+    if (fixed_ && (height > height_ || width > width_)) {
+      refuse(
+          op,
+          fmt::format("its {} are more than the images have: {}", size_text(height, width), size_text(height_, width_)),
+          "choose a smaller size");
+    }
+    Step step{Step::What::corner, height, width, Filter::bilinear, {}, 0};
+    step.corner = what.corner;
+    plan_.steps.push_back(step);
+    set_size(width, height);
+  }
+  void add(const Op& op, const TenCrop&) { refuse(op, "it is given twice"); }
 
   void add(const Op& op, const MixUp&) { refuse_batch_op(op); }
   void add(const Op& op, const CutMix&) { refuse_batch_op(op); }
@@ -271,6 +294,8 @@ class ImageCompiler {
       refuse(holder, "RandomErasing with noise needs floats, and cannot stand inside it");
     const bool is_mix = std::holds_alternative<MixUp>(op.what) || std::holds_alternative<CutMix>(op.what);
     if (is_mix) refuse(holder, fmt::format("{} mixes whole batches", name(op)), "put it at the end of the list");
+    const bool is_views = std::holds_alternative<FiveCrop>(op.what) || std::holds_alternative<TenCrop>(op.what);
+    if (is_views) refuse(holder, fmt::format("{} cannot stand inside it", name(op)));
     if (!is_augmentation(op) && !std::holds_alternative<HorizontalFlip>(op.what))
       refuse(holder, fmt::format("{} cannot stand inside it", name(op)), "flips and augmentations can");
     check_channels(op);
@@ -465,6 +490,32 @@ class ImageCompiler {
 
 }  // namespace
 
+namespace {
+
+// One list per view: FiveCrop and TenCrop become that many.
+std::vector<Ops> lists_of_views(const Ops& ops) {
+  const auto crops = std::find_if(ops.begin(), ops.end(), [](const Op& op) {
+    return std::holds_alternative<FiveCrop>(op.what) || std::holds_alternative<TenCrop>(op.what);
+  });
+  if (crops == ops.end()) return {ops};
+  check_op(*crops);
+  const auto* const ten = std::get_if<TenCrop>(&crops->what);
+  std::vector<Ops> lists;
+  for (const bool is_flipped : {false, true}) {
+    if (is_flipped && ten == nullptr) break;
+    for (std::uint8_t corner = 0; corner < 5; ++corner) {
+      Ops& list = lists.emplace_back(ops.begin(), crops);
+      if (is_flipped) list.push_back(ten->vertical_flip ? Op{VerticalFlip{{1.0}}} : Op{HorizontalFlip{1.0}});
+      list.push_back(
+          {FiveCrop{ten != nullptr ? ten->size : std::get<FiveCrop>(crops->what).size, static_cast<Corner>(corner)}});
+      list.insert(list.end(), crops + 1, ops.end());
+    }
+  }
+  return lists;
+}
+
+}  // namespace
+
 ImageProgram compile_image(const Ops& ops, const ImageInput& input, const OutputOptions& options) {
   return ImageCompiler(input, options).compile(ops);
 }
@@ -499,6 +550,9 @@ std::string describe_image(const ImageProgram& plan) {
       case Step::What::center_crop:
         words.push_back("CenterCrop " + size_text(step.height, step.width));
         break;
+      case Step::What::corner:
+        words.push_back("FiveCrop " + size_text(step.height, step.width));
+        break;
       case Step::What::random_window:
         words.push_back("RandomCrop " + size_text(step.height, step.width));
         break;
@@ -526,28 +580,41 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
   ImagePlan plan;
   auto compiled = std::make_shared<Compiled>();
   plan.input_ = input;
-  const auto add = [&](std::string_view name, std::uint32_t views, const Ops& list) {
-    ImageProgram program = compile_image(list, input, options);
-    const StoreShape& s = program.last().store;
-    Output output;
-    output.name = name;
-    output.dtype = s.dtype;
-    output.layout = options.layout;
-    output.views = views;
-    output.first_view = static_cast<std::uint32_t>(compiled->program_of_view.size());
-    if (options.layout == Layout::nhwc) {
-      output.shape = {s.height, s.width, s.channels};
-    } else {
-      output.shape = {s.channels, s.height, s.width};
+  const auto add = [&](std::string_view name, std::uint32_t views, const Ops& ops_of_group) {
+    const std::vector<Ops> lists = lists_of_views(ops_of_group);
+    if (views > 1 && lists.size() > 1) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot use FiveCrop or TenCrop in group `{}`: it has {} views", name, views),
+                  "give its group a count of 1");
     }
-    output.view_bytes = std::size_t{s.width} * s.height * s.channels * size_of(s.dtype);
-    const std::string line = transform::describe(describe_image(program), output, layout_word(options.layout));
-    compiled->words +=
-        name == "data" ? line : fmt::format("{}{}: {} x ({})", compiled->words.empty() ? "" : "; ", name, views, line);
-    compiled->program_of_view.insert(compiled->program_of_view.end(), views,
-                                     static_cast<std::uint32_t>(compiled->programs.size()));
-    if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(offset_column());
-    compiled->programs.push_back(std::move(program));
+    Output output;
+    output.first_view = static_cast<std::uint32_t>(compiled->program_of_view.size());
+    output.views = std::max(views, static_cast<std::uint32_t>(lists.size()));
+    for (const Ops& list : lists) {
+      ImageProgram program = compile_image(list, input, options);
+      const StoreShape& s = program.last().store;
+      const bool is_first = output.name.empty();
+      output.name = name;
+      output.dtype = s.dtype;
+      output.layout = options.layout;
+      if (options.layout == Layout::nhwc) {
+        output.shape = {s.height, s.width, s.channels};
+      } else {
+        output.shape = {s.channels, s.height, s.width};
+      }
+      output.view_bytes = std::size_t{s.width} * s.height * s.channels * size_of(s.dtype);
+      if (is_first) {
+        const std::string line = transform::describe(describe_image(program), output, layout_word(options.layout));
+        const bool is_only = name == "data" && output.views == 1;
+        compiled->words +=
+            is_only ? line
+                    : fmt::format("{}{}: {} x ({})", compiled->words.empty() ? "" : "; ", name, output.views, line);
+      }
+      compiled->program_of_view.insert(compiled->program_of_view.end(), lists.size() == 1 ? views : 1,
+                                       static_cast<std::uint32_t>(compiled->programs.size()));
+      if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(offset_column());
+      compiled->programs.push_back(std::move(program));
+    }
     plan.outputs_.push_back(std::move(output));
   };
   const auto views =
@@ -562,9 +629,11 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
   for (const ImageProgram& program : compiled->programs) plan.deep_ = plan.deep_ || program.deep;
   for (std::size_t i = 0; i < compiled->programs.size(); ++i) {
     if (compiled->programs[i].deep != plan.deep_) {
+      const auto of = std::find_if(plan.outputs_.rbegin(), plan.outputs_.rend(), [&](const Output& output) {
+        return compiled->program_of_view[output.first_view] <= i;
+      });
       throw Error(ErrorKind::usage,
-                  fmt::format("cannot use transform `Views`: group `{}` takes 8 bits while another takes 16",
-                              plan.outputs_[i].name),
+                  fmt::format("cannot use transform `Views`: group `{}` takes 8 bits while another takes 16", of->name),
                   "give every group Window or ToFloat, or none");
     }
   }

@@ -23,13 +23,16 @@ inline constexpr std::uint32_t kMostResizes = std::size(Draw{}.steps) - 1;
 
 // One change of the image's geometry.
 struct Step {
-  enum class What : std::uint8_t { random_crop, shorter_side, exact_size, center_crop, random_window } what;
+  enum class What : std::uint8_t { random_crop, shorter_side, exact_size, center_crop, random_window, corner } what;
   std::uint32_t height = 0, width = 0;
   Filter filter = Filter::bilinear;
   RandomResizedCrop random{};
   std::uint32_t stream = 0;  // of random numbers
+  Corner corner = Corner::top_left;
 
-  bool resizes() const noexcept { return what != What::center_crop && what != What::random_window; }
+  bool resizes() const noexcept {
+    return what == What::random_crop || what == What::shorter_side || what == What::exact_size;
+  }
 };
 
 enum class Values : std::uint8_t { raw, unit };  // 0..255 as stored, or [0, 1]
@@ -70,7 +73,7 @@ struct ImageProgram {
 };
 
 struct ImagePlan::Compiled {
-  std::vector<ImageProgram> programs;  // one per output
+  std::vector<ImageProgram> programs;  // one per output, but for FiveCrop and TenCrop: one per view
   std::vector<std::uint32_t> program_of_view;
   std::string words;
 };

@@ -62,7 +62,7 @@ struct Op {
                Mono, Views, ColorJitter, Grayscale, VerticalFlip, RandomInvert, RandomAutocontrast, RandomEqualize,
                RandomGrayscale, RandomPosterize, RandomSolarize, RandomAdjustSharpness, GaussianBlur, RandomApply,
                RandomChoice, RandomOrder, RandAugment, TrivialAugmentWide, AutoAugment, RandomErasing, Pad, RandomCrop,
-               RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix>
+               RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix, FiveCrop, TenCrop>
       what;
 };
 

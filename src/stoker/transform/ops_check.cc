@@ -73,6 +73,16 @@ std::string fault_of(const RandomCrop& op) {
     return fmt::format("size {} is not a whole number, or height and width", fmt::join(op.size, ", "));
   return op.padding.empty() ? "" : fault_of_padding(op.padding);
 }
+std::string fault_of_size(const Numbers& size) {
+  if (!size.empty() && size.size() <= 2 && are_whole(size)) return {};
+  return fmt::format("size {} is not a whole number, or height and width", fmt::join(size, ", "));
+}
+std::string fault_of(const FiveCrop& op) {
+  return fault_of_size(op.size);
+}
+std::string fault_of(const TenCrop& op) {
+  return fault_of_size(op.size);
+}
 std::string fault_of_center(const Numbers& center) {
   return center.empty() || center.size() == 2 ? "" : "center is x and y";
 }

@@ -108,6 +108,8 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "a larger canvas around the image, by chance"},
     {"MixUp", "mixup", {"", ""}, "mixup:0.2:1000", "batches: each row and the one before it, mixed; alpha, classes"},
     {"CutMix", "cutmix", {"", ""}, "cutmix:1:1000", "batches: a rectangle of each row comes from the one before it"},
+    {"FiveCrop", "five_crop", {"", ""}, "five_crop:224", "the corners and the middle, as five views"},
+    {"TenCrop", "ten_crop", {"", ""}, "ten_crop:224", "five_crop of the image and of the mirrored one, as ten views"},
 }};
 
 void refuse(const std::string& message, const std::string& hint) {

@@ -290,7 +290,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 37u);
+  EXPECT_EQ(examples, 39u);
 }
 
 }  // namespace
