@@ -21,6 +21,7 @@
 #include "stoker/os/file.h"
 #include "stoker/os/temporary_folder.h"
 #include "stoker/report/files.h"
+#include "stoker/tune/config_file.h"
 #include "stoker/tune/config_json.h"
 #include "stoker/tune/job_loader.h"
 #include "stoker/tune/results_csv.h"
@@ -47,7 +48,8 @@ namespace {
 
 using tune::Point;
 
-constexpr std::size_t kLongestLine = 200;  // of a trial's output that is shown
+constexpr std::size_t kLongestLine = 200;        // of a trial's output that is shown
+constexpr const char* kBackup = ".before-tune";  // ends the name of a config file as it was before --apply changed it
 
 std::string duration_text(double seconds) {
   return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
@@ -96,15 +98,18 @@ std::string new_folder() {
   return path;
 }
 
+// --apply of the file that --config names changes it in place.
+bool is_config(const std::string& file, const std::string& config_file) {
+  std::error_code ignored;
+  return !config_file.empty() && std::filesystem::equivalent(file, config_file, ignored);
+}
+
 // Before the first trial, not after the last.
 void check_apply(const Arguments& arguments, const std::string& config_file) {
   if (!arguments.has("--apply")) return;
   const std::string file = arguments.text("--apply");
   std::error_code ignored;
-  if (!config_file.empty() && std::filesystem::equivalent(file, config_file, ignored)) {
-    throw Error(ErrorKind::usage, fmt::format("`--apply {}` would replace the file of --config", file),
-                "name another file, and take the values over");
-  }
+  if (is_config(file, config_file)) return require_free(file + kBackup, arguments.has("--force"), "--apply");
   require_free(file, arguments.has("--force"), "--apply");
   (void)tune::settings_format(file);
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
@@ -195,10 +200,17 @@ void refuse(const Arguments& arguments, const char* because, std::initializer_li
 }
 
 // `has_ended`: the user did not interrupt the search.
-int finish(const Arguments& arguments, const Face& face, TuneReport& report, bool has_ended = true) {
+int finish(const Arguments& arguments, const Face& face, TuneReport& report, const tune::Target& target,
+           bool has_ended = true) {
   if (arguments.has("--apply")) {
     const std::string file = arguments.text("--apply");
-    if (report.choice.chosen && has_ended) {
+    if (report.choice.chosen && has_ended && is_config(file, target.config_file)) {
+      const std::string before = read_text(file);
+      os::write_file(file + kBackup, before);
+      os::write_file(file,
+                     tune::ConfigFile(before, file).with(report.rows[*report.choice.chosen].knobs, target.config_keys));
+      report.notes.push_back(fmt::format("changed `{0}` in place; as it was: `{0}{1}`", file, kBackup));
+    } else if (report.choice.chosen && has_ended) {
       os::write_file(file, tune::as_settings(report.rows[*report.choice.chosen].knobs, tune::settings_format(file)));
       report.notes.push_back(fmt::format("wrote the chosen knobs to `{}`", file));
     } else {
@@ -223,7 +235,7 @@ int replay(const Arguments& arguments, const Face& face) {
   report.notes = in_flags(results.notes, arguments.verb());
   report.choice = tune::choose(report.rows);
   report.grid_points = report.choice.points;
-  return finish(arguments, face, report);
+  return finish(arguments, face, report, {});
 }
 
 // What the first trial asks of our loader, read as `stoker load` will read it. Throws Error(usage).
@@ -418,7 +430,7 @@ int run(const Arguments& arguments) {
                             tuned.failure->remedy.empty() ? "" : "; ", tuned.failed_trial));
   }
   const bool was_interrupted = tuned.finish == tune::Finish::interrupted;
-  const int code = finish(arguments, face, report, !was_interrupted);
+  const int code = finish(arguments, face, report, target, !was_interrupted);
   return was_interrupted ? 130 : code;
 }
 
@@ -491,7 +503,9 @@ const Verb& tune_verb() {
        {"output",
         {{"--out", "DIR", "", "the run's folder; without: runs/tune/<date and time>", true},
          {"--resume", "DIR", "", "continue that run: what ran is not run again", true},
-         {"--apply", "FILE", "", "write the chosen knobs as .json, .yaml or .py keyword arguments"},
+         {"--apply", "FILE", "",
+          "write the chosen knobs as .json, .yaml or .py keyword arguments; the file of --config is changed in place, "
+          "with a backup beside it"},
          {"--replay", "FILE", "", "choose from recorded rows, ours or others'"},
          {"--map", "OURS=THEIRS", "",
           "of --replay: the file's column for one of ours, such as images_per_s=throughput"},

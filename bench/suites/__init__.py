@@ -19,6 +19,7 @@ from . import (
     steady_state,
     tune_live,
     tune_sim,
+    unchanged,
     volumes,
     wav_files,
     whatif,
@@ -27,4 +28,4 @@ from . import (
 
 SUITES = {"wav-files": wav_files, "jpeg-rrc": jpeg_rrc, "png16": png16, "raw-crop": raw_crop, "augment": augment, "npy-copy": npy_copy, "pack": pack, "dicom": dicom, "volumes": volumes, "scan": scan, "s3": s3, "first-batch": first_batch,
           "large-batches": large_batches, "memory": memory, "steady-state": steady_state, "fast-error": fast_error,
-          "window-error": window_error, "measure-overhead": measure_overhead, "tune-sim": tune_sim, "tune-live": tune_live, "whatif": whatif, "report": report}
+          "window-error": window_error, "measure-overhead": measure_overhead, "tune-sim": tune_sim, "tune-live": tune_live, "whatif": whatif, "report": report, "unchanged": unchanged}

@@ -505,8 +505,19 @@ def test_dotted_keys_are_applied_as_what_they_are_in_the_file(stoker, tmp_path):
     for name, text in (("best.yaml", "training:\n  workers: 2\n"), ("best.py", '{"training": {"workers": 2}}\n'), ("best.json", '{\n  "training": {\n    "workers": 2\n  }\n}\n')):
         assert stoker("tune", "--apply", name, *words).returncode == 0
         assert (tmp_path / name).read_text() == text
-    done = stoker("tune", "--apply", "train.yaml", "--force", *words)
-    assert done.returncode == 2 and "would replace the file of --config" in done.stderr
+
+
+def test_the_file_of_the_config_is_changed_in_place_with_a_backup(stoker, tmp_path):
+    before = "# ours\ntraining:\n  workers: 1  # few\n  batch: 8\n"
+    (tmp_path / "train.yaml").write_text(before)
+    (tmp_path / "job.py").write_text("for i in range(20): print('rate 5', flush=True)\n")
+    words = ["--config", "train.yaml", "--set", "training.workers=2", "--rate-regex", "rate ([0-9]+)", "--", sys.executable, "job.py", "{config}"]
+    done = stoker("tune", "--apply", "train.yaml", *words)
+    assert done.returncode == 0 and "changed `train.yaml` in place; as it was: `train.yaml.before-tune`" in done.stdout, done.stderr
+    assert (tmp_path / "train.yaml").read_text() == before.replace("workers: 1", "workers: 2")
+    assert (tmp_path / "train.yaml.before-tune").read_text() == before
+    done = stoker("tune", "--apply", "train.yaml", *words)
+    assert done.returncode == 2 and "would overwrite `train.yaml.before-tune`" in done.stderr
 
 
 def test_braces_that_are_no_knob_are_named(stoker, job):

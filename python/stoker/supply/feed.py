@@ -263,12 +263,12 @@ class SuppliedIterator(_BaseDataLoaderIter):
         """Why the first batch is not what the job would have made; empty: it is."""
         assert self._native is not None
         reading = self._native.reading
-        wanted = (torch.float32 if reading.is_float else torch.uint8), (len(indices), 3, reading.height, reading.width)
-        if (data.dtype, tuple(data.shape)) != wanted:
-            return f"the engine gives {str(data.dtype)[6:]} {list(data.shape)}, not {str(wanted[0])[6:]} {list(wanted[1])}"
         if len(by_python) > max(1, len(indices) * _MOST_BY_PYTHON):
             return f"the engine cannot make {len(by_python)} of {len(indices)} samples of the first batch: {self._native.why_bad}"
-        self.own_s = _timed(self._dataset, [index for row, index in enumerate(indices) if row not in by_python][:_TIMED])
+        self.own_s, sample = _timed(self._dataset, [index for row, index in enumerate(indices) if row not in by_python][:_TIMED])
+        if sample is not None and (data.dtype, data.shape[1:]) != (sample.dtype, sample.shape):
+            return (f"the engine gives {str(data.dtype)[6:]} {list(data.shape[1:])}, and the job's own code {str(sample.dtype)[6:]} "
+                    f"{list(sample.shape)}")
         if reading.is_fixed:
             for row in [row for row in range(len(indices)) if row not in by_python][:_CHECKED]:
                 if not torch.equal(self._dataset[indices[row]][0], data[row]):
@@ -314,18 +314,18 @@ def _cores() -> int:
     return max(1, len(os.sched_getaffinity(0)) // max(1, int(local) if local.isdigit() else 1))
 
 
-def _timed(dataset: Any, indices: list[int]) -> float | None:
-    """CPU seconds that the job's own code takes for a sample. The job's random numbers stay as they are."""
+def _timed(dataset: Any, indices: list[int]) -> tuple[float | None, Any]:
+    """CPU seconds that the job's own code takes for a sample, and one of them. The job's random numbers stay as they are."""
     numpy_random = sys.modules.get("numpy.random")
     states = torch.get_rng_state(), random.getstate(), numpy_random.get_state() if numpy_random else None
     try:
-        began, started, done = time.perf_counter(), time.thread_time(), 0
+        began, started, done, sample = time.perf_counter(), time.thread_time(), 0, None
         for index in indices:
-            dataset[index]
+            sample = dataset[index][0]
             done += 1
             if time.perf_counter() - began > _TIME_S:
                 break
-        return (time.thread_time() - started) / done if done else None
+        return (time.thread_time() - started) / done if done else None, sample
     finally:
         torch.set_rng_state(states[0])
         random.setstate(states[1])

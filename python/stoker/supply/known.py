@@ -15,10 +15,12 @@ from ..transforms import CenterCrop, Normalize, Resize, ToFloat, Transform, _tor
 __all__ = ["Leaf", "NotKnown", "Reading", "leaf_of", "read"]
 
 # torchvision computes these on tensors with the same result as on Pillow images. Resizing it computes differently.
-_SAME_ON_TENSORS = {"Normalize", "ConvertImageDtype", "ToDtype", "ToPureTensor", "Identity", "RandomHorizontalFlip", "RandomVerticalFlip"}
+_SAME_ON_TENSORS = {"Normalize", "ConvertImageDtype", "ToDtype", "ToPureTensor", "Identity", "RandomHorizontalFlip", "RandomVerticalFlip", "RandomErasing"}
+# These work on whole batches, and on labels.
+_OF_BATCHES = {"MixUp", "CutMix"}
 _TO_TENSOR = {"ToTensor", "PILToTensor", "ToImage"}
 _RANDOM = {"RandomResizedCrop", "HorizontalFlip"}
-_FIXED = {"Resize", "CenterCrop", "Normalize", "ToFloat"}
+_FIXED = {"Resize", "CenterCrop", "Normalize", "ToFloat", "Grayscale", "Pad"}
 
 
 class NotKnown(Exception):
@@ -38,9 +40,6 @@ class Reading(NamedTuple):
     transform: str        # the engine's form
     operations: int       # of torchvision
     is_fixed: bool        # the same pixels every time
-    is_float: bool        # float32 tensors; else uint8
-    height: int
-    width: int
     dataset_name: str
     tail: Any = None      # operations of the job that finish a batch of uint8; None: the engine does all
 
@@ -61,7 +60,7 @@ def read(loader: Any) -> Reading:
         raise NotKnown("its data set has no transform: samples are Pillow images")
     operations, count = _operations(transform)
     names = [type(operation).__name__ for operation in operations]
-    is_fixed, is_float = all(name in _FIXED for name in names), "ToFloat" in names or "Normalize" in names
+    is_fixed = all(name in _FIXED for name in names)
     tail = _tail_of_v2(transform) if is_fixed else None
     if tail:
         operations = [operation for operation in operations if not isinstance(operation, (ToFloat, Normalize))]
@@ -69,9 +68,9 @@ def read(loader: Any) -> Reading:
     for leaf in leaves[1:]:
         if leaf.transform is not transform and (leaf.transform is None or tail or compile_transform(_operations(leaf.transform)[0])[0] != text):
             raise NotKnown("its data sets have different transforms")
-    height, width = _size(operations)
-    return Reading(transform=text, operations=count, is_fixed=is_fixed, is_float=is_float, height=height, width=width,
-                   dataset_name=_name(loader.dataset), tail=tail)
+    if not _is_sized(operations):
+        raise NotKnown("its transform gives images of different sizes")
+    return Reading(transform=text, operations=count, is_fixed=is_fixed, dataset_name=_name(loader.dataset), tail=tail)
 
 
 def leaf_of(dataset: Any, index: int) -> Leaf:
@@ -141,6 +140,8 @@ def _operations(transform: Any) -> tuple[list[Transform], int]:
         if is_tensor and name not in _SAME_ON_TENSORS | _TO_TENSOR:
             raise NotKnown(f"{name} on a tensor gives other pixels than on a Pillow image: {where}")
         try:
+            if name in _OF_BATCHES:
+                raise UsageError(name)
             operations += from_torchvision(item)
         except UsageError:
             raise NotKnown(f"{name} is not known: {where}") from None
@@ -164,16 +165,10 @@ def _preset(item: Any) -> list[Transform]:
     return [Resize(item.resize_size, word), CenterCrop(item.crop_size), ToFloat(), Normalize(item.mean, item.std)]
 
 
-def _size(operations: list[Transform]) -> tuple[int, int]:
-    """Height and width of what comes out: the same for every image."""
-    height = width = 0
-    for operation in operations:
-        fields = operation.to_json()
-        if "height" in fields:
-            height, width = fields["height"], fields["width"]
-    if not height or not width:
-        raise NotKnown("its transform gives images of different sizes")
-    return height, width
+def _is_sized(operations: list[Transform]) -> bool:
+    """Whether some operation fixes height and width for every image. What follows may change them, for all alike."""
+    fields = [operation.to_json() for operation in operations]
+    return any((field.get("height") and field.get("width")) or field["op"] == "RandomCrop" for field in fields)
 
 
 def _flattened(transform: Any) -> Any:

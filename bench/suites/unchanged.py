@@ -1,0 +1,121 @@
+"""A stock ImageNet training script as it is, tuned, and fed by `stoker run --supply`. STOKER_SCRIPTS names clones of its repository."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import prepare
+from contest import ROOT, plain_table
+
+BATCH = 64
+TRAIN, VAL = 1_280, 640
+EPOCHS = 2
+WORKERS = (0, 1, 2, 4)
+SLEEP_MS = 5        # less than Stoker needs for a batch on 2 cores
+SCRIPT = "examples/imagenet/main.py"
+STOKER = os.path.join(ROOT, "build/release/stoker")
+GRID = ["--grid", "num_workers=0,1,2,3,4,6", "--grid", "prefetch_factor=1,2,4,8"]
+MARGIN = 0.02
+
+
+def photos(args):
+    """Photos as ImageFolder wants them: train and val, each with folders of classes."""
+    sources = sorted(prepare.files_of(prepare.jpeg_folder(args.data, args.work)))
+
+    def make(folder):
+        for part, first, count in (("train", 0, TRAIN), ("val", TRAIN, VAL)):
+            for number in range(count):
+                where = os.path.join(folder, part, f"class{number % 8}")
+                os.makedirs(where, exist_ok=True)
+                shutil.copyfile(sources[(first + number) % len(sources)], os.path.join(where, f"{number:06d}.jpg"))
+
+    return prepare.whole(os.path.join(args.work, f"unchanged-{TRAIN}-{VAL}"), make)
+
+
+def command(script, data, workers, report, sleep_ms=SLEEP_MS, epochs=EPOCHS):
+    return [sys.executable, os.path.join(ROOT, "bench/peers/script_without_model.py"), report, str(sleep_ms), script, "-a", "resnet18", "-b", str(BATCH),
+            "-j", str(workers), "--epochs", str(epochs), "-p", "1000", data]
+
+
+def run_job(script, data, workers, before=()):
+    """Samples per second of the first epoch, of the later ones and of validation, and what validation gave."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        done = subprocess.run([*before, *command(script, data, workers, report)], cwd=folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"error: {script} failed:\n{done.stderr[-2000:]}")
+        with open(report) as file:
+            phases = json.load(file)
+    training, validation = ([phase for phase in phases if phase["training"] is kind] for kind in (True, False))
+    ends = [phase["times"][-1] for phase in phases]
+    starts = [0.0, *ends[:-1]]  # a phase begins where the one before it ends: starting workers is inside
+
+    def rate(phase):
+        number = phases.index(phase)
+        return sum(phase["samples"]) / (ends[number] - starts[number])
+
+    return {"first": rate(training[0]), "later": statistics.mean(map(rate, training[1:])), "validation": statistics.mean(map(rate, validation)),
+            "logits": [phase["logits"] for phase in validation], "said": [line for line in done.stderr.splitlines() if line.startswith("stoker: ")]}
+
+
+def supplied(args, script, data):
+    own = {workers: [] for workers in WORKERS}
+    fed = []
+    for _ in range(args.rounds):
+        for workers in WORKERS:
+            own[workers].append(run_job(script, data, workers))
+        fed.append(run_job(script, data, 2, [STOKER, "run", "--supply", "--"]))
+
+    def middle(runs, key):
+        return statistics.median(run[key] for run in runs)
+
+    best = {key: max(middle(runs, key) for runs in own.values()) for key in ("first", "later", "validation")}
+    equal = all(run["logits"] == own[0][0]["logits"] for runs in [*own.values(), fed] for run in runs)
+    rows = [[f"as it is, -j {workers}", *(f"{middle(runs, key):,.0f}" for key in best), ""] for workers, runs in own.items()]
+    rows.append(["`stoker run --supply`", *(f"{middle(fed, key):,.0f} ({middle(fed, key) / best[key]:.2f}x)" for key in best),
+                 "equal" if equal else "**different**"])
+    yield plain_table("a stock ImageNet script, fed", f"{TRAIN:,} photos to train, {VAL} to validate, batches of {BATCH}, {EPOCHS} epochs; the model sleeps {SLEEP_MS} ms. "
+                      f"Samples/s; the first epoch counts from the start of the program's own code, and worker processes start in every phase. In brackets: against the best "
+                      f"`-j`. Medians of {args.rounds}.",
+                      ["how", "first epoch", "later epochs", "validation", "logits of validation"], rows)
+
+
+def tune(folder, script, data, search):
+    out = os.path.join(folder, search)
+    # Each trial writes its report to the same place; nobody reads it.
+    words = command(script, data, 2, os.path.join(folder, "report.json"))
+    done = subprocess.run([STOKER, "tune", *GRID, "--search", search, "--warmup-steps", "3", "--bench-steps", "12", "--out", out, "--json", "--", *words],
+                          cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"error: stoker tune failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def tuned(args, script, data):
+    with tempfile.TemporaryDirectory() as folder:
+        whole, few = tune(folder, script, data, "grid"), tune(folder, script, data, "auto")
+    rates = {json.dumps(row["knobs"], sort_keys=True): row["images_per_s"] for row in whole["rows"] if row["images_per_s"]} if "rows" in whole else {}
+    best = whole["best"]["images_per_s"]
+    chosen = rates.get(json.dumps(few["chosen"]["knobs"], sort_keys=True), few["chosen"]["images_per_s"])
+    rows = [["every point", str(whole["grid_points"]), f"{whole['seconds']:.0f} s", str(whole["best"]["knobs"]), f"{best:,.0f}"],
+            ["`--search auto`", str(few["ok"]), f"{few['seconds']:.0f} s ({few['seconds'] / whole['seconds']:.0%})", str(few["chosen"]["knobs"]),
+             f"{chosen:,.0f} ({chosen / best:.1%})"]]
+    yield plain_table("a stock ImageNet script, tuned", f"`stoker tune -- python ...`: the settings go into its DataLoader from outside. Rates are those of the search over every point; within "
+                      f"{MARGIN:.0%} counts as the best.", ["search", "points", "time", "settings", "samples/s"], rows)
+
+
+def run(args):
+    folder = os.environ.get("STOKER_SCRIPTS")
+    script = os.path.join(folder or "", SCRIPT)
+    if not folder or not os.path.exists(script):
+        print(f"note: unchanged is left out: STOKER_SCRIPTS names a folder with {SCRIPT} (github.com/pytorch/examples)", file=sys.stderr)
+        return
+    data = photos(args)
+    prepare.warm(data)
+    for title, table in (("fed", supplied), ("tuned", tuned)):
+        if not args.table or args.table in title:
+            yield from table(args, script, data)
