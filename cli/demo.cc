@@ -126,7 +126,8 @@ class Story : private Telling {
 
   int run() {
     make_data();
-    if (!calibrate() || !begin() || !tune() || !pack() || !plan() || !report()) return interrupted() ? 130 : 2;
+    if (!calibrate() || !begin() || !tune() || !pack() || !plan() || !report())
+      return interrupted() ? interruption_code() : 2;
     finish();
     return 0;
   }
@@ -329,12 +330,12 @@ int run_demo(const Arguments& arguments) {
   try {
     const bool quick = arguments.has("--quick");
     const int code = arguments.has("--s3") ? run_s3(face, folder, quick) : Story(face, folder, quick).run();
-    if (code == 130) say("interrupted\n");
+    if (code == interruption_code()) say("interrupted\n");
     return code;
   } catch (const Error&) {
     if (!interrupted()) throw;
     say("interrupted\n");
-    return 130;
+    return interruption_code();
   }
 }
 

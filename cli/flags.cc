@@ -325,7 +325,7 @@ std::string long_help(const Verb& verb, int width) {
   if (verb.more) out += "\n" + verb.more();
   out +=
       "\nexit codes: 0 done; 1 it ran and the answer is no; 2 wrong use or failure;\n"
-      "  130 after Ctrl-C\n"
+      "  130 after Ctrl-C, 143 after SIGTERM\n"
       "environment: NO_COLOR no colour; STOKER_NO_PROGRESS no progress bar;\n"
       "  XDG_CACHE_HOME where listings of folders are kept\n";
   return out;

@@ -13,6 +13,7 @@
 #include "stoker/dataset/inspection.h"
 #include "stoker/meter/counters.h"
 
+#include "inspect_volume.h"
 #include "interrupt.h"
 #include "scan.h"
 #include "terminal.h"
@@ -108,10 +109,11 @@ std::string to_text(const dataset::Inspection& found, double scan_s, const Termi
   }
   for (const auto& [members, count] : seen.npz_members) {
     std::string others;
-    for (std::size_t i = 1; i < members.size(); ++i)
-      others += fmt::format("{}`{}`", others.empty() ? "" : ", ", printable(members[i]));
-    row("note", fmt::format("{} .npz file{} with several arrays: only `{}` is read, not {}", format_count(count),
-                            count == 1 ? "" : "s", printable(members[0]), others));
+    for (const std::string& member : members)
+      others += fmt::format("{}`{}`", others.empty() ? "" : ", ", printable(member));
+    row("note",
+        fmt::format("{} .npz file{} with several arrays ({}): a loader needs --arrays, and only the first was read",
+                    format_count(count), count == 1 ? "" : "s", others));
   }
   for (const auto& [what, count] : seen.mislabelled) {
     row("note", fmt::format("{} file{}: {}; content decides", format_count(count), count == 1 ? "" : "s", what));
@@ -202,6 +204,14 @@ Json to_json(const dataset::Inspection& found, double scan_s) {
 int run_inspect(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   const std::string& address = arguments.operand();
+  if (arguments.has("--volume") || is_volumes(address)) {
+    for (const char* const flag : {"--label", "--subset", "--decode-all"}) {
+      if (arguments.has(flag))
+        throw Error(ErrorKind::usage, fmt::format("`{}` does not go with volumes: `{}` is one", flag, address),
+                    "leave it out");
+    }
+    return inspect_volumes(face, address);
+  }
   dataset::OpenOptions options;
   options.label = arguments.text("--label");
   options.skip_losses = true;
@@ -235,16 +245,18 @@ const Verb& inspect_verb() {
       "inspect",
       "what a data set holds: counts, classes, media, sizes, bad files",
       "ADDRESS",
-      "a folder, an index.csv, a .npy, a pack or tar shards",
+      "a folder, an index.csv, a .npy, a pack, tar shards, or a volume",
       {{"stoker inspect data/train", "what is there, with a sample of 1,000 files decoded"},
        {"stoker inspect data/train --decode-all", "decode every file; exit code 1 if one is bad"},
-       {"stoker inspect data/index.csv --label score --json", "labels from the column `score`, for a program to read"}},
+       {"stoker inspect data/index.csv --label score --json", "labels from the column `score`, for a program to read"},
+       {"stoker inspect scan.nii.gz", "a volume: shape, spacing, chunks, compression, and its middle slice"}},
       {{"what to look at",
         {{"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one", true},
          {"--subset", "N", "", "only N samples, chosen by --subset-seed", true},
          {"--subset-seed", "N", "42", "of --subset", true},
          {"--classes", "N", "8", "how many classes to list", true},
-         {"--decode-all", "", "", "decode every file, not only a sample of 1,000", true}}},
+         {"--decode-all", "", "", "decode every file, not only a sample of 1,000", true},
+         {"--volume", "", "", "show a .npy, a folder of slices or prepared DICOM as volumes: shape, chunks, a slice"}}},
        common_flags()},
       [] { return std::string("Exit code 1 says that a bad file was found, or that a part could not be listed.\n"); },
       run_inspect};

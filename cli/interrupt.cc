@@ -9,11 +9,12 @@
 namespace stoker::cli {
 namespace {
 
-std::atomic<bool> flag{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> caught{0};  // the first signal; 0: none
+static_assert(std::atomic<int>::is_always_lock_free);
 
-void on_interrupt(int) {
-  if (flag.exchange(true)) std::_Exit(130);
+void on_interrupt(int number) {
+  int none = 0;
+  if (!caught.compare_exchange_strong(none, number)) std::_Exit(128 + number);
 }
 
 }  // namespace
@@ -28,7 +29,11 @@ void watch_for_termination() {
 }
 
 bool interrupted() noexcept {
-  return flag.load(std::memory_order_relaxed);
+  return caught.load(std::memory_order_relaxed) != 0;
+}
+
+int interruption_code() noexcept {
+  return 128 + (interrupted() ? caught.load(std::memory_order_relaxed) : SIGINT);
 }
 
 }  // namespace stoker::cli

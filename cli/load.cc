@@ -243,7 +243,7 @@ int load(const Arguments& arguments) {
   if (!subset_file.empty()) opening.inflate = 1;
   const std::optional<dataset::VolumesOptions> volumes = volumes_request(arguments);
   dataset::DatasetPtr data =
-      volumes ? open_patches(report.address, *volumes, opening) : scan(face, report.address, opening);
+      volumes ? open_patches(face, report.address, *volumes, opening) : scan(face, report.address, opening);
   if (!subset_file.empty()) {
     dataset::write_subset_json(*data, opening.subset_seed, subset_file);
     report.notes.push_back(fmt::format("wrote the {} samples used to `{}`", format_count(data->size()), subset_file));
@@ -312,7 +312,7 @@ int load(const Arguments& arguments) {
   if (arguments.has("--bench-steps")) {
     const feed::Benched benched = feed::bench_steps(loader, bench);
     answer(face.json ? bench_json(report, benched).dump(2) + "\n" : bench_text(benched));
-    return interrupted() ? 130 : 0;
+    return interrupted() ? interruption_code() : 0;
   }
   if (!report.nothing_left) {
     std::uint64_t total = feeding.steps;
@@ -344,7 +344,7 @@ int load(const Arguments& arguments) {
   } else {
     answer(to_text(report, face.out));
   }
-  return report.fed.interrupted ? 130 : 0;
+  return report.fed.interrupted ? interruption_code() : 0;
 }
 
 int run_load(const Arguments& arguments) {

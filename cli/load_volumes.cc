@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
+
+#include "interrupt.h"
 
 namespace stoker::cli {
 namespace {
@@ -56,10 +57,15 @@ std::optional<dataset::VolumesOptions> volumes_request(const Arguments& argument
   return options;
 }
 
-dataset::DatasetPtr open_patches(const std::string& address, const dataset::VolumesOptions& options,
-                                 const dataset::OpenOptions& opening) {
-  if (ends_with_any_case(address, ".csv"))
-    return dataset::open_volumes(dataset::read_volumes_csv(address), options, opening, address);
+dataset::DatasetPtr open_patches(const Face& face, const std::string& address, const dataset::VolumesOptions& options,
+                                 dataset::OpenOptions opening) {
+  Bar bar(face, "opening volumes");
+  opening.progress = [&](std::uint64_t seen) {
+    bar.update(seen, "volumes and parts of masks");
+    return !interrupted();
+  };
+  if (const std::string csv = dataset::volumes_csv_of(address); !csv.empty())
+    return dataset::open_volumes(dataset::read_volumes_csv(csv), options, opening, address);
   return dataset::open_volumes({{address, "", 1}}, options, opening, address);
 }
 

@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
     if (cli::interrupted()) {
       cli::say("interrupted\n");
       if (in_json) cli::answer_in_json(Error(ErrorKind::unavailable, "interrupted"));
-      return 130;
+      return cli::interruption_code();
     }
     cli::report(error, in_json);
   } catch (const std::bad_alloc&) {

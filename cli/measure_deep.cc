@@ -140,9 +140,9 @@ int measure_deep(const Arguments& arguments, const Face& face) {
   try {
     runs = is_python ? run_entry_point(arguments, what) : run_our_loader(arguments, face);
   } catch (const Interrupted&) {
-    return 130;
+    return interruption_code();
   } catch (const Error&) {
-    if (interrupted()) return 130;
+    if (interrupted()) return interruption_code();
     throw;
   }
   const measure::DeepAnswer found = measure::compare(runs);

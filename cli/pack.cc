@@ -14,6 +14,7 @@
 #include "json_head.h"
 #include "narrowing_flags.h"
 #include "pack_bar.h"
+#include "pack_volumes.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -160,6 +161,12 @@ Json to_json(const PackReport& report) {
 
 int run_pack(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
+  if (arguments.has("--kind") && arguments.text("--kind") == "volume") return run_pack_volumes(arguments, face);
+  for (const Flag& flag : volume_pack_flags().flags) {
+    if (arguments.has(flag.name))
+      throw Error(ErrorKind::usage, fmt::format("`{}` goes with `--kind volume`", flag.name),
+                  "add it, or leave this out");
+  }
   PackOptions options = pack_options(arguments);
   PackBar bar(face);
   options.progress = std::ref(bar);
@@ -187,10 +194,12 @@ const Verb& pack_verb() {
         "audio decoded to one length, in .npy shards"},
        {"stoker pack data/train small.pack --kind raw --size 256", "images decoded and resized once and for all"},
        {"stoker pack data/train s3://bucket/train.pack", "made here, then uploaded; pack.json goes last"},
+       {"stoker pack volumes.csv volumes.pack --kind volume --patch 72x136x136",
+        "3-D volumes as bricks that fit a patch"},
        {"stoker pack data/train train.pack --dry-run", "how large, how long? writes nothing"}},
       {{"what is packed",
-        {{"--kind", "KIND", "", "raw (decoded, .npy) or encoded (as it is, .tar); without: raw where a flag needs it",
-          true},
+        {{"--kind", "KIND", "",
+          "raw (decoded, .npy), encoded (as it is, .tar) or volume (bricks); without: raw where a flag needs it", true},
          {"--dtype", "NAME", "",
           "raw: uint8 or uint16 for images, int16 or float32 for audio; without: what loses nothing", true},
          {"--samples", "N", "", "raw audio: frames each, padded with zeros or trimmed", true},
@@ -199,6 +208,7 @@ const Verb& pack_verb() {
          {"--image-color", "NAME", "rgb", "channels of raw images: rgb, gray or keep"},
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"}}},
        {"which samples", narrowing_flags()},
+       volume_pack_flags(),
        {"how",
         {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
          {"--seek-index", "HOW", "auto",

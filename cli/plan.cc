@@ -293,7 +293,7 @@ int run(const Arguments& arguments) {
   bar.clear();
   if (interrupted()) {
     say("interrupted\n");
-    return 130;
+    return interruption_code();
   }
   const SpellText spell = [&](const Text& text) { return in_flags(text, arguments.verb()); };
   const std::string json = plan::to_json(planned, spell).dump(2) + "\n";

@@ -431,7 +431,7 @@ int run(const Arguments& arguments) {
   }
   const bool was_interrupted = tuned.finish == tune::Finish::interrupted;
   const int code = finish(arguments, face, report, target, !was_interrupted);
-  return was_interrupted ? 130 : code;
+  return was_interrupted ? interruption_code() : code;
 }
 
 }  // namespace
@@ -463,6 +463,7 @@ const Verb& tune_verb() {
          {"--dry-run", "", "", "print the points and how long they may take, and run nothing"}}},
        {"our loader, and a function",
         {option_flag("seed"),
+         option_flag("where"),
          option_flag("class_subset"),
          option_flag("class_subset_seed"),
          option_flag("class_list"),

@@ -81,6 +81,13 @@ nb::ndarray<T, nb::numpy, nb::ndim<1>> row_values(Self self, std::span<T> values
 }  // namespace
 
 void bind_batch(nb::module_& module) {
+  module.def(
+      "dtype_name",
+      [](std::int64_t code) {
+        if (code < 0 || code > static_cast<std::int64_t>(DType::boolean)) throw nb::index_error("no such element type");
+        return std::string(name(static_cast<DType>(code)));
+      },
+      nb::arg("code"), "The name of an element type of the engine, by its number.");
   nb::class_<BatchHandle>(module, "Batch", "A batch in a slab of the pool; arrays over it keep the slab.")
       .def_prop_ro("size", [](const BatchHandle& self) { return self->size(); })
       .def_prop_ro("epoch", [](const BatchHandle& self) { return self->epoch(); })

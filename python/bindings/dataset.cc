@@ -1,6 +1,9 @@
 // dataset::Dataset as stoker._engine.Dataset.
 #include "bindings/dataset.h"
 
+#include <functional>
+#include <memory>
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -8,7 +11,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "stoker/dataset/listing.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/storage/interruption.h"
 
 #include "bindings/options.h"
 
@@ -93,7 +98,8 @@ void bind_dataset(nb::module_& module) {
          const std::vector<double>& weights, const std::array<std::uint64_t, 3>& patch, std::uint64_t samples,
          bool is_grid, const std::array<std::uint64_t, 3>& overlap, double foreground, bool pad,
          const std::array<bool, 3>& flip, bool turn, const std::string& normalize, double first, double second,
-         std::uint32_t level, const std::string& member, const std::string& mask_member, const nb::dict& options) {
+         std::uint32_t level, const std::string& member, const std::string& mask_member, bool use_cache,
+         const nb::dict& options) {
         std::vector<dataset::VolumeAddress> addresses(images.size());
         for (std::size_t i = 0; i < images.size(); ++i)
           addresses[i] = {images[i], masks.empty() ? std::string() : masks.at(i), weights.at(i)};
@@ -112,6 +118,7 @@ void bind_dataset(nb::module_& module) {
         volumes.member = member;
         volumes.mask_member = mask_member;
         dataset::OpenOptions opening = request_from(options).opening;
+        opening.use_cache = use_cache;
         return wait_for([&](const std::function<bool()>& interrupted) {
           opening.progress = [&](std::uint64_t) { return !interrupted(); };
           return DatasetHandle{dataset::open_volumes(addresses, volumes, opening)};
@@ -120,10 +127,41 @@ void bind_dataset(nb::module_& module) {
       nb::arg("images"), nb::kw_only(), nb::arg("masks"), nb::arg("weights"), nb::arg("patch"), nb::arg("samples"),
       nb::arg("is_grid"), nb::arg("overlap"), nb::arg("foreground"), nb::arg("pad"), nb::arg("flip"), nb::arg("turn"),
       nb::arg("normalize"), nb::arg("first"), nb::arg("second"), nb::arg("level"), nb::arg("member"),
-      nb::arg("mask_member"), nb::arg("options"),
+      nb::arg("mask_member"), nb::arg("use_cache"), nb::arg("options"),
       "Patches of volumes. `masks`: one for each image, or none; `normalize`: none, zscore, window or scale, with its "
       "two "
       "numbers.");
+  module.def(
+      "volume_info",
+      [](const std::string& address, std::uint32_t level, const std::string& member) {
+        dataset::VolumeOptions options;
+        options.level = level;
+        options.member = member;
+        options.cache_dir = dataset::listing_folder("");
+        const std::unique_ptr<dataset::Volume> volume = wait_for([&](const std::function<bool()>& interrupted) {
+          storage::Interruption interruption(interrupted);
+          const storage::InterruptionScope interruptible(&interruption);
+          return dataset::open_volume(address, options);
+        });
+        const dataset::VolumeInfo& info = volume->info();
+        const auto known = [](double spacing) { return spacing > 0 ? nb::cast(spacing) : nb::none(); };
+        nb::dict out;
+        out["shape"] = nb::make_tuple(info.extents[0], info.extents[1], info.extents[2]);
+        out["dtype"] = std::string(name(info.dtype));
+        out["channels"] = info.channels;
+        out["spacing"] = nb::make_tuple(known(info.spacing[0]), known(info.spacing[1]), known(info.spacing[2]));
+        out["chunk"] = volume->plain() ? nb::object(nb::none())
+                                       : nb::object(nb::make_tuple(info.chunk[0], info.chunk[1], info.chunk[2]));
+        out["slope"] = info.slope;
+        out["intercept"] = info.intercept;
+        out["stored_bytes"] = info.stored_bytes;
+        out["format"] = info.format;
+        return out;
+      },
+      nb::arg("address"), nb::kw_only(), nb::arg("level"), nb::arg("member"),
+      "What one volume is, without reading its elements.");
+  module.def("volumes_csv_of", &dataset::volumes_csv_of, nb::arg("address"),
+             "The csv that names the volumes at an address; empty: the address is one volume.");
   module.def(
       "read_volumes_csv",
       [](const std::string& address) {

@@ -49,9 +49,17 @@ class Dataset:
 def open_dataset(address: str, *, label: Sequence[str], use_cache: bool, options: dict) -> Dataset:
     """`options`: names and values, as in loader_options()."""
 
-def open_volumes(images: Sequence[str], *, masks: Sequence[str], weights: Sequence[float], patch: Sequence[int], samples: int, is_grid: bool, overlap: Sequence[int], foreground: float, pad: bool, flip: Sequence[bool], turn: bool, normalize: str, first: float, second: float, level: int, member: str, mask_member: str, options: dict) -> Dataset:
+def open_volumes(images: Sequence[str], *, masks: Sequence[str], weights: Sequence[float], patch: Sequence[int], samples: int, is_grid: bool, overlap: Sequence[int], foreground: float, pad: bool, flip: Sequence[bool], turn: bool, normalize: str, first: float, second: float, level: int, member: str, mask_member: str, use_cache: bool, options: dict) -> Dataset:
     """
     Patches of volumes. `masks`: one for each image, or none; `normalize`: none, zscore, window or scale, with its two numbers.
+    """
+
+def volume_info(address: str, *, level: int, member: str) -> dict:
+    """What one volume is, without reading its elements."""
+
+def volumes_csv_of(address: str) -> str:
+    """
+    The csv that names the volumes at an address; empty: the address is one volume.
     """
 
 def read_volumes_csv(address: str) -> tuple[list[str], list[str], list[float]]:
@@ -61,6 +69,9 @@ def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: S
     """
     `classes`: the names of the integer labels, sorted; none: they have none.
     """
+
+def dtype_name(code: int) -> str:
+    """The name of an element type of the engine, by its number."""
 
 class Batch:
     """A batch in a slab of the pool; arrays over it keep the slab."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from .errors import UsageError
+from .ragged import Ragged
 
 __all__ = ["Batch"]
 
@@ -22,25 +23,30 @@ class Batch:
     the slab is used again when the last of them (and this object) is gone. ``Loader(copy=True)`` gives arrays of their own.
 
     ``ids`` (stable sample ids), ``indices`` (into the data set), ``valid`` (False: padding or a zeroed bad sample),
-    ``lengths`` (true frames of audio, bytes with ``decode="none"``, else None) have one entry per row; ``names`` lists the files.
+    ``lengths`` (true frames of audio, bytes with ``decode="none"``, with ``shapes="pad"`` or ``"list"`` the extents of each array, else None)
+    have one entry per row; ``names`` lists the files.
     ``rows`` lists the rows one by one, without the padding that equal lengths need.
     Of volumes: ``image``, ``mask`` (None without masks), ``coords`` and ``volumes``, the numbers of the volumes in the list; with masks the batch
     unpacks to ``(image, mask)``. ``as_dict()`` gives all of them under the names that MONAI uses.
     ``coords`` says where each row lies in the sample it is cut from; None where rows are whole samples. ``epoch`` and ``step`` say where the batch belongs.
     """
 
-    __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "_is_packed", "_has_tails", "__weakref__")
+    __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "_is_packed", "_has_tails", "_extents", "__weakref__")
 
-    def __init__(self, slab: Any, framework: Any, names_of: Callable[[Any], list[str]]) -> None:
+    def __init__(self, slab: Any, framework: Any, names_of: Callable[[Any], list[str]], ragged: Ragged | None = None) -> None:
         names = slab.tensor_names
         self._slab = slab
         self._framework = framework
         self._names_of = names_of
         self._rows: dict[str, numpy.ndarray] = {}
-        self._is_packed: bool = slab.packs_rows  # encoded bytes, row after row; the padded array is made when it is asked for
+        self._extents: Any = None  # of each array, where shapes differ
+        self._is_packed: bool = slab.packs_rows and ragged is None  # encoded bytes, row after row; the padded array is made when it is asked for
         self._has_tails = True  # where rows have lengths, what lies behind them is padding
-        self._data = (None if self._is_packed else framework.tensor(slab, 0) if len(names) == 1 and names[0] == "data"
-                      else {name: framework.tensor(slab, index) for index, name in enumerate(names)})
+        if ragged is not None:
+            self._data, self._extents = ragged.data_of(slab, framework)
+        else:
+            self._data = (None if self._is_packed else framework.tensor(slab, 0) if len(names) == 1 and names[0] == "data"
+                          else {name: framework.tensor(slab, index) for index, name in enumerate(names)})
         self._labels = framework.from_numpy(slab.labels())
         coords = slab.coords()
         self.epoch: int = slab.epoch
@@ -61,6 +67,8 @@ class Batch:
             raise UsageError(f"cannot list the rows of {len(self._data)} tensors as one", "take one group: batch.data[name]")
         if self._data is None:
             return [self._framework.from_numpy(row) for row in self._packed_rows()]
+        if self._extents is not None and self._has_tails:
+            return [row[tuple(map(slice, extents))] for row, extents in zip(self._data, self._extents.tolist(), strict=True)]
         lengths = self._row_values("lengths")
         if len(lengths) == 0 or not self._has_tails:
             return list(self._data)
@@ -118,6 +126,8 @@ class Batch:
 
     @property
     def lengths(self) -> Any:
+        if self._extents is not None:
+            return each(self._extents, self._framework.from_numpy)
         lengths = self._row_values("lengths")
         return None if len(lengths) == 0 and self.size else self._framework.from_numpy(lengths)
 
@@ -182,6 +192,8 @@ class Batch:
             return next(iter(self._data.values()))
         if isinstance(self._data, dict):
             raise UsageError(f"cannot export {len(self._data)} tensors as one", "take one group: batch.data[name]")
+        if isinstance(self._data, list):
+            raise UsageError(f"cannot export a list of {len(self._data)} arrays as one", "shapes=\"pad\", or take them one by one")
         return self.data
 
     def _packed_rows(self) -> list[numpy.ndarray]:
@@ -220,15 +232,21 @@ class Batch:
             self._rows[word] = values[keep].copy() if len(values) else values.copy()
         if self.coords is not None:
             self.coords = self._framework.copied(self.coords[keep])
+        if self._extents is not None:
+            self._extents = each(self._extents, lambda extents: extents[keep])
         self.size = len(self._rows["ids"])
         self._data, self._labels = data, labels
         self._slab = None
 
 
 def each(data: Any, function: Callable[[Any], Any]) -> Any:
-    """Of one array, or of each in a dict."""
-    return {name: function(array) for name, array in data.items()} if isinstance(data, dict) else function(data)
+    """Of one array, or of each in a dict or a list."""
+    if isinstance(data, dict):
+        return {name: each(array, function) for name, array in data.items()}
+    return [function(array) for array in data] if isinstance(data, list) else function(data)
 
 
 def _shape(array: Any) -> str:
+    if isinstance(array, list):
+        return f"list of {len(array)} arrays"
     return f"{getattr(array, 'dtype', type(array).__name__)} {list(getattr(array, 'shape', []))}"

@@ -23,6 +23,7 @@ from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
+from .ragged import Ragged, array_names
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_source
@@ -49,6 +50,7 @@ class Loader(ReadByTrainers):
     Which samples:
       source: the folder, index.csv or .npy; or ``stoker.Volumes([...], patch=...)``; or ``samples=[(path, label), ...]``.
       label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
+      where: only rows of an index.csv whose columns match, such as "slice_spacing<3 and rows==512".
       class_list: use the classes of these names; a text or path is a file that names them.
       class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
       cache_dir: where listings, seek indexes and objects of a store are kept (False: nowhere). listing: "kept" lists a store once and keeps the answer there.
@@ -67,6 +69,9 @@ class Loader(ReadByTrainers):
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
       decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), "none" (the encoded bytes: ``batch.rows``),
         or a callable ``f(memoryview) -> array`` for a format Stoker lacks.
+      arrays: the arrays of .npz files to load, by name: ``arrays=("x", "y")`` gives ``batch["x"]`` and ``batch["y"]``.
+      shapes: "equal" (all files have one shape), "pad" (zeros up to the largest of the batch; ``batch.lengths`` has the true extents) or
+        "list" (``batch.data`` is a list of arrays).
       Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
       exif_orientation: turn images as their Exif says before anything else (off, as in torchvision).
       color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit images; int16: audio), layout="NCHW|NHWC|channels_last".
@@ -103,6 +108,8 @@ class Loader(ReadByTrainers):
         batch_transform: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         decode: str | Callable[[memoryview], Any] = "exact",
         seek_index: str = "auto",
+        arrays: str | Sequence[str] | None = None,
+        shapes: str = "equal",
         color: str = "rgb",
         exif_orientation: bool = False,
         dtype: str | None = None,
@@ -130,6 +137,7 @@ class Loader(ReadByTrainers):
         label: str | Sequence[str] | None = None,
         subset: int | None = None,
         subset_seed: int = 42,
+        where: str | None = None,
         class_list: Sequence[str] | str | os.PathLike[str] | None = None,
         class_subset: int | None = None,
         class_subset_seed: int = 42,
@@ -173,14 +181,17 @@ class Loader(ReadByTrainers):
         self._given: dict[str, Any] = dict(
             batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=switch("drop_last", drop_last), last_batch=last_batch,
             epochs=epochs,
-            transform=transform_text, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
+            transform=transform_text, arrays=array_names(arrays), shapes=shapes, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
             exif_orientation=switch("exif_orientation", exif_orientation), dtype=dtype, layout=layout, num_workers=num_workers, prefetch_factor=prefetch_factor,
             memory_limit=memory_limit, storage=storage, io_depth=io_depth, io_batch=io_batch, read_ahead=read_ahead, io_threads=io_threads,
             on_error=on_error, max_errors=max_errors, timeout=timeout, pin_memory=switch("pin_memory", False if pin_memory is None else pin_memory),
-            class_list=class_names(class_list), class_subset=class_subset, class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed, inflate=inflate,
+            where=where, class_list=class_names(class_list), class_subset=class_subset, class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed,
+            inflate=inflate,
             cache_dir=cache_folder(cache_dir, cache_limit), cache_limit=cache_limit, listing=listing)
         self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
         self._engine = self._make_engine(self._rank or find_rank())
+        names = [arrays] if isinstance(arrays, str) else list(arrays or ())
+        self._ragged = Ragged(shapes, names) if shapes != "equal" else None
 
         if self._framework.NAME == "torch" and self._engine.options()["pin_memory"]:  # the engine clears it without a device runtime
             _engine.set_stream_provider(self._framework.current_stream)
@@ -398,7 +409,7 @@ class Loader(ReadByTrainers):
         if slab is None:
             self._epochs.ended()
             raise StopIteration
-        batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names)
+        batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names, self._ragged)
         self._epochs.handed_out()
         if self._has_callables():
             started = time.perf_counter()

@@ -25,7 +25,7 @@ def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None,
     if isinstance(source, Volumes):
         if label is not None:
             raise UsageError("label= names a column of an index.csv; the labels of volumes are their numbers")
-        return source._open(options), []
+        return source._open(options, use_cache=cache_dir is not False), []
     if not isinstance(source, (str, bytes, os.PathLike)):
         raise UsageError(f"source is a path, not a {type(source).__name__}",
                          "a list goes to samples=[(path, label), ...]; of a torchvision ImageFolder take .root or samples=folder.samples")

@@ -30,6 +30,8 @@ def tensor(batch: Any, index: int) -> torch.Tensor:
     array = batch.numpy(index)
     if batch.dtype(index) == "bfloat16":
         return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+    if array.dtype == "uint64":
+        array = array.view("uint64")  # torch takes unsigned long, and not unsigned long long of the same size
     return torch.from_numpy(array)
 
 

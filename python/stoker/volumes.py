@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _engine
@@ -27,7 +27,8 @@ class Volumes:
         for image, mask in stoker.Loader(volumes, batch_size=4, shuffle=True):
             train_step(image, mask)                # float32 [4, 72, 136, 136], and the masks as they are stored
 
-    volumes: a list of paths, or of pairs (image, mask); or a volumes.csv with the columns image, mask and weight.
+    volumes: a list of paths, or of pairs (image, mask); or a volumes.csv with the columns image, mask and weight; or a folder that
+      ``stoker prepare dicom`` wrote.
     patch: depth, height and width; one number stands for all three.
     samples: patches of an epoch, of all volumes together. weights: the shares of the volumes, relative to each other; without them all have the same.
     sampling: "uniform" draws corners at random, every one with the same probability; "grid" takes every patch of a grid that covers the volumes, each once.
@@ -82,24 +83,30 @@ class Volumes:
         """How many volumes there are."""
         return len(self.images)
 
+    def info(self) -> list[dict[str, Any]]:
+        """What each volume is: ``image`` (its path), ``shape`` (z, y, x), ``dtype``, ``channels``, ``spacing`` (mm; None: not known), ``chunk`` (None: it has none),
+        ``slope`` and ``intercept`` (a value is slope * element + intercept), ``stored_bytes``, ``format``, and ``mask``. Opens every volume."""
+        return [{"image": image, **_engine.volume_info(image, level=self.level, member=self.member), "mask": self.masks[number] if self.masks else None}
+                for number, image in enumerate(self.images)]
+
     def __repr__(self) -> str:
         patches = f"{self.samples:,} patches" if self.samples else "a grid of patches"
         return f"<stoker.Volumes {len(self)} volumes{' with masks' if self.masks else ''}: {patches} of {'x'.join(map(str, self.patch))}>"
 
-    def _open(self, options: dict[str, Any]) -> _engine.Dataset:
+    def _open(self, options: dict[str, Any], *, use_cache: bool = True) -> _engine.Dataset:
         how, first, second = self.normalize
         return _engine.open_volumes(
             self.images, masks=self.masks, weights=self.weights, patch=self.patch, samples=self.samples, is_grid=self.sampling == "grid",
             overlap=self.overlap, foreground=self.foreground, pad=self.pad, flip=self.flip, turn=self.turn, normalize=how, first=first, second=second,
-            level=self.level, member=self.member, mask_member=self.mask_member, options=options)
+            level=self.level, member=self.member, mask_member=self.mask_member, use_cache=use_cache, options=options)
 
 
 def _listed(volumes: Any, weights: Any) -> tuple[list[str], list[str], list[float]]:
     """The images, the masks (none, or as many), and a weight for each."""
     if isinstance(volumes, (str, bytes, os.PathLike)):
         address = as_path(volumes, "volumes")
-        if address.lower().endswith(".csv"):
-            images, masks, shares = _engine.read_volumes_csv(address)
+        if csv := _engine.volumes_csv_of(address):
+            images, masks, shares = _engine.read_volumes_csv(csv)
             if weights is not None:
                 raise UsageError("weights= does not go with a volumes.csv: its column weight has them", "leave weights out", option="weights")
             return images, masks if any(masks) else [], shares
@@ -117,6 +124,8 @@ def _listed(volumes: Any, weights: Any) -> tuple[list[str], list[str], list[floa
         raise UsageError("volumes is empty: there is nothing to take patches from", "name at least one")
     shares = [1.0] * len(images)
     if weights is not None:
+        if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
+            raise UsageError(f"weights is a list with one number for each volume, not {shortened(weights)}", "weights=[1, 3]", option="weights")
         shares = [_number("weights", weight) for weight in weights]
         if len(shares) != len(images):
             raise UsageError(f"weights has {len(shares)} numbers for {len(images)} volumes", "give one for each", option="weights")
@@ -130,6 +139,8 @@ def _number(word: str, value: Any) -> float:
 
 
 def _extents(word: str, value: Any, *, least: int) -> tuple[int, int, int]:
+    if hasattr(value, "tolist"):  # a number or an array of numpy or torch
+        value = value.tolist()
     values = [value] * 3 if isinstance(value, numbers.Integral) else list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     if len(values) != 3 or not all(isinstance(one, numbers.Integral) and not isinstance(one, bool) and least <= int(one) < TOO_LARGE for one in values):
         raise UsageError(f"{word} is depth, height and width as whole numbers of at least {least}, not {shortened(value)}", f"{word}=(72, 136, 136)", option=word)

@@ -297,17 +297,69 @@ def test_classes_of_samples_are_their_texts(photos):
         load(None, samples=[(path, 0) for path, _ in samples], class_list=["a"])
 
 
-def test_further_arrays_of_an_npz_are_named_once(tmp_path):
+def test_arrays_of_an_npz_are_loaded_by_name(tmp_path):
     for number in range(3):
-        numpy.savez(tmp_path / f"{number}.npz", image=numpy.full(4, number), mask=numpy.zeros(2), meta=numpy.ones(1))
-    with load(tmp_path, batch_size=1) as loader:
+        numpy.savez(tmp_path / f"{number}.npz", image=numpy.full(4, number), mask=numpy.full((2, 2), number, numpy.uint8), meta=numpy.ones(1))
+    with pytest.raises(stoker.UsageError, match="`0.npz` holds 3 arrays: `image`, `mask`, `meta`"):
+        load(tmp_path)
+    with pytest.raises(stoker.UsageError, match="arrays names `label`, and `0.npz` holds `image`, `mask`, `meta`"):
+        load(tmp_path, arrays="label")
+    with load(tmp_path, batch_size=1, arrays="image") as loader:
         assert [batch.data.tolist() for batch in loader] == [[[number] * 4] for number in range(3)]
-        assert [note for note in loader.notes if "arrays" in note] == ["`0.npz` holds 3 arrays: only the first, `image`, is loaded; left out: `mask`, `meta`"]
+    with load(tmp_path, batch_size=3, arrays=("mask", "image")) as loader:
+        batch = next(iter(loader))
+        assert batch["image"].shape == (3, 4) and batch["mask"].dtype == numpy.uint8 and batch["mask"][2].tolist() == [[2, 2], [2, 2]]
     numpy.savez(tmp_path / "0.npz", image=numpy.full(4, 0))
-    with load(tmp_path, batch_size=1) as loader:
-        assert not [note for note in loader.notes if "arrays" in note]
+    with load(tmp_path, batch_size=1, on_error="skip") as loader:
+        assert sum(batch.size for batch in loader) == 1
+        assert "several arrays" in loader.errors[0].cause
+    for wrong in (3, [], ["a", "a"], [1]):
+        with pytest.raises(stoker.UsageError, match="arrays"):
+            load(tmp_path, arrays=wrong)
+
+
+@pytest.mark.parametrize("save", [numpy.savez, numpy.savez_compressed])
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_arrays_of_different_shapes_are_padded_or_listed(tmp_path, save, num_workers):
+    random = numpy.random.default_rng(1)
+    arrays = [random.integers(0, 1000, (2 + number % 3, 5 - number % 4), dtype=numpy.int16) for number in range(6)]
+    for number, array in enumerate(arrays):
+        save(tmp_path / f"{number}.npz", x=array, y=numpy.arange(number + 1, dtype=numpy.float32))
+    with load(tmp_path, arrays="x", shapes="list", num_workers=num_workers) as loader:
+        for batch in loader:
+            assert isinstance(batch.data, list) and batch.lengths.shape == (batch.size, 2)
+            for array, index, extents in zip(batch.data, batch.indices.tolist(), batch.lengths.tolist(), strict=True):
+                assert array.dtype == numpy.int16 and (array == arrays[index]).all() and list(array.shape) == extents
+    with load(tmp_path, arrays=("x", "y"), shapes="pad", num_workers=num_workers) as loader:
+        batch = next(iter(loader))
+        assert batch["x"].shape == (4, 4, 5) and batch["y"].shape == (4, 4)
+        for row, (height, width) in enumerate(batch.lengths["x"].tolist()):
+            assert (batch["x"][row, :height, :width] == arrays[row]).all()
+            assert batch["x"][row, height:].sum() == 0 and batch["x"][row, :, width:].sum() == 0
+        assert batch.lengths["y"].tolist() == [[1], [2], [3], [4]]
+    with load(tmp_path, arrays="x", shapes="pad", copy=True) as loader:
+        kept = list(loader)
+        assert [len(batch.rows) for batch in kept] == [4, 2] and (kept[1].rows[1] == arrays[5]).all()
+    with pytest.raises(stoker.Error, match="shape"), load(tmp_path, arrays="x") as loader:
         list(loader)
-        assert [note for note in loader.notes if "arrays" in note] == ["some .npz files hold several arrays: only the first of each is loaded"]
+
+
+def test_shapes_work_with_torch_and_bad_samples(tmp_path):
+    torch = pytest.importorskip("torch")
+    for number in range(4):
+        numpy.save(tmp_path / f"{number}.npy", numpy.full((number + 1, 2), number, numpy.float32))
+    (tmp_path / "2.npy").write_bytes(b"no array")
+    with load(tmp_path, shapes="list", output="torch", on_error="zero") as loader:
+        batch = next(iter(loader))
+        assert [tuple(array.shape) for array in batch.data] == [(1, 2), (2, 2), (0, 0), (4, 2)] and batch.data[3].dtype == torch.float32
+        assert batch.valid.tolist() == [True, True, False, True]
+        assert batch.to("cpu") is batch and "list of 4 arrays" in repr(batch)
+    for match, options in (("transform does not go with shapes", {"transform": [stoker.Normalize(0, 1)]}), ("dtype does not go with shapes", {"dtype": "float16"})):
+        with pytest.raises(stoker.UsageError, match=match):
+            load(tmp_path, shapes="pad", on_error="skip", **options)
+    numpy.save(tmp_path / "rows.npy", numpy.zeros((4, 2)))
+    with pytest.raises(stoker.UsageError, match="shapes does not go with"):
+        load(tmp_path / "rows.npy", shapes="list")
 
 
 def test_a_window_that_assumes_no_offset_says_so(tmp_path):

@@ -369,3 +369,154 @@ def test_a_stitch_that_fails_leaves_the_file_of_the_last_one(tmp_path):
     with pytest.raises(RuntimeError, match="the model failed"):
         stoker.stitch(failing(), None, (4, 4, 4), out=path)
     assert (numpy.load(path) == 1).all() and [file.name for file in tmp_path.iterdir()] == ["out.npy"]
+
+
+def test_a_mask_is_read_past_the_page_cache_beside_an_image_in_memory(tmp_path):
+    nibabel = pytest.importorskip("nibabel")
+    values = numpy.random.default_rng(0).integers(0, 100, (30, 20, 17)).astype(numpy.uint8)  # x, y, z
+    nibabel.Nifti1Image(values, numpy.eye(4)).to_filename(tmp_path / "v.nii.gz")
+    numpy.save(tmp_path / "m.npy", numpy.ascontiguousarray(values.transpose()))
+    source = stoker.Volumes([(tmp_path / "v.nii.gz", tmp_path / "m.npy")], patch=(5, 3, 23), samples=20)
+    with loaded(source, storage="direct", cache_dir=False) as loader:
+        for batch, row in rows(loader):
+            assert (batch.image[row] == batch.mask[row]).all()
+
+
+def test_every_labelled_element_can_be_the_centre(tmp_path):
+    mask = numpy.zeros((16, 16, 16), numpy.uint8)
+    mask[8:12, 8:12, 8:12] = 1  # inside one cell of 8 x 8 x 8
+    numpy.save(tmp_path / "v.npy", mask)
+    source = stoker.Volumes([(tmp_path / "v.npy", tmp_path / "v.npy")], patch=1, samples=640, foreground=1)
+    with loaded(source, batch_size=64) as loader:
+        corners = {tuple(batch.coords[row]) for batch, row in rows(loader)}
+    assert corners == {tuple(place) for place in numpy.argwhere(mask)}
+
+
+@pytest.mark.parametrize("name", ["v.nii.gz", "v.npz"])
+def test_what_memory_cannot_hold_inflated_is_refused_before_it_is_inflated(tmp_path, name):
+    values = numpy.zeros((64, 1024, 1024), numpy.uint8)  # 64 MiB, 64 KiB compressed
+    if name.endswith(".npz"):
+        numpy.savez_compressed(tmp_path / name, values)
+    else:
+        pytest.importorskip("nibabel").Nifti1Image(values, numpy.eye(4)).to_filename(tmp_path / name)
+    source = stoker.Volumes([tmp_path / name], patch=8, samples=2)
+    with pytest.raises(stoker.Error, match="it has 64.0 MiB inflated") as raised:
+        loaded(source, cache_dir=False, memory_limit="64MB")
+    assert "cache_dir" in str(raised.value)
+    with loaded(source, cache_dir=tmp_path / "cache", memory_limit="64MB") as loader:
+        assert len(list(loader)) == 1
+
+
+def test_a_mapped_volume_that_is_cut_short_is_an_error_that_names_it(tmp_path):
+    path = tmp_path / "v.npy"
+    numpy.save(path, numpy.zeros((64, 128, 128), numpy.uint8))
+    with loaded(stoker.Volumes([path], patch=8, samples=400), num_workers=1, batch_size=1, memory_limit="16MB") as loader:
+        iteration = iter(loader)
+        next(iteration)
+        os.truncate(path, 4096)
+        with pytest.raises(stoker.Error, match="v.npy` became shorter since it was opened"):
+            list(iteration)
+
+
+def test_a_stored_array_whose_sum_differs_is_refused(tmp_path):
+    numpy.savez(tmp_path / "v.npz", numpy.zeros((8, 8, 8), numpy.uint8))
+    content = bytearray((tmp_path / "v.npz").read_bytes())
+    content[300] ^= 1
+    (tmp_path / "v.npz").write_bytes(content)
+    with pytest.raises(stoker.Error, match="the CRC of the array at byte"):
+        loaded(stoker.Volumes([tmp_path / "v.npz"], patch=4, samples=2), cache_dir=False)
+
+
+def test_hyperstacks_are_refused_by_name(tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    values = numpy.zeros((2, 3, 2, 16, 16), numpy.uint16)  # times, slices, channels
+    tifffile.imwrite(tmp_path / "a.tif", values, imagej=True, metadata={"axes": "TZCYX"})
+    tifffile.imwrite(tmp_path / "b.ome.tif", values, metadata={"axes": "TZCYX"})
+    tifffile.imwrite(tmp_path / "c.tif", values[0, :, 0], imagej=True, metadata={"axes": "ZYX"})
+    for name, said in (("a.tif", "ImageJ"), ("b.ome.tif", "OME-TIFF")):
+        with pytest.raises(stoker.Error, match=f"{said} says that it is a hyperstack of 2 channels and 2 times"):
+            loaded(stoker.Volumes([tmp_path / name], patch=(1, 4, 4), samples=2))
+    with loaded(stoker.Volumes([tmp_path / "c.tif"], patch=(3, 4, 4), samples=2)) as loader:
+        assert next(iter(loader)).image.shape == (2, 3, 4, 4)
+
+
+def test_gaps_in_the_numbers_of_slices_are_noted(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for number in (1, 2, 5, 6):
+        image.fromarray(numpy.zeros((8, 8), numpy.uint8)).save(tmp_path / f"s{number:03}.png")
+    with loaded(stoker.Volumes([tmp_path], patch=(2, 4, 4), samples=2)) as loader:
+        assert any("2 missing, the first is 3" in note for note in loader.notes)
+
+
+@pytest.mark.parametrize("match, change, options", [
+    ("level=1 does not go with", {"level": 1}, {}),
+    ("member=.* does not go with", {"member": "x"}, {}),
+    ("layout does not go with volumes", {}, {"layout": "NHWC"}),
+])
+def test_options_without_effect_are_refused(volumes, match, change, options):
+    with pytest.raises(stoker.UsageError, match=match):
+        loaded(stoker.Volumes(volumes[2], patch=8, samples=4, **change), **options)
+
+
+def test_nifti_with_a_slope_that_is_no_number_is_refused(tmp_path):
+    nibabel = pytest.importorskip("nibabel")
+    nibabel.Nifti1Image(numpy.zeros((8, 8, 8), numpy.int16), numpy.eye(4)).to_filename(tmp_path / "v.nii")
+    content = bytearray((tmp_path / "v.nii").read_bytes())
+    content[112:116] = numpy.float32(numpy.nan).tobytes()
+    (tmp_path / "v.nii").write_bytes(content)
+    with pytest.raises(stoker.Error, match="scl_slope or scl_inter is not a finite number"):
+        loaded(stoker.Volumes([tmp_path / "v.nii"], patch=4, samples=2))
+
+
+def test_a_csv_of_volumes_is_not_an_index(volumes, tmp_path):
+    (tmp_path / "volumes.csv").write_text("image,mask\n0.npy,0_mask.npy\n")
+    with pytest.raises(stoker.UsageError, match="names volumes, such as `0.npy`: they are loaded as patches"):
+        stoker.Loader(tmp_path / "volumes.csv")
+    (tmp_path / "odd.csv").write_text("image,maks\n0.npy,0_mask.npy\n")
+    with pytest.raises(stoker.UsageError, match="it has the column `maks`"):
+        stoker.Volumes(tmp_path / "odd.csv", patch=8, samples=2)
+
+
+def test_numbers_of_numpy_are_numbers(volumes):
+    source = stoker.Volumes(volumes[2], patch=numpy.array([4, 8, 8]), samples=numpy.int64(4), weights=numpy.array([1, 3]))
+    assert source.patch == (4, 8, 8) and source.weights == [1, 3]
+    assert stoker.Volumes(volumes[2], patch=numpy.int32(8), samples=4).patch == (8, 8, 8)
+    with pytest.raises(stoker.UsageError, match="weights is a list with one number for each volume, not 1"):
+        stoker.Volumes(volumes[2], patch=8, samples=4, weights=1)
+
+
+def test_what_is_no_volume_is_refused_in_one_sentence(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "empty").mkdir()
+    for name, said in (("pipe.npy", "neither a file nor a folder"), ("empty", "cannot find slices in")):
+        with pytest.raises(stoker.Error, match=said):
+            loaded(stoker.Volumes([tmp_path / name], patch=4, samples=2))
+
+
+@pytest.mark.parametrize("change", [{"patch": (4, 8, 9)}, {"flip": True}, {"samples": 30}, {"foreground": 0.5}])
+def test_a_state_of_other_patches_is_refused(volumes, change):
+    _, _, pairs = volumes
+    with loaded(stoker.Volumes(pairs, patch=(4, 8, 8), samples=20)) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with loaded(stoker.Volumes(pairs, **{"patch": (4, 8, 8), "samples": 20, **change})) as other, pytest.raises(stoker.Error, match="data set|samples"):
+        other.load_state_dict(state)
+
+
+def test_uint64_reaches_torch_or_is_refused_before_the_first_batch(tmp_path):
+    torch = pytest.importorskip("torch")
+    values = numpy.arange(512, dtype=numpy.uint64).reshape(8, 8, 8)
+    numpy.save(tmp_path / "v.npy", values)
+    with loaded(stoker.Volumes([tmp_path / "v.npy"], patch=8, samples=1), output="torch", batch_size=1) as loader:
+        image = next(iter(loader)).image
+    assert image.dtype == torch.uint64 and (image[0].numpy() == values).all()
+
+
+def test_info_says_what_each_volume_is(volumes, tmp_path):
+    _, _, pairs = volumes
+    found = stoker.Volumes(pairs, patch=8, samples=4).info()
+    assert [one["shape"] for one in found] == SHAPES and found[0]["mask"] == pairs[0][1]
+    assert found[0]["dtype"] == "uint8" and found[0]["chunk"] is None and found[0]["spacing"] == (None, None, None)
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "v.zarr", data=numpy.zeros((40, 90, 100), numpy.int16), chunks=(16, 32, 48))
+    assert stoker.Volumes([tmp_path / "v.zarr"], patch=8, samples=4).info()[0]["chunk"] == (16, 32, 48)

@@ -81,5 +81,5 @@ def test_a_signal_leaves_no_temporary_folder(binary, environment, tmp_path, numb
     assert [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]
     process.send_signal(number)
     process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert not [name for name in os.listdir(tmp_path) if name.startswith("stoker-demo-")]

@@ -162,7 +162,7 @@ def test_arrays_of_an_npz_that_are_not_read_are_named(stoker, tmp_path):
     np.savez(tmp_path / "one.npz", image=np.zeros(4))
     done = stoker("inspect", ".")
     assert done.returncode == 0
-    assert "3 .npz files with several arrays: only `image` is read, not `mask`, `meta`" in " ".join(done.stdout.split())
+    assert "3 .npz files with several arrays (`image`, `mask`, `meta`): a loader needs --arrays" in " ".join(done.stdout.split())
     found = facts(stoker("inspect", ".", "--json"))["examined"]["npz_members"]
     assert found == [{"read": "image", "not_read": ["mask", "meta"], "files": 3}]
 
@@ -177,3 +177,25 @@ def test_files_that_an_index_names_and_nobody_has_are_bad_files(stoker, tmp_path
     assert [(bad["index"], bad["name"]) for bad in found["examined"]["bad_files"]] == [(1, "x.wav"), (4, "y.wav")]
     assert all("No such file" in bad["cause"] for bad in found["examined"]["bad_files"])
     assert any("2 of 5 files are missing; the first: no such file: `x.wav`" in note for note in found["notes"])
+
+
+def test_a_volume_is_shown_with_a_picture_of_its_middle_slice(stoker, tmp_path):
+    values = np.zeros((9, 64, 64), np.int16)
+    values[4, :, 32:] = 500
+    np.save(tmp_path / "v.npy", values)
+    done = stoker("inspect", "v.npy", "--volume")
+    assert done.returncode == 0, done.stderr
+    assert "9 x 64 x 64 (z, y, x) int16" in done.stdout and "4 of 9" in done.stdout
+    assert "@" * 20 in done.stdout
+    found = json.loads(stoker("inspect", "v.npy", "--volume", "--json").stdout)
+    assert found["volumes"][0]["shape"] == [9, 64, 64] and found["volumes"][0]["is_plain"]
+
+
+def test_all_volumes_of_a_csv_are_shown_and_bad_ones_named(stoker, tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((4, 8, 8), np.uint8))
+    (tmp_path / "volumes.csv").write_text("image\na.npy\nabsent.npy\n")
+    done = stoker("inspect", "volumes.csv", "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1 and len(found["volumes"]) == 1 and "absent.npy" in found["bad_files"][0]["name"]
+    refused = stoker("inspect", "volumes.csv", "--subset", "3")
+    assert refused.returncode == 2 and "`--subset` does not go with volumes" in refused.stderr

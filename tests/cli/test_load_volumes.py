@@ -41,3 +41,37 @@ def test_wrong_words_are_refused_in_one_sentence(stoker, volumes, words, said):
     done = stoker("load", "volumes.csv", *words)
     assert done.returncode == 2 and done.stdout == ""
     assert said in done.stderr
+
+
+def test_volumes_are_packed_checked_and_loaded(stoker, volumes, tmp_path):
+    done = stoker("pack", "volumes.csv", "v.pack", "--kind", "volume", "--patch", "8x16x16", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["volumes"], found["masks"]) == (2, 2) and found["patch_reads_in_pack"] < found["patch_reads_in_source"]
+    bricks = numpy.load(tmp_path / "v.pack" / "image-00000.npy")
+    assert bricks.ndim == 6 and (bricks[0, 0, 0] == numpy.load(tmp_path / "a.npy")[tuple(slice(edge) for edge in bricks.shape[3:])]).all()
+    assert stoker("check", "v.pack").returncode == 0
+    loaded = stoker("load", "v.pack", "--patch", "8x16x16", "--samples", "20", "--foreground", "0.5", "--json")
+    assert loaded.returncode == 0 and json.loads(loaded.stdout)["samples"] == 20, loaded.stderr
+    with open(tmp_path / "v.pack" / "mask-00001.npy", "r+b") as file:
+        file.seek(5000)
+        file.write(b"\x7f")
+    checked = stoker("check", "v.pack")
+    assert checked.returncode == 1 and "mask-00001.npy" in checked.stdout
+    refused = stoker("load", "v.pack")
+    assert refused.returncode == 2 and "is a pack of volumes: they are loaded as patches" in refused.stderr
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--kind", "volume", "--size", "8"], "`--size` does not go with `--kind volume`"),
+    (["--patch", "8"], "`--patch` goes with `--kind volume`"),
+    (["--kind", "volume", "--brick", "0"], "`--brick` has an axis without elements"),
+])
+def test_wrong_words_of_a_volume_pack_are_refused(stoker, volumes, words, said):
+    done = stoker("pack", "volumes.csv", "v.pack", *words)
+    assert done.returncode == 2 and said in done.stderr
+
+
+def test_a_csv_of_volumes_without_a_patch_is_told_what_to_add(stoker, volumes):
+    done = stoker("load", "volumes.csv")
+    assert done.returncode == 2 and "names volumes, such as `a.npy`: they are loaded as patches" in done.stderr and "--patch" in done.stderr

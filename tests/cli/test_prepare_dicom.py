@@ -362,7 +362,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(stoker, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_a_folder_that_the_next_run_completes(stoker, binary, environment, tmp_path, how):
     for i in range(12):
         a_series(tmp_path / f"in/{i}", count=12, series=f"1.2.{i}", seed=i)
@@ -373,7 +373,7 @@ def test_a_run_that_is_ended_leaves_a_folder_that_the_next_run_completes(stoker,
         time.sleep(0.001)  # until the first series is there
     run.send_signal(how)
     run.communicate(timeout=60)
-    assert run.returncode in ((130, 0) if how == signal.SIGINT else (-9, 0))
+    assert run.returncode in ((-9, 0) if how == signal.SIGKILL else (128 + how, 0))
     for folder in glob.glob(str(tmp_path / "out/[0-9a-f]*")):  # what has a name is whole
         assert len(glob.glob(folder + "/*.png")) == 12 and os.path.exists(folder + "/.series.json")
     report = prepare(stoker, "in", "out")
@@ -527,3 +527,75 @@ def test_slices_train_from_png_arrays_and_packs_with_the_same_values(stoker, tmp
     expected = np.stack([np.clip((values(i).astype(np.float32) - 1024 + 200 + 1000) / 2000, 0, 1) for i in range(4)])
     assert np.allclose(from_png.squeeze(), expected, atol=1e-5)
     assert np.allclose(from_pack.squeeze(), expected, atol=1e-5)
+
+
+def test_a_copy_is_written_where_the_first_file_cannot_be_decoded(stoker, tmp_path):
+    pixels = values(3)
+    good = ct(pixels)
+    save(good, tmp_path / "in/b.dcm", RLELossless)
+    content = (tmp_path / "in/b.dcm").read_bytes()
+    at = content.rindex(b"\xfe\xff\x00\xe0") + 8  # the header of the fragment, which says where its segments begin
+    (tmp_path / "in/a.dcm").write_bytes(content[:at] + b"\xff" * 64 + content[at + 64:])
+    report = prepare(stoker, "in", "out", code=1)
+    assert report["slices"] == 1 and (slice_of(tmp_path / "out", rows(tmp_path / "out")[0]) == hu(tmp_path / "in/b.dcm")).all()
+    named = {one["path"]: one["cause"] for one in report["left_out"]}
+    assert "its copy `b.dcm` is used" in named["a.dcm"]
+    again = prepare(stoker, "in", "out", code=1)
+    assert again["kept"] == 1 and any(one["path"] == "a.dcm" and not one["ignored"] for one in again["left_out"])
+
+
+def test_a_file_that_is_cut_inside_its_header_is_truncated(stoker, tmp_path):
+    a_series(tmp_path / "in")
+    content = sorted((tmp_path / "in").iterdir())[0].read_bytes()
+    for length in range(140, 700, 20):
+        (tmp_path / "in" / f"cut{length}").write_bytes(content[:length])
+    report = prepare(stoker, "in", "out", code=1)
+    named = {one["path"]: one for one in report["left_out"]}
+    for length in range(140, 700, 20):
+        assert not named[f"cut{length}"]["ignored"] and "truncated" in named[f"cut{length}"]["cause"], length
+
+
+def test_what_a_killed_run_left_in_the_index_is_removed(stoker, tmp_path):
+    a_series(tmp_path / "in")
+    prepare(stoker, "in", "out")
+    left = tmp_path / "out/_index/.index.csv.123-0.part"
+    left.write_text("half")
+    prepare(stoker, "in", "out")
+    assert not left.exists()
+
+
+def test_a_dry_run_says_that_it_decodes_nothing(stoker, tmp_path):
+    a_series(tmp_path / "in")
+    assert any("decodes nothing" in note for note in prepare(stoker, "in", "out", "--dry-run")["notes"])
+
+
+@pytest.mark.parametrize("format", ["png", "npy"])
+def test_prepared_series_are_volumes(stoker, tmp_path, format):
+    stoker_module = pytest.importorskip("stoker")
+    a_series(tmp_path / "in/a", series="1.2.1", seed=1)
+    a_series(tmp_path / "in/b", series="1.2.2", seed=2)
+    prepare(stoker, "in", "out", "--format", format)
+    for address in ("out", "out/_index/index.csv", "out/_index/volumes.csv"):
+        volumes = stoker_module.Volumes(tmp_path / address, patch=(2, 8, 8), samples=6, normalize=("scale", 1, 0))
+        assert len(volumes) == 2 and volumes.info()[0]["shape"][0] == 4
+        with stoker_module.Loader(volumes, batch_size=3, output="numpy") as loader:
+            for batch in loader:
+                for row in range(batch.size):
+                    name = pathlib.Path(volumes.images[int(batch.volumes[row])]).relative_to(tmp_path / "out").parts[0]
+                    series = [one for one in rows(tmp_path / "out") if one["path"].startswith(name)]
+                    z, y, x = batch.coords[row]
+                    stack = np.stack([slice_of(tmp_path / "out", one) for one in series])
+                    assert (batch.image[row] == stack[z:z + 2, y:y + 8, x:x + 8]).all()
+    done = stoker("load", "out", "--patch", "2x8x8", "--samples", "6", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["samples"] == 6
+
+
+def test_rows_of_the_index_are_chosen_by_an_expression(stoker, tmp_path):
+    a_series(tmp_path / "in/a", series="1.2.1", seed=1)
+    a_series(tmp_path / "in/b", series="1.2.2", seed=2, count=3)
+    prepare(stoker, "in", "out")
+    all_rows = rows(tmp_path / "out")
+    chosen = json.loads(stoker("load", "out/_index/index.csv", "--image-color", "keep", "--where", "position > 3 and rows==48", "--json").stdout)
+    assert chosen["samples"] == sum(float(row["position"]) > 3 and row["rows"] == "48" for row in all_rows) > 0
+    refused = stoker("load", "out/_index/index.csv", "--where", "spacing<3")
+    assert refused.returncode == 2 and "names the column `spacing`" in refused.stderr and "`slice_spacing`" in refused.stderr

@@ -159,7 +159,7 @@ def test_ctrl_c_and_a_scheduler_leave_a_valid_partial_report(binary, environment
         time.sleep(0.02)
     process.send_signal(number)
     out = process.communicate(timeout=60)[0]
-    assert process.returncode == 130 and "--resume run" in json.loads(out)["unfinished"]
+    assert process.returncode == 128 + number and "--resume run" in json.loads(out)["unfinished"]
     assert (tmp_path / "run" / "report.md").exists()
 
 

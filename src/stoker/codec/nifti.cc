@@ -114,10 +114,14 @@ void read_spacing(const std::array<double, 3>& xyz, std::uint32_t units, NiftiIn
   }
 }
 
-void read_scale(double slope, double intercept, NiftiInfo& info) noexcept {
-  if (slope == 0 || !std::isfinite(slope) || !std::isfinite(intercept)) return;  // as the standard says: no scale
+Result read_scale(double slope, double intercept, std::uint64_t offset, NiftiInfo& info) noexcept {
+  if (slope == 0) return {};  // as the standard says: no scale
+  if (!std::isfinite(slope) || !std::isfinite(intercept)) {
+    return failed(Code::corrupt, "scl_slope or scl_inter is not a finite number: write 1 and 0 for no scale", offset);
+  }
   info.slope = slope;
   info.intercept = intercept;
+  return {};
 }
 
 Result read_offset(double offset, std::uint64_t least, std::uint64_t at, NiftiInfo& info) noexcept {
@@ -144,8 +148,7 @@ Result read_version_1(Bytes head, bool swap, NiftiInfo& info) noexcept {
   if (const Result result = read_offset(fields.at<float>(108), kHeader1, 108, info); !result.ok()) return result;
   read_spacing({fields.at<float>(80), fields.at<float>(84), fields.at<float>(88)}, static_cast<std::uint8_t>(head[123]),
                info);
-  read_scale(fields.at<float>(112), fields.at<float>(116), info);
-  return {};
+  return read_scale(fields.at<float>(112), fields.at<float>(116), 112, info);
 }
 
 Result read_version_2(Bytes head, bool swap, NiftiInfo& info) noexcept {
@@ -163,8 +166,7 @@ Result read_version_2(Bytes head, bool swap, NiftiInfo& info) noexcept {
   if (const Result result = read_offset(offset, kHeader2, 168, info); !result.ok()) return result;
   read_spacing({fields.at<double>(112), fields.at<double>(120), fields.at<double>(128)}, fields.at<std::uint32_t>(500),
                info);
-  read_scale(fields.at<double>(176), fields.at<double>(184), info);
-  return {};
+  return read_scale(fields.at<double>(176), fields.at<double>(184), 176, info);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ enum Tag : std::uint16_t {
   kTileOffsets = 324,
   kTileBytes = 325,
   kSampleFormat = 339,
+  kImageDepth = 32997,
 };
 
 struct Entry {
@@ -229,7 +230,7 @@ class DirectoryReader {
   Result read_form(std::uint64_t directory, std::span<const std::byte> tags, TiffPage& page) noexcept {
     const auto at_directory = [directory](Code code, const char* cause) { return failed(code, cause, directory); };
     TiffForm& form = page.form;
-    std::uint64_t subfile, width, height, bits, compression, fill_order, samples, planar, predictor, format;
+    std::uint64_t subfile, width, height, bits, compression, fill_order, samples, planar, predictor, format, depth;
     const struct {
       Tag tag;
       std::uint64_t fallback;
@@ -237,7 +238,7 @@ class DirectoryReader {
     } wanted[] = {
         {kSubfileType, 0, &subfile},     {kWidth, 0, &width},          {kHeight, 0, &height},   {kBits, 1, &bits},
         {kCompression, 1, &compression}, {kFillOrder, 1, &fill_order}, {kSamples, 1, &samples}, {kPlanar, 1, &planar},
-        {kPredictor, 1, &predictor},     {kSampleFormat, 1, &format}};
+        {kPredictor, 1, &predictor},     {kSampleFormat, 1, &format},  {kImageDepth, 1, &depth}};
     for (const auto& [tag, fallback, value] : wanted) {
       if (const Result result = first(tags, tag, fallback, *value); !result.ok()) return result;
     }
@@ -246,6 +247,7 @@ class DirectoryReader {
         width * height > std::uint64_t{1} << 40) {
       return at_directory(Code::corrupt, "a page without pixels, or with more than a file can hold");
     }
+    if (depth > 1) return at_directory(Code::unsupported, "pages of several planes (ImageDepth)");
     form.width = static_cast<std::uint32_t>(width);
     form.height = static_cast<std::uint32_t>(height);
     form.swap_bytes = header_.swap_bytes;

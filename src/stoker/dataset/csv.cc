@@ -362,6 +362,7 @@ class CsvDataset final : public Dataset {
     first_row_ = row.end;
 
     refuse_missing_header(fields);
+    refuse_volumes();
     choose_path_column();
     choose_label_columns();
     for (std::size_t c = 0; c < header_.size(); ++c) {
@@ -370,6 +371,8 @@ class CsvDataset final : public Dataset {
       further_.push_back(c);
       facts_.columns.push_back(header_[c]);
     }
+    facts_.path_column = header_[path_column_];
+    if (label_columns_.size() == 1) facts_.label_column = header_[label_columns_[0]];
     if (label_columns_.empty() && !facts_.columns.empty()) {
       facts_.notes.push_back(
           fmt::format("no column is named `label`, so the samples have no labels; the label may be {}{}",
@@ -388,6 +391,33 @@ class CsvDataset final : public Dataset {
                   first.size() == 1 ? "write the line `path` before it"
                                     : "write a line before it that names the columns, such as `path,label`");
     }
+  }
+
+  // A volumes.csv without a patch: its masks would be lost, and volumes are not samples.
+  void refuse_volumes() const {
+    std::optional<std::size_t> image;
+    bool has_mask = false;
+    for (std::size_t c = 0; c < header_.size(); ++c) {
+      const std::string name = to_lower(header_[c]);
+      if (name == "image") image = c;
+      has_mask = has_mask || name == "mask";
+      if (name != "image" && name != "mask" && name != "weight") return;
+    }
+    if (!image) return;
+    std::vector<CsvField> fields;
+    CsvRow row{.end = first_row_, .is_blank = true};
+    while (row.is_blank && row.end < text_.size()) row = read_row(text_, row.end, fields);
+    if (row.is_blank || *image >= fields.size()) return;
+    const std::string first = fields[*image].text();
+    const codec::Media media = codec::media_of_name(first);
+    const bool is_image = media.is_known() && codec::kind_of(media) == SampleKind::image;
+    if (is_image || (media.is_known() && !has_mask)) return;
+    throw Error(ErrorKind::usage,
+                format_text("`{}` names volumes, such as `{}`: they are loaded as patches, and there is no {}",
+                            facts_.address, first, option("patch")),
+                format_text("add {} and {}; in Python: stoker.Loader(stoker.Volumes(\"{}\", patch=..., samples=...))",
+                            option("patch", "72x136x136"), option("samples", "2000"), facts_.address))
+        .about("patch");
   }
 
   void choose_path_column() {

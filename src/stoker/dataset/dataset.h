@@ -62,6 +62,7 @@ struct Facts {
   std::vector<std::string> label_columns;    // of an index.csv, where samples have several labels
   std::vector<std::string> classes;          // sorted names, where labels are class indices
   std::vector<std::string> columns;          // further columns of an index.csv, by name
+  std::string path_column, label_column;     // of an index.csv: their names; no label, or several: empty
   std::optional<codec::ArrayInfo> array;     // npy, raw pack: of all samples together; the first dimension counts them
   std::shared_ptr<const VolumeSet> volumes;  // samples are patches of them: see volumes.h; else null
   std::string seek_path;                     // where places in its JPEG files may be kept; empty: nowhere
@@ -147,6 +148,7 @@ struct OpenOptions {
   Progress progress;
   std::function<std::int64_t()> now_ns;  // since 1970; empty: the system's clock (tests pass their own)
   // Narrowing and widening, in this order.
+  std::string where;                    // an expression over the columns: see where.h; empty: all
   std::vector<std::string> class_list;  // classes by name; empty: all
   std::uint64_t class_subset = 0;       // 0: all classes
   std::uint64_t class_subset_seed = 42;

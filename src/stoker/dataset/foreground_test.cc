@@ -44,8 +44,47 @@ TEST(Foreground, StaysSmallForALargeMaskFullOfLabel) {
   for (std::uint64_t y = 0; y < 4096; y += 64)
     for (std::uint64_t z = 0; z < 4096; z += 64) foreground.add(row.data(), {z, y, 0}, {1, 1, 4096}, 1, 0, 0);
   foreground.finish();
-  EXPECT_LE(foreground.memory_bytes(), 1u << 20);
+  EXPECT_LE(foreground.memory_bytes(), 14u << 20);
   EXPECT_EQ(foreground.elements(), 64u * 64 * 4096);
+}
+
+TEST(Foreground, FindsEveryLabelledElementOnce) {
+  constexpr Extents kExtents = {19, 23, 37};
+  std::vector<std::uint8_t> mask(19 * 23 * 37, 0);
+  std::size_t labelled = 0;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    mask[i] = (i / 5) % 3 == 0 ? 1 : 0;
+    labelled += mask[i];
+  }
+  Foreground foreground(kExtents);
+  foreground.add(reinterpret_cast<const std::byte*>(mask.data()), {0, 0, 0}, kExtents, 1, 37, 23 * 37);
+  foreground.finish();
+  ASSERT_EQ(foreground.elements(), labelled);
+  for (std::uint64_t i = 0; i < labelled; ++i) {
+    const Extents at = foreground.find(i);
+    std::uint8_t& element = mask[(at[0] * 23 + at[1]) * 37 + at[2]];
+    ASSERT_EQ(element, 1) << "element " << i << " has no label, or was found before";
+    element = 2;
+  }
+}
+
+TEST(Foreground, KeepsARandomPartOfTooManyRuns) {
+  constexpr Extents kExtents = {40, 40, 40};
+  std::vector<std::uint8_t> mask(40 * 40 * 40, 0);
+  for (std::size_t i = 0; i < mask.size(); i += 2) mask[i] = 1;
+  Foreground foreground(kExtents, 1000);
+  foreground.add(reinterpret_cast<const std::byte*>(mask.data()), {0, 0, 0}, kExtents, 1, 40, 40 * 40);
+  foreground.finish();
+  EXPECT_TRUE(foreground.is_thinned());
+  EXPECT_LE(foreground.elements(), 1000u);
+  ASSERT_GE(foreground.elements(), 250u);
+  std::uint64_t low = 0;
+  for (std::uint64_t i = 0; i < foreground.elements(); ++i) {
+    const Extents at = foreground.find(i);
+    EXPECT_EQ(mask[(at[0] * 40 + at[1]) * 40 + at[2]], 1);
+    low += at[0] < 20 ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(low) / static_cast<double>(foreground.elements()), 0.5, 0.15);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "stoker/base/format_text.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/units.h"
+#include "stoker/codec/inflate.h"
 #include "stoker/dataset/volume_kinds.h"
 #include "stoker/os/file.h"
 #include "stoker/os/file_facts.h"
@@ -27,7 +28,8 @@ namespace {
 
 constexpr std::size_t kBlock = 1 << 20;
 constexpr std::size_t kStoreBlock = 16 << 20;  // each request to a store has a price
-constexpr std::uint64_t kEnds = 64 << 10;      // of the compressed bytes, that are part of the key
+constexpr std::size_t kStart = 64 << 10;
+constexpr std::uint64_t kEnds = 64 << 10;  // of the compressed bytes, that are part of the key
 
 // What stands behind the inflated bytes in a file of the cache folder.
 struct Trailer {
@@ -64,37 +66,28 @@ InflatedKey key_of(const Compressed& compressed) {
   return {hash_bytes(bytes, seed), hash_bytes(bytes, mix(seed, 1))};
 }
 
-// Takes inflated bytes: memory as long as they are few, then a file.
+// Takes inflated bytes: the first `most_held` stay in memory, and what follows them is not wanted. 0: a file takes all.
 class InflatedSink {
  public:
-  InflatedSink(std::string path, const InflatedKey& key, std::string_view subject)
-      : path_(std::move(path)), key_(key), subject_(subject), most_held_(os::memory_limit().bytes / 4) {}
+  InflatedSink(std::string path, const InflatedKey& key, std::uint64_t most_held)
+      : path_(std::move(path)), key_(key), most_held_(most_held) {}
 
   void write(std::span<const std::byte> bytes) {
     bytes_ += bytes.size();
     content_ = hash_bytes(bytes, content_);
     if (file_) return file_->write(bytes);
-    if (!path_.empty() && bytes_ > kHeldInflated) {
+    if (most_held_ == 0) {
       file_.emplace(path_);
-      file_->write(held_);
-      held_ = {};
       return file_->write(bytes);
     }
-    if (bytes_ > most_held_) {
-      throw Error(ErrorKind::unavailable,
-                  fmt::format("cannot inflate `{}`: it has more than {}, a quarter of the memory", subject_,
-                              format_bytes(most_held_)),
-                  format_text("name a folder in {}: it is inflated into a file there, once", option("cache_dir")));
-    }
-    held_.insert(held_.end(), bytes.begin(), bytes.end());
+    if (held_.empty()) held_.reserve(most_held_);
+    const std::span<const std::byte> wanted =
+        bytes.first(std::min<std::uint64_t>(bytes.size(), most_held_ - held_.size()));
+    held_.insert(held_.end(), wanted.begin(), wanted.end());
   }
 
   bool is_file() const noexcept { return file_.has_value(); }
-  std::uint64_t bytes() const noexcept { return bytes_; }
-  std::vector<std::byte> take() {
-    held_.shrink_to_fit();
-    return std::move(held_);
-  }
+  std::vector<std::byte> take() { return std::move(held_); }
   void commit() {
     Trailer trailer;
     trailer.key_high = key_.high;
@@ -109,7 +102,6 @@ class InflatedSink {
  private:
   std::string path_;
   InflatedKey key_;
-  std::string_view subject_;
   std::uint64_t most_held_;
   std::vector<std::byte> held_;
   std::optional<os::NewFile> file_;
@@ -207,7 +199,67 @@ std::optional<InflatedFile> find_inflated(const std::string& path, const Inflate
   }
 }
 
+// Room for the inflated bytes in memory, taken before anything is inflated. 0: they go into a file.
+std::uint64_t room_in_memory(const Compressed& compressed, const VolumeOptions& options) {
+  const std::uint64_t bytes = compressed.inflated_bytes;
+  if (!options.cache_dir.empty() && bytes > kHeldInflated) return 0;
+  const std::uint64_t most = options.room != nullptr ? options.room->bytes() : os::memory_limit().bytes / 4;
+  if (options.room != nullptr ? options.room->take(bytes) : bytes <= most) return bytes;
+  if (!options.cache_dir.empty()) return 0;
+  throw Error(ErrorKind::unavailable,
+              format_text("cannot inflate `{}`: it has {} inflated, and {} are left to all volumes of {}",
+                          compressed.source->name(), format_bytes(bytes), format_bytes(most), option("memory_limit")),
+              format_text("name a folder in {}: it is inflated into a file there, once; or raise {}",
+                          option("cache_dir"), option("memory_limit")))
+      .about("cache_dir");
+}
+
 }  // namespace
+
+std::vector<std::byte> inflate_start(const Compressed& compressed, std::size_t bytes) {
+  std::vector<std::byte> in(std::min<std::uint64_t>(compressed.bytes, kStart)), out(bytes);
+  const storage::Read one{compressed.offset, in};
+  compressed.source->read({&one, 1});
+  ZlibStream zlib(compressed.form);
+  z_stream& stream = zlib.get();
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int status = inflate(&stream, Z_SYNC_FLUSH);
+  if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
+    throw Error(ErrorKind::corrupt, fmt::format("cannot inflate `{}` at byte {}: {}", compressed.source->name(),
+                                                compressed.offset + in.size() - stream.avail_in,
+                                                stream.msg != nullptr ? stream.msg : "damaged deflate data"));
+  }
+  out.resize(out.size() - stream.avail_out);
+  return out;
+}
+
+void check_stored(const Compressed& stored, const VolumeOptions& options) {
+  std::string path;
+  if (!options.cache_dir.empty()) {
+    const InflatedKey key = key_of(stored);
+    path = fmt::format("{}/volume-{:016x}{:016x}.crc", options.cache_dir, key.high, key.low);
+    if (os::can_reach(path)) return;
+  }
+  std::vector<std::byte> block(std::clamp<std::uint64_t>(stored.bytes, 1, kBlock));
+  std::uint32_t sum = 0;
+  for (std::uint64_t at = 0; at < stored.bytes; at += block.size()) {
+    storage::check_interruption();
+    const std::span<std::byte> part = std::span(block).first(std::min<std::uint64_t>(block.size(), stored.bytes - at));
+    const storage::Read one{stored.offset + at, part};
+    stored.source->read({&one, 1});
+    sum = codec::crc32(part, sum);
+  }
+  if (sum != stored.crc32) {
+    throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: the CRC of the array at byte {} differs",
+                                                stored.source->name(), stored.offset));
+  }
+  if (path.empty()) return;
+  os::make_folders(options.cache_dir);
+  os::NewFile(path).commit();
+}
 
 InflatedFile inflate_once(const Compressed& compressed, const VolumeOptions& options) {
   std::string path;
@@ -222,7 +274,7 @@ InflatedFile inflate_once(const Compressed& compressed, const VolumeOptions& opt
     lock->lock(key.low >> 2);
     if (std::optional<InflatedFile> found = find_inflated(path, key, options.storage)) return std::move(*found);
   }
-  InflatedSink sink(path, key, compressed.source->name());
+  InflatedSink sink(path, key, room_in_memory(compressed, options));
   inflate_all(compressed, sink);
   if (sink.is_file()) {
     sink.commit();
@@ -230,8 +282,8 @@ InflatedFile inflate_once(const Compressed& compressed, const VolumeOptions& opt
     throw Error(ErrorKind::unavailable, fmt::format("cannot read `{}`: it changed when it was just written", path));
   }
   InflatedFile result;
-  result.bytes = sink.bytes();
   result.held = sink.take();
+  result.bytes = result.held.size();
   result.source = storage::memory_source(compressed.source->name(), result.held);
   return result;
 }

@@ -22,6 +22,7 @@ struct Compressed {
   std::uint64_t offset = 0, bytes = 0;
   Form form = Form::gzip;
   std::uint32_t crc32 = 0;
+  std::uint64_t inflated_bytes = 0;  // as headers say: room is taken for them before anything is inflated
 };
 
 struct InflatedFile {
@@ -33,6 +34,13 @@ struct InflatedFile {
 // The file of the cache folder is found again by the length, the time or version, and the first and last bytes of the
 // compressed one, which hold its CRC. Throws Error: damaged data names the byte.
 InflatedFile inflate_once(const Compressed& compressed, const VolumeOptions& options);
+
+// The first bytes, at most `bytes` of them, inflated. Throws Error.
+std::vector<std::byte> inflate_start(const Compressed& compressed, std::size_t bytes);
+
+// Compares the CRC of bytes that are stored as they are. Where there is a cache folder, a later run does not repeat it.
+// Throws Error.
+void check_stored(const Compressed& stored, const VolumeOptions& options);
 
 inline constexpr std::uint64_t kHeldInflated = 8 << 20;  // up to this size it stays in memory
 

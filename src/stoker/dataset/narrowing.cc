@@ -12,6 +12,7 @@
 namespace stoker::dataset {
 
 void Narrowing::put_into(OpenOptions& options) const {
+  options.where = where;
   options.class_list = class_list;
   options.class_subset = class_subset;
   options.class_subset_seed = class_subset_seed;
@@ -21,6 +22,7 @@ void Narrowing::put_into(OpenOptions& options) const {
 
 Json Narrowing::to_json() const {
   Json json = Json::object();
+  if (!where.empty()) json["where"] = where;
   if (!class_list.empty()) json["class_list"] = class_list;
   if (class_subset != 0) {
     json["class_subset"] = class_subset;
@@ -38,6 +40,7 @@ Narrowing Narrowing::from_json(const Json& json) {
   const auto take = [&](std::string_view key, std::uint64_t& into) {
     if (json[key].is_natural()) into = json[key].get<std::uint64_t>();
   };
+  if (json["where"].is_string()) narrowing.where = json["where"].text();
   if (json["class_list"].is_array()) {
     for (const Json& name : json["class_list"]) {
       if (name.is_string()) narrowing.class_list.push_back(name.text());

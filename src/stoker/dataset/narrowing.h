@@ -12,6 +12,7 @@
 namespace stoker::dataset {
 
 struct Narrowing {
+  std::string where = {};                    // an expression over the columns of an index.csv; empty: all
   std::vector<std::string> class_list = {};  // classes by name; empty: all
   std::uint64_t class_subset = 0;            // then this number of classes, drawn by class_subset_seed; 0: all
   std::uint64_t class_subset_seed = 42;

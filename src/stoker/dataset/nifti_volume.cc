@@ -20,7 +20,13 @@ std::unique_ptr<Volume> open_nifti_volume(const std::string& address, const Volu
   if (is_compressed) {
     const std::unique_ptr<storage::Source> file = storage::open_source(address, storage::Storage::buffered);
     parts.info.stored_bytes = file->size_bytes();
-    const Compressed compressed{.source = file.get(), .offset = 0, .bytes = file->size_bytes()};
+    Compressed compressed{.source = file.get(), .offset = 0, .bytes = file->size_bytes()};
+    codec::NiftiInfo claimed;
+    const std::vector<std::byte> start = inflate_start(compressed, codec::kNiftiHeaderBytes);
+    const Result result = codec::probe_nifti(start, claimed);
+    const bool is_short = start.size() < codec::kNiftiHeaderBytes;  // then inflating it all tells what is wrong
+    if (!result.ok() && !is_short) refuse_volume(address, result);
+    compressed.inflated_bytes = result.ok() ? claimed.data_offset + claimed.data_bytes : codec::kNiftiHeaderBytes;
     InflatedFile inflated = inflate_once(compressed, options);
     parts.held = std::move(inflated.held);
     parts.source = std::move(inflated.source);

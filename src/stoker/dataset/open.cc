@@ -13,6 +13,8 @@
 #include "stoker/dataset/dataset.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/pack_format.h"
+#include "stoker/dataset/volume_pack.h"
+#include "stoker/dataset/where.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/storage/backend.h"
 #include "stoker/storage/interruption.h"
@@ -113,6 +115,14 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
   }
   if (!ends_with(address, ".csv")) refuse_label(address, options);
   if (facts.kind == os::FileKind::folder) {
+    if (find_volume_pack(address)) {
+      throw Error(ErrorKind::usage,
+                  format_text("`{}` is a pack of volumes: they are loaded as patches, and there is no {}", address,
+                              option("patch")),
+                  format_text("add {} and {}; in Python: stoker.Loader(stoker.Volumes(\"{}\", patch=..., samples=...))",
+                              option("patch", "72x136x136"), option("samples", "2000"), address))
+          .about("patch");
+    }
     if (os::can_reach(fmt::format("{}/{}", address, kPackJson))) return open_pack(address, options);
     if (ends_with(address, ".pack")) {
       throw Error(ErrorKind::not_found,
@@ -137,6 +147,7 @@ DatasetPtr open_any(const std::string& address, const OpenOptions& options) {
 }  // namespace
 
 DatasetPtr narrow_and_widen(DatasetPtr dataset, const OpenOptions& options) {
+  if (!options.where.empty()) dataset = take_where(std::move(dataset), options.where);
   if (!options.class_list.empty()) dataset = take_class_list(std::move(dataset), options.class_list);
   if (options.class_subset != 0)
     dataset = take_classes(std::move(dataset), options.class_subset, options.class_subset_seed);

@@ -210,17 +210,19 @@ std::unique_ptr<Volume> open_npz_volume(const std::string& address, const Volume
   PlainParts parts;
   parts.name = options.member.empty() ? address : fmt::format("{}[{}]", address, options.member);
   parts.info.stored_bytes = array.stored_bytes;
-  if (!array.deflated) {
-    parts.info.format = "npz, stored";
-    parts.source = open_plain_source(address, options.storage);
-    return array_volume(std::move(parts), array.data_offset, array.stored_bytes);
-  }
-  parts.info.format = "npz, deflate";
   const Compressed compressed{.source = mapped.get(),
                               .offset = array.data_offset,
                               .bytes = array.stored_bytes,
                               .form = Compressed::Form::deflate,
-                              .crc32 = array.crc32};
+                              .crc32 = array.crc32,
+                              .inflated_bytes = array.member_bytes};
+  if (!array.deflated) {
+    parts.info.format = "npz, stored";
+    check_stored(compressed, options);
+    parts.source = open_plain_source(address, options.storage);
+    return array_volume(std::move(parts), array.data_offset, array.stored_bytes);
+  }
+  parts.info.format = "npz, deflate";
   InflatedFile inflated = inflate_once(compressed, options);
   parts.source = std::move(inflated.source);
   parts.held = std::move(inflated.held);

@@ -1,6 +1,7 @@
 // A folder of images, each one slice: what `stoker prepare dicom` writes, and stacks of single TIFF pages. A chunk is
 // one slice.
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -86,6 +87,7 @@ class SlicesVolume final : public Volume {
     }
     std::sort(slices_.begin(), slices_.end(),
               [](const Slice& a, const Slice& b) { return comes_before(a.name, b.name); });
+    note_gaps();
     learn();
     add_series_facts(name_, info_);
   }
@@ -134,6 +136,31 @@ class SlicesVolume final : public Volume {
   }
 
  private:
+  // Numbers that are missing between those of the names, where the names differ in their last number alone.
+  void note_gaps() {
+    std::uint64_t missing = 0, first_missing = 0, before = 0;
+    std::string_view stem;
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const std::string_view name = std::string_view(slices_[i].name).substr(0, slices_[i].name.rfind('.'));
+      std::size_t digits = name.size();
+      while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+      std::uint64_t number = 0;
+      const auto [end, problem] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
+      if (digits == name.size() || problem != std::errc() || (i > 0 && name.substr(0, digits) != stem)) return;
+      stem = name.substr(0, digits);
+      if (i > 0 && number > before + 1) {
+        if (missing == 0) first_missing = before + 1;
+        missing += number - before - 1;
+      }
+      before = number;
+    }
+    if (missing == 0) return;
+    info_.note = fmt::format(
+        "the numbers of the slices of `{}` have gaps: {} missing, the first is {}; the slices are "
+        "taken as neighbours",
+        name_, missing, first_missing);
+  }
+
   void list_folder() {
     folder_ = os::open_file(name_, O_RDONLY | O_DIRECTORY);
     std::error_code error;

@@ -76,15 +76,35 @@ std::string describe(const codec::TiffForm& form) {
                      form.samples > 1 ? fmt::format(" x {}", form.samples) : std::string());
 }
 
-// ImageJ writes stacks above 4 GiB as one page, whose description says how many follow it without a directory.
-std::uint64_t images_of_imagej(SourceInput& input, const codec::TiffPage& page) {
-  std::string text(std::min<std::uint64_t>(page.description_bytes, 4096), '\0');
-  if (text.empty() || !input.read(page.description, std::as_writable_bytes(std::span(text)))) return 0;
-  const std::size_t at = text.find("\nimages=");
-  if (!text.starts_with("ImageJ=") || at == std::string::npos) return 0;
-  std::uint64_t images = 0;
-  std::from_chars(text.data() + at + 8, text.data() + text.size(), images);
-  return images;
+// The number behind `word` in a description; 0: it is not there.
+std::uint64_t number_behind(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return 0;
+  std::uint64_t number = 0;
+  std::from_chars(text.data() + at + word.size(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string description_of(SourceInput& input, const codec::TiffPage& page) {
+  std::string text(std::min<std::uint64_t>(page.description_bytes, 16 << 10), '\0');
+  if (!text.empty() && !input.read(page.description, std::as_writable_bytes(std::span(text)))) text.clear();
+  return text;
+}
+
+// Pages of several channels or times would be taken for slices.
+void refuse_hyperstack(std::string_view name, std::string_view description) {
+  const bool is_imagej = description.starts_with("ImageJ=");
+  if (!is_imagej && description.find("<OME") == std::string_view::npos) return;
+  const std::uint64_t channels = number_behind(description, is_imagej ? "\nchannels=" : " SizeC=\"");
+  const std::uint64_t times = number_behind(description, is_imagej ? "\nframes=" : " SizeT=\"");
+  const std::uint64_t slices = number_behind(description, is_imagej ? "\nslices=" : " SizeZ=\"");
+  // One axis alone is that of the slices, whatever it is called: programs that write stacks do not agree on its name.
+  if ((channels > 1) + (times > 1) + (slices > 1) < 2) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("cannot read `{}` as a volume: {} says that it is a hyperstack of {} channels and {} times",
+                          name, is_imagej ? "ImageJ" : "OME-TIFF", std::max<std::uint64_t>(1, channels),
+                          std::max<std::uint64_t>(1, times)),
+              "save each channel and time as a file of its own");
 }
 
 TiffFile read_pages(const storage::Source& source, std::string_view name) {
@@ -113,7 +133,10 @@ TiffFile read_pages(const storage::Source& source, std::string_view name) {
     if (page.is_reduced) continue;
     if (file.pages == 0) {
       file.form = page.form;
-      file.imagej_images = images_of_imagej(input, page);
+      const std::string description = description_of(input, page);
+      refuse_hyperstack(name, description);
+      // ImageJ writes stacks above 4 GiB as one page, whose description says how many follow it without a directory.
+      if (description.starts_with("ImageJ=")) file.imagej_images = number_behind(description, "\nimages=");
       first = number;
     } else if (page.form.width != file.form.width || page.form.height != file.form.height ||
                page.form.dtype != file.form.dtype || page.form.samples != file.form.samples) {

@@ -1,14 +1,18 @@
 // The base of volumes, and the choice among their formats. A build without STOKER_VOLUMES has this file only.
 #include "stoker/dataset/volume.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #ifdef STOKER_HAS_VOLUMES
 #include "stoker/codec/chunk_codec.h"
 #endif
 #include "stoker/dataset/volume_kinds.h"
+#include "stoker/dataset/volume_pack.h"
 #include "stoker/os/entry.h"
 #include "stoker/storage/backend.h"
 
@@ -48,6 +52,35 @@ void check_scheme(const std::string& address) {
                   : fmt::format("build Stoker with -D{}=ON, or copy the data to a local folder first", option));
 }
 
+// Options of other formats: without this they would be ignored.
+void refuse_options(const std::string& address, const VolumeOptions& options, bool has_members) {
+  if (options.level != 0) {
+    throw Error(ErrorKind::usage,
+                format_text("{} does not go with `{}`: only OME-Zarr images have levels",
+                            option("level", std::to_string(options.level)), address),
+                "leave it out")
+        .about("level");
+  }
+  if (!options.member.empty() && !has_members) {
+    throw Error(ErrorKind::usage,
+                format_text("{} does not go with `{}`: only .npz files and zarr groups hold several arrays",
+                            option("member", options.member), address),
+                "leave it out")
+        .about("member");
+  }
+}
+
+// An array of bricks in a pack of volumes; null: the folder is no such pack.
+std::unique_ptr<Volume> open_packed(const std::string& folder, const std::string& file, const VolumeOptions& options) {
+  const std::optional<VolumePack> pack = find_volume_pack(folder);
+  if (!pack) return nullptr;
+  for (const VolumePack::Entry& entry : pack->volumes) {
+    if (entry.image.file == file) return open_bricks(folder, entry.image, options);
+    if (entry.mask && entry.mask->file == file) return open_bricks(folder, *entry.mask, options);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Volume> open_volume(const std::string& given, const VolumeOptions& options) {
@@ -61,11 +94,29 @@ std::unique_ptr<Volume> open_volume(const std::string& given, const VolumeOption
     throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: there is no such file or folder", address),
                 std::string(kVolumes));
   }
+  if (!is_in_store && entry.kind == os::Entry::Kind::other) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("cannot open `{}` as a volume: it is neither a file nor a folder", address),
+                std::string(kVolumes));
+  }
   if (is_in_store || entry.kind == os::Entry::Kind::file) {
-    if (ends_as(address, ".npy")) return open_npy_volume(address, options);
-    if (ends_as(address, ".npz")) return open_npz_volume(address, options);
-    if (ends_as(address, ".nii") || ends_as(address, ".nii.gz")) return open_nifti_volume(address, options);
-    if (ends_as(address, ".tif") || ends_as(address, ".tiff")) return open_tiff_volume(address, options);
+    using Open = std::unique_ptr<Volume> (*)(const std::string&, const VolumeOptions&);
+    const std::pair<std::string_view, Open> formats[] = {{".npy", open_npy_volume},   {".npz", open_npz_volume},
+                                                         {".nii", open_nifti_volume}, {".nii.gz", open_nifti_volume},
+                                                         {".tif", open_tiff_volume},  {".tiff", open_tiff_volume}};
+    if (!is_in_store && ends_as(address, ".npy")) {
+      const std::size_t slash = address.rfind('/');
+      const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : address.substr(0, slash);
+      if (std::unique_ptr<Volume> volume = open_packed(folder, address.substr(slash + 1), options)) {
+        refuse_options(address, options, false);
+        return volume;
+      }
+    }
+    for (const auto& [extension, open] : formats) {
+      if (!ends_as(address, extension)) continue;
+      refuse_options(address, options, extension == ".npz");
+      return open(address, options);
+    }
     for (const std::string_view pair : {".hdr", ".img", ".hdr.gz", ".img.gz"}) {
       if (!ends_as(address, pair)) continue;
       throw Error(ErrorKind::unsupported,
@@ -79,6 +130,7 @@ std::unique_ptr<Volume> open_volume(const std::string& given, const VolumeOption
                 std::string(kVolumes));
   }
   if (std::unique_ptr<Volume> volume = open_zarr_volume(address, options)) return volume;
+  refuse_options(address, options, false);
   return open_slices_volume(address);
 }
 

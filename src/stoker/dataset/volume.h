@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,7 @@ struct VolumeInfo {
   std::uint64_t stored_bytes = 0;   // on disk, as far as known without reading everything; 0: not known
   std::uint64_t working_bytes = 0;  // the most that decode_chunk takes from its Scratch
   std::string format;  // for people: "npy", "zarr v3, blosc-zstd", "NIfTI, gzip", "TIFF, 120 pages, deflate"
+  std::string note;    // for people: what may be wrong with it, as a sentence; empty: nothing
 
   std::size_t element_bytes() const noexcept { return size_of(dtype) * channels; }  // all channels
   std::uint64_t chunk_bytes() const noexcept { return chunk[0] * chunk[1] * chunk[2] * element_bytes(); }
@@ -77,12 +79,30 @@ class Volume {
   virtual std::uint64_t memory_bytes() const noexcept { return 0; }  // that it holds: indexes, inflated bytes
 };
 
+// The memory that inflated volumes may take, all of them together. Safe from any thread.
+class InflatedRoom {
+ public:
+  explicit InflatedRoom(std::uint64_t bytes) noexcept : bytes_(bytes), left_(bytes) {}
+  bool take(std::uint64_t bytes) noexcept {
+    std::uint64_t left = left_.load(std::memory_order_relaxed);
+    while (bytes <= left && !left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) {
+    }
+    return bytes <= left;
+  }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  const std::uint64_t bytes_;
+  std::atomic<std::uint64_t> left_;
+};
+
 struct VolumeOptions {
   // How local files are read. `automatic` maps a plain volume that memory can hold, and reads a larger one directly.
   storage::Storage storage = storage::Storage::automatic;
   std::uint32_t level = 0;  // of OME-Zarr multiscales; 0 is the finest
   std::string member;       // the name of an array in an archive, or its path below a zarr group; empty: the only one
   std::string cache_dir;    // where compressed files are inflated to, once; empty: into memory
+  InflatedRoom* room = nullptr;  // for what is inflated into memory; null: a quarter of the machine's for each volume
 };
 
 // `address`: an array of numpy, a NIfTI or TIFF file, a zarr folder, or a folder of slices; most also in a store.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "stoker/dataset/volume.h"
 
@@ -17,5 +18,11 @@ using TakeBox = std::function<void(const Extents& corner, const Extents& extents
 // Hands over the whole volume, each element once: planes of a plain volume, chunks of another. Bytes of a plain volume
 // are in the order of its file. Throws Error, naming the chunk.
 void read_boxes(const Volume& volume, const TakeBox& take);
+
+// The same of the planes [first, end); boxes may reach beyond them.
+void read_planes(const Volume& volume, std::uint64_t first, std::uint64_t end, const TakeBox& take);
+
+// One plane of channel `channel` in C order, as it is stored but in the machine's byte order. Throws Error.
+std::vector<std::byte> read_plane(const Volume& volume, std::uint64_t z, std::uint32_t channel = 0);
 
 }  // namespace stoker::dataset

@@ -14,10 +14,12 @@
 #include "stoker/dataset/crew.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"
+#include "stoker/os/memory.h"
 
 namespace stoker::dataset {
 namespace {
 
+constexpr std::uint64_t kMostNotes = 4;       // of single volumes
 constexpr Extents kPlainCell = {64, 64, 64};  // of a volume without chunks: patches in one cell share most pages
 
 std::string extents_text(const Extents& extents) {
@@ -73,6 +75,7 @@ class VolumesDataset final : public Dataset {
     for (std::size_t axis = 0; axis < 3; ++axis)
       print = mix(mix(mix(print, patches.patch[axis]), patches.overlap[axis]), patches.flip[axis] ? 1 : 0);
     print = mix(mix(print, std::bit_cast<std::uint64_t>(patches.foreground)), patches.turn ? 1 : 0);
+    std::uint64_t unlabelled = 0, thinned = 0, noted = 0;
     for (std::uint32_t v = 0; v < set_->count(); ++v) {
       const VolumeInfo& info = set_->image(v).info();
       names_.push_back(last_component(set_->image(v).name()));
@@ -85,12 +88,26 @@ class VolumesDataset final : public Dataset {
       add(set_->image(v));
       if (const Volume* const mask = set_->mask(v)) add(*mask);
       const Foreground* const foreground = set_->plan().volumes()[v].foreground.get();
-      if (foreground != nullptr && foreground->elements() == 0) ++unlabelled_;
+      if (foreground != nullptr && foreground->elements() == 0) ++unlabelled;
+      if (foreground != nullptr && foreground->is_thinned()) ++thinned;
     }
     facts_.fingerprint = print;
-    if (unlabelled_ > 0) {
+    for (std::uint32_t v = 0; v < set_->count(); ++v) {
+      for (const Volume* const volume : {&set_->image(v), set_->mask(v)}) {
+        if (volume == nullptr || volume->info().note.empty()) continue;
+        if (++noted > kMostNotes) continue;
+        facts_.notes.push_back(volume->info().note);
+      }
+    }
+    if (noted > kMostNotes) facts_.notes.push_back(fmt::format("so have {} more volumes", noted - kMostNotes));
+    if (unlabelled > 0) {
       facts_.notes.push_back(fmt::format("{} of {} masks have no label: their patches are drawn from the whole volume",
-                                         unlabelled_, set_->count()));
+                                         unlabelled, set_->count()));
+    }
+    if (thinned > 0) {
+      facts_.notes.push_back(
+          fmt::format("{} of {} masks have more than {} runs of label: patches are drawn around a random part of them",
+                      thinned, set_->count(), Foreground::kMostRuns));
     }
     if (options.normalize.how == Normalize::How::none) {
       for (std::uint32_t v = 0; v < set_->count(); ++v) {
@@ -153,7 +170,6 @@ class VolumesDataset final : public Dataset {
   std::vector<std::string> names_;
   std::vector<const storage::Source*> sources_;
   std::vector<const storage::Backend*> backends_;
-  std::uint64_t unlabelled_ = 0;
 };
 
 }  // namespace
@@ -213,8 +229,7 @@ void VolumeSet::make_plan(const VolumesOptions& options, const OpenOptions& open
   Crew crew(opening.threads, opening.progress);
   crew.run_in_parts(planned.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t v = begin; v < end; ++v) {
-      planned[v].foreground = std::make_shared<Foreground>(find_foreground(*volumes_[v].mask));
-      crew.count(1);
+      planned[v].foreground = std::make_shared<Foreground>(find_foreground(*volumes_[v].mask, [&] { crew.count(1); }));
     }
   });
   plan_ = std::make_unique<PatchPlan>(options.patches, std::move(planned));
@@ -274,6 +289,9 @@ DatasetPtr open_volumes(const std::vector<VolumeAddress>& addresses, const Volum
     own.storage = opened_as(opening.storage);
     own.level = options.level;
     if (opening.use_cache) own.cache_dir = listing_folder(opening.cache_dir);
+    // The rest is for batches.
+    InflatedRoom room((opening.memory_limit != 0 ? opening.memory_limit : os::memory_limit().bytes / 4) / 4 * 3);
+    own.room = &room;
     Crew crew(asking.threads, asking.progress);
     crew.run_in_parts(addresses.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
       for (std::uint64_t v = begin; v < end; ++v) {

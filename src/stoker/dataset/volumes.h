@@ -87,9 +87,14 @@ DatasetPtr from_volumes(std::vector<OpenedVolume> volumes, const VolumesOptions&
 DatasetPtr open_volumes(const std::vector<VolumeAddress>& addresses, const VolumesOptions& options,
                         const OpenOptions& opening = {}, const std::string& address = {});
 
-// The rows of a volumes.csv: the column `image`, and where they are there `mask` and `weight`. Paths are below its
-// folder. Throws Error.
+// The rows of a volumes.csv: the column `image`, and where they are there `mask` and `weight`. Or the series of an
+// index.csv that `stoker prepare dicom` wrote. Paths are below the csv's folder, or the one above if that folder is
+// `_index`. Throws Error.
 std::vector<VolumeAddress> read_volumes_csv(const std::string& address);
+// The file that names the volumes at an address: a .csv itself, that of a folder which `stoker prepare dicom` wrote, or
+// the pack.json of a pack of volumes.
+// Empty: the address is one volume.
+std::string volumes_csv_of(const std::string& address);
 
 // "72x136x136" or "72,136,136"; one number stands for all three. Throws Error(usage) naming the option.
 Extents parse_extents(std::string_view text, std::string_view option);

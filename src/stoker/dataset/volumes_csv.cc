@@ -13,7 +13,10 @@
 #include "stoker/base/csv_text.h"
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/dataset/pack_format.h"
+#include "stoker/dataset/volume_pack.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/os/read_file.h"
 #include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
@@ -37,15 +40,30 @@ std::optional<Number> number_of(std::string_view text) {
 std::string below_folder(const std::string& csv, const std::string& path) {
   if (path.empty() || path.front() == '/' || !storage::split_address(path).scheme.empty()) return path;
   const std::size_t slash = csv.rfind('/');
-  return slash == std::string::npos ? path : csv.substr(0, slash + 1) + path;
+  std::string folder = slash == std::string::npos ? std::string() : csv.substr(0, slash + 1);
+  if (folder == "_index/" || folder.ends_with("/_index/")) folder.resize(folder.size() - std::string("_index/").size());
+  return folder + path;
 }
 
 struct Columns {
   std::optional<std::size_t> image, mask, weight;
+  bool are_slices = false;  // of prepared DICOM: `image` is the path of a slice, and its folder is the volume
 };
+
+// The columns by which an index of prepared DICOM is known.
+constexpr std::string_view kOfSlices[] = {"path", "series", "slice_spacing", "hu_offset", "row"};
 
 Columns find_columns(const std::string& address, const std::vector<CsvField>& fields) {
   Columns columns;
+  const auto has = [&](std::string_view wanted) {
+    return std::ranges::any_of(fields, [&](const CsvField& field) { return field.raw == wanted; });
+  };
+  if (std::ranges::all_of(kOfSlices, has)) {
+    columns.are_slices = true;
+    columns.image = static_cast<std::size_t>(
+        std::ranges::find_if(fields, [](const CsvField& field) { return field.raw == "path"; }) - fields.begin());
+    return columns;
+  }
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string name = to_lower(std::string(without_blanks(fields[i].text())));
     if (name == "image") columns.image = i;
@@ -55,6 +73,12 @@ Columns find_columns(const std::string& address, const std::vector<CsvField>& fi
   if (!columns.image) {
     throw Error(ErrorKind::usage, fmt::format("cannot read `{}`: it has no column `image`", address),
                 "a volumes.csv has the column `image`, and where wanted `mask` and `weight`");
+  }
+  for (const CsvField& field : fields) {
+    const std::string name = to_lower(std::string(without_blanks(field.text())));
+    if (name == "image" || name == "mask" || name == "weight") continue;
+    throw Error(ErrorKind::usage, fmt::format("cannot read `{}`: it has the column `{}`", address, name),
+                "a volumes.csv has the columns `image`, `mask` and `weight` only");
   }
   return columns;
 }
@@ -71,7 +95,31 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
 
 }  // namespace
 
+std::string volumes_csv_of(const std::string& given) {
+  if (ends_with_any_case(given, ".csv")) return given;
+  if (storage::store_of(given) != nullptr) return {};
+  std::string address = given;
+  while (address.size() > 1 && address.ends_with('/')) address.pop_back();
+  if (find_volume_pack(address)) return fmt::format("{}/{}", address, kPackJson);
+  for (const char* const name : {"volumes.csv", "index.csv"}) {
+    const std::string csv = fmt::format("{}/_index/{}", address, name);
+    if (os::exists(address + "/_index/prepare.json") && os::exists(csv)) return csv;
+  }
+  return {};
+}
+
 std::vector<VolumeAddress> read_volumes_csv(const std::string& address) {
+  if (const std::string end = fmt::format("/{}", kPackJson); address.ends_with(end)) {
+    const std::string folder = address.substr(0, address.size() - end.size());
+    std::vector<VolumeAddress> packed;
+    if (const std::optional<VolumePack> pack = find_volume_pack(folder)) {
+      for (const VolumePack::Entry& entry : pack->volumes) {
+        packed.push_back({fmt::format("{}/{}", folder, entry.image.file),
+                          entry.mask ? fmt::format("{}/{}", folder, entry.mask->file) : std::string(), entry.weight});
+      }
+    }
+    return packed;
+  }
   const std::vector<std::byte> bytes = storage::read_address(address);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -95,7 +143,12 @@ std::vector<VolumeAddress> read_volumes_csv(const std::string& address) {
       return column && *column < fields.size() ? std::string(without_blanks(fields[*column].text())) : std::string();
     };
     VolumeAddress volume;
-    volume.image = below_folder(address, field(columns->image));
+    std::string image = field(columns->image);
+    if (columns->are_slices && !ends_with_any_case(image, ".npy"))
+      image = image.substr(0, std::min(image.rfind('/'), image.size()));
+    volume.image = below_folder(address, image);
+    // The slices of a series follow one another.
+    if (columns->are_slices && !volumes.empty() && volumes.back().image == volume.image) continue;
     volume.mask = below_folder(address, field(columns->mask));
     if (volume.image.empty())
       throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: row {} names no image", address, line));

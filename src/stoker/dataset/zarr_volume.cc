@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/codec/swap_values.h"
@@ -78,12 +79,21 @@ std::string joined(std::string_view folder, std::string_view name) {
 std::optional<FoundArray> find_array(const std::string& address, const VolumeOptions& options, bool is_level = false) {
   FoundArray found;
   found.address = address;
+  const auto refuse_level = [&] {
+    if (is_level || options.level == 0) return;
+    throw Error(ErrorKind::usage,
+                format_text("{} does not go with `{}`: it is one array, not an OME-Zarr image of several levels",
+                            option("level", std::to_string(options.level)), address),
+                "leave it out")
+        .about("level");
+  };
   Json attributes;
   std::string subject = joined(address, "zarr.json");
   if (const auto text = read_if_there(subject)) {
     const Json json = Json::parse(*text, subject);
     const Json& type = json["node_type"];
     if (!type.is_string() || type.text() != "group") {
+      refuse_level();
       found.array = parse_zarr_array(json, 3, subject);
       found.axes = found.array.axes;
       return found;
@@ -91,6 +101,7 @@ std::optional<FoundArray> find_array(const std::string& address, const VolumeOpt
     attributes = json["attributes"];
   } else if (const auto old = read_if_there(joined(address, ".zarray"))) {
     subject = joined(address, ".zarray");
+    refuse_level();
     found.array = parse_zarr_array(Json::parse(*old, subject), 2, subject);
     return found;
   } else {

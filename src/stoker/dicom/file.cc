@@ -31,6 +31,17 @@ Verdict ignored(std::string cause) {
   return {Found::ignored, std::move(cause)};
 }
 
+// Objects that always have pixels.
+bool is_image_class(std::string_view uid) {
+  constexpr std::string_view kStorage = "1.2.840.10008.5.1.4.1.1.";
+  constexpr std::string_view kImages[] = {"1",      "1.1", "1.1.1", "1.2", "1.2.1", "1.3",    "1.3.1", "2",
+                                          "2.1",    "2.2", "3.1",   "4",   "4.1",   "6.1",    "6.2",   "7",
+                                          "7.1",    "7.2", "7.3",   "7.4", "12.1",  "12.1.1", "12.2",  "12.2.1",
+                                          "13.1.1", "20",  "128",   "130", "481.1"};
+  if (!uid.starts_with(kStorage)) return false;
+  return std::ranges::find(kImages, uid.substr(kStorage.size())) != std::end(kImages);
+}
+
 Verdict judge_values(const Header& header) {
   if (header.samples != 1 || (header.photometric != "MONOCHROME1" && header.photometric != "MONOCHROME2")) {
     return refused(fmt::format("it is a colour image ({}, {} samples per pixel); only gray images are written",
@@ -59,8 +70,9 @@ Verdict judge(const Header& header, std::uint64_t file_bytes, bool keeps_identif
   if (header.has_float_pixels) return refused("its pixels are floating-point numbers");
   if (!header.has_pixels) {
     // A file that was cut before its pixel data looks the same, but has a size.
-    return header.rows > 0 ? refused("it is truncated: the file ends before its pixel data")
-                           : ignored("it holds no pixel data");
+    return header.rows > 0 || header.is_bare || is_image_class(header.sop_class)
+               ? refused("it is truncated: the file ends before its pixel data")
+               : ignored("it holds no pixel data");
   }
   if (header.image_type.find("LOCALIZER") != std::string::npos) return ignored("it is a localizer");
   if (header.syntax.packing == Packing::refused) {

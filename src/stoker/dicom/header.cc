@@ -151,7 +151,10 @@ class Parser {
       if (const Result result = next(element); !result.ok()) return result;
       if (element.length > bytes_.size() - element.at) return ends_early(element.at);
       if (element.id == tag(0x0002, 0x0010)) syntax = text(element);
-      if (element.id == tag(0x0002, 0x0002)) header_.is_directory = text(element) == "1.2.840.10008.1.3.10";
+      if (element.id == tag(0x0002, 0x0002)) {
+        header_.sop_class = text(element);  // the data set says it again, unless it is cut before that
+        header_.is_directory = header_.sop_class == "1.2.840.10008.1.3.10";
+      }
       at_ = element.at + element.length;
     }
     return {};
@@ -499,6 +502,7 @@ Result read_header(Bytes file, bool is_whole, Header& header, std::vector<std::b
   if (const Result result = meta.read_meta(uid); !result.ok()) return result;
   header.syntax = uid.empty() ? guessed_syntax(file, meta.at()) : transfer_syntax(uid);
   if (header.is_directory) return {};
+  header.is_bare = is_whole && file.size() - meta.at() < 8;
   if (header.syntax.is_deflated) {
     if (!is_whole) return failed(Code::truncated, "a deflated file is read whole");
     if (const Result result = inflate_rest(file.subspan(meta.at()), inflated); !result.ok()) return result;

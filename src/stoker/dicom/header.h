@@ -53,6 +53,7 @@ struct Header {
   bool has_modality_lut = false;
   bool has_burned_in_text = false;  // as BurnedInAnnotation says
   bool is_directory = false;        // a DICOMDIR
+  bool is_bare = false;             // it has no element behind the file's meta information
   bool are_pixels_words = false;    // OW: bytes of 8-bit pixels are swapped in pairs where the file is big-endian
   FrameFacts facts;                 // of every frame, where `per_frame` is empty
   std::vector<FrameFacts> per_frame;

@@ -74,7 +74,11 @@ class Preparation {
     report_.left_out = std::move(found.unreadable);
     plan();
     compare();
-    if (!options_.dry_run) {
+    if (options_.dry_run) {
+      report_.notes.emplace_back(
+          "a dry run reads headers and decodes nothing: files whose pixels are damaged are found when they are "
+          "written");
+    } else {
       write();
       write_index();
       if (options_.format == Format::pack) write_pack();
@@ -137,6 +141,10 @@ class Preparation {
     std::error_code ignored;
     std::filesystem::remove_all(aside_, ignored);
     os::make_folders(aside_);
+    for (const auto& entry : std::filesystem::directory_iterator(index_folder_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with('.') && name.ends_with(".part")) (void)os::remove_file(index_folder_ + "/" + name);
+    }
   }
 
   std::string written_id(std::string_view kind, const std::string& value) const {
@@ -156,12 +164,11 @@ class Preparation {
     report_.images = used.size();
   }
 
-  std::string line_of(const Series& series, std::size_t slice, std::size_t row) const {
+  std::string line_of(const Series& series, std::size_t slice, std::size_t row, std::size_t source) const {
     const Slice& one = series.slices[slice];
     const bool is_array = options_.format == Format::npy;
     const std::string path = is_array ? series.name + "/slices.npy" : fmt::format("{}/{:05}.png", series.name, slice);
-    return index_line(
-        {series, one, sources_[one.source].header, path, row, written_id("source", sources_[one.source].path)});
+    return index_line({series, one, sources_[source].header, path, row, written_id("source", sources_[source].path)});
   }
 
   SeriesJob job_of(const Series& series) const {
@@ -172,15 +179,18 @@ class Preparation {
     for (std::size_t i = 0; i < series.slices.size(); ++i) {
       const std::size_t source = series.slices[i].source;
       inputs.insert(source);
+      inputs.insert(series.slices[i].copies.begin(), series.slices[i].copies.end());
       job.sources.push_back(written_id("source", sources_[source].path));
-      planned += line_of(series, i, i) + "\n";
+      planned += line_of(series, i, i, source) + "\n";
     }
     for (const std::size_t source : inputs) {
       job.manifest.inputs.push_back(
           {written_id("source", sources_[source].path), sources_[source].bytes, sources_[source].modified_ns});
     }
     job.manifest.plan = hash_text(planned);
-    job.line = [this, &series](std::size_t slice, std::size_t row) { return line_of(series, slice, row); };
+    job.line = [this, &series](std::size_t slice, std::size_t row, std::size_t source) {
+      return line_of(series, slice, row, source);
+    };
     return job;
   }
 
@@ -252,7 +262,7 @@ class Preparation {
       names.push_back(entry.path().filename().string());
     }
     std::sort(names.begin(), names.end());
-    std::string text = std::string(kIndexColumns) + "\n";
+    std::string text = std::string(kIndexColumns) + "\n", volumes = "image\n";
     report_.series = report_.slices = 0;
     for (const std::string& name : names) {
       const auto manifest = Manifest::read(options_.destination + "/" + name);
@@ -260,6 +270,11 @@ class Preparation {
       ++report_.series;
       report_.slices += manifest->lines.size();
       for (const std::string& line : manifest->lines) text += line + "\n";
+      volumes += name + (options_.format == Format::npy ? "/slices.npy\n" : "\n");
+    }
+    if (const std::string path = index_folder_ + "/volumes.csv";
+        !os::exists(path) || os::read_text(path, std::uint64_t{1} << 40) != volumes) {
+      os::write_file(path, volumes);
     }
     if (os::exists(report_.index) && os::read_text(report_.index, std::uint64_t{1} << 40) == text) return;
     os::write_file(report_.index, text);

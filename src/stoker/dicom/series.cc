@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -34,14 +35,15 @@ bool is_same(const std::optional<Orientation>& a, const std::optional<Orientatio
 }
 
 // None where the orientation is none: the cross product of both directions has no length.
-std::optional<double> along_normal(const FrameFacts& facts) {
-  if (!facts.position || !facts.orientation) return std::nullopt;
-  const Orientation& o = *facts.orientation;
+std::optional<double> along_normal(const std::optional<std::array<double, 3>>& position,
+                                   const std::optional<Orientation>& orientation) {
+  if (!position || !orientation) return std::nullopt;
+  const Orientation& o = *orientation;
   const std::array<double, 3> normal = {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5],
                                         o[0] * o[4] - o[1] * o[3]};
   const double length = std::sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
   if (!(length > 1e-6)) return std::nullopt;
-  const auto& p = *facts.position;
+  const auto& p = *position;
   return (p[0] * normal[0] + p[1] * normal[1] + p[2] * normal[2]) / length;
 }
 
@@ -50,7 +52,13 @@ struct Part {
   std::uint32_t rows = 0, columns = 0;
   std::optional<Orientation> orientation;
   std::vector<Slice> slices;
+  std::vector<std::string> notes{};
 };
+
+// Places that differ by rounding are the same: they are compared in steps.
+std::int64_t place_of(const Slice& slice) {
+  return slice.position ? std::llround(*slice.position / kSamePlace) : 0;
+}
 
 std::string shape_text(const Part& part) {
   return fmt::format("{}x{}", part.columns, part.rows);
@@ -89,6 +97,7 @@ class Planner {
     return source.header.series.empty() ? "folder " + folder_of_path(source.path) : source.header.series;
   }
 
+  // Remembers those that are left out in copies_.
   std::vector<std::size_t> without_duplicates(const std::vector<std::size_t>& members) {
     std::unordered_map<std::string, std::size_t> seen;
     std::vector<std::size_t> unique;
@@ -99,6 +108,9 @@ class Planner {
         if (!is_new) {
           plan_.left_out.push_back(
               {sources_[i].path, fmt::format("it is the same instance as `{}`", sources_[first->second].path), true});
+          const Header &kept = sources_[first->second].header, &copy = sources_[i].header;
+          const bool is_alike = kept.rows == copy.rows && kept.columns == copy.columns && kept.frames == copy.frames;
+          if (is_alike) copies_[first->second].push_back(i);
           continue;
         }
       }
@@ -119,10 +131,74 @@ class Planner {
         if (part == parts.end()) {
           part = parts.insert(parts.end(), {header.rows, header.columns, facts.orientation, {}});
         }
-        part->slices.push_back({i, frame, along_normal(facts)});
+        const auto copies = copies_.find(i);
+        part->slices.push_back({i, frame, along_normal(facts.position, facts.orientation),
+                                copies == copies_.end() ? std::vector<std::size_t>() : copies->second});
       }
     }
-    return parts;
+    adopt_without_orientation(parts);
+    return by_time(std::move(parts));
+  }
+
+  // Slices without an orientation lie as the most of their size do: one that lacks it does not make a series.
+  void adopt_without_orientation(std::vector<Part>& parts) const {
+    for (std::size_t n = 0; n < parts.size(); ++n) {
+      if (parts[n].orientation) continue;
+      Part* most = nullptr;
+      for (Part& other : parts) {
+        if (!other.orientation || other.rows != parts[n].rows || other.columns != parts[n].columns) continue;
+        if (most == nullptr || other.slices.size() > most->slices.size()) most = &other;
+      }
+      if (most == nullptr) continue;
+      most->notes.push_back(
+          fmt::format("{} of its slices have no orientation (ImageOrientationPatient): that of the others is taken",
+                      parts[n].slices.size()));
+      for (Slice& slice : parts[n].slices) {
+        const FrameFacts& facts = sources_[slice.source].header.facts_of(slice.frame);
+        slice.position = along_normal(facts.position, most->orientation);
+        most->slices.push_back(std::move(slice));
+      }
+      parts[n].slices.clear();
+    }
+    std::erase_if(parts, [](const Part& part) { return part.slices.empty(); });
+  }
+
+  std::int64_t number_of(const Slice& slice) const {
+    return sources_[slice.source].header.instance.value_or(std::numeric_limits<std::int64_t>::max());
+  }
+
+  // Several slices at one place are several times or echoes: each is a volume of its own.
+  std::vector<Part> by_time(std::vector<Part> parts) const {
+    std::vector<Part> split;
+    for (Part& part : parts) {
+      std::map<std::int64_t, std::vector<Slice>> places;
+      bool has_places = true;
+      for (const Slice& slice : part.slices) {
+        has_places = has_places && slice.position;
+        places[place_of(slice)].push_back(slice);
+      }
+      std::size_t times = 1;
+      for (const auto& [place, slices] : places) times = std::max(times, slices.size());
+      // Frames of a file that says one place for all of them are no times.
+      if (!has_places || times == 1 || places.size() == 1) {
+        split.push_back(std::move(part));
+        continue;
+      }
+      std::vector<Part> all(times, Part{part.rows, part.columns, part.orientation, {}});
+      for (auto& [place, slices] : places) {
+        std::sort(slices.begin(), slices.end(), [&](const Slice& a, const Slice& b) {
+          return std::tuple(number_of(a), a.source, a.frame) < std::tuple(number_of(b), b.source, b.frame);
+        });
+        for (std::size_t i = 0; i < slices.size(); ++i) all[i].slices.push_back(std::move(slices[i]));
+      }
+      all[0].notes = std::move(part.notes);
+      all[0].notes.push_back(fmt::format(
+          "up to {} slices lie at one place (times, echoes or repeats): they are written as {} series, in the order of "
+          "their InstanceNumber",
+          times, times));
+      split.insert(split.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+    }
+    return split;
   }
 
   void add_series(const std::string& group, const std::vector<std::size_t>& members) {
@@ -138,13 +214,20 @@ class Planner {
       series.rows = parts[n].rows;
       series.columns = parts[n].columns;
       series.slices = parts[n].slices;
-      if (n == 0 && parts.size() > 1) series.notes.push_back(split_note(parts));
+      series.notes = parts[n].notes;
+      if (n == 0 && has_several_kinds(parts)) series.notes.push_back(split_note(parts));
       if (n == 0 && header.series.empty()) {
         series.notes.emplace_back("the files name no series (SeriesInstanceUID): those of one folder are taken as one");
       }
       order(series);
       plan_.series.push_back(std::move(series));
     }
+  }
+
+  static bool has_several_kinds(const std::vector<Part>& parts) {
+    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+      return shape_text(part) != shape_text(parts[0]) || !is_same(part.orientation, parts[0].orientation);
+    });
   }
 
   static std::string split_note(const std::vector<Part>& parts) {
@@ -173,15 +256,9 @@ class Planner {
             has_numbers ? "their InstanceNumber" : "their InstanceNumber and path"));
       }
     }
-    const auto number = [&](const Slice& slice) {
-      return sources_[slice.source].header.instance.value_or(std::numeric_limits<std::int64_t>::max());
-    };
-    // Places that differ by rounding are the same: compare them in steps.
-    const auto place = [](const Slice& slice) {
-      return slice.position ? std::llround(*slice.position / kSamePlace) : 0;
-    };
     std::sort(series.slices.begin(), series.slices.end(), [&](const Slice& a, const Slice& b) {
-      return std::tuple(place(a), number(a), a.source, a.frame) < std::tuple(place(b), number(b), b.source, b.frame);
+      return std::tuple(place_of(a), number_of(a), a.source, a.frame) <
+             std::tuple(place_of(b), number_of(b), b.source, b.frame);
     });
     if (has_places) measure_spacing(series);
     note_missing_tags(series);
@@ -233,6 +310,7 @@ class Planner {
 
   const std::vector<Source>& sources_;
   const NameOf& name_of_;
+  std::unordered_map<std::size_t, std::vector<std::size_t>> copies_;  // of a source
   SeriesPlan plan_;
 };
 

@@ -13,9 +13,10 @@
 namespace stoker::dicom {
 
 struct Slice {
-  std::size_t source = 0;          // in the list of sources
-  std::uint32_t frame = 0;         // in the file, from 0
-  std::optional<double> position;  // mm along the normal of the slices
+  std::size_t source = 0;             // in the list of sources
+  std::uint32_t frame = 0;            // in the file, from 0
+  std::optional<double> position;     // mm along the normal of the slices
+  std::vector<std::size_t> copies{};  // sources with the same instance, for when this one cannot be decoded
 };
 
 struct Series {
@@ -43,8 +44,11 @@ using NameOf = std::function<std::string(std::string_view kind, const std::strin
 
 // `sources` are sorted by path. Sources that are not images are left out with their cause.
 //  - A series is a SeriesInstanceUID. Files without one are grouped by folder, and a note says so.
-//  - The same SOPInstanceUID twice: the first by path stays.
-//  - Slices of other sizes or orientations become series of their own: NAME-2, NAME-3, by path.
+//  - The same SOPInstanceUID twice: the first by path stays, and the others are its copies.
+//  - Slices of other sizes or orientations become series of their own: NAME-2, NAME-3, by path. A slice without an
+//    orientation belongs to the most of its size that have one.
+//  - Several slices at one place (times, echoes) become series of their own too: the first of each place by
+//    InstanceNumber, then the second of each, and so on.
 //  - Order: position along the normal, then InstanceNumber, then path, then frame. Without positions for all of them:
 //    InstanceNumber, path, frame.
 SeriesPlan plan_series(const std::vector<Source>& sources, const NameOf& name_of);

@@ -110,6 +110,48 @@ TEST(DicomSeries, KeepsTheFirstOfTwoCopies) {
   EXPECT_TRUE(plan.left_out[0].is_ignored);
 }
 
+TEST(DicomSeries, KeepsASliceWithoutOrientationAmongTheOthers) {
+  std::vector<Source> sources = {slice_at("a", 0), slice_at("b", 1), slice_at("c", 2)};
+  for (const std::size_t missing : {0, 1}) {
+    std::vector<Source> some = sources;
+    some[missing].header.facts.orientation.reset();
+    const SeriesPlan plan = planned(some);
+    ASSERT_EQ(plan.series.size(), 1u);
+    EXPECT_EQ(order_of(some, plan.series[0]), (std::vector<std::string>{"a", "b", "c"}));
+    EXPECT_DOUBLE_EQ(*plan.series[0].slice_spacing, 1);
+    EXPECT_TRUE(has_note(plan.series[0], "1 of its slices have no orientation"));
+  }
+}
+
+TEST(DicomSeries, SplitsTheTimesOfOnePlace) {
+  const std::vector<Source> sources = {slice_at("a", 0, 1), slice_at("b", 1, 2), slice_at("c", 0, 3),
+                                       slice_at("d", 1, 4), slice_at("e", 0, 5)};
+  const SeriesPlan plan = planned(sources);
+  ASSERT_EQ(plan.series.size(), 3u);
+  EXPECT_EQ(order_of(sources, plan.series[0]), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(order_of(sources, plan.series[1]), (std::vector<std::string>{"c", "d"}));
+  EXPECT_EQ(order_of(sources, plan.series[2]), (std::vector<std::string>{"e"}));
+  EXPECT_EQ(plan.series[1].name, "S-2");
+  EXPECT_TRUE(has_note(plan.series[0], "up to 3 slices lie at one place"));
+  EXPECT_FALSE(has_note(plan.series[0], "several"));
+}
+
+TEST(DicomSeries, KeepsFramesTogetherThatAllHaveOnePlace) {
+  std::vector<Source> sources = {slice_at("a", 0)};
+  sources[0].header.frames = 3;
+  const SeriesPlan plan = planned(sources);
+  ASSERT_EQ(plan.series.size(), 1u);
+  EXPECT_EQ(plan.series[0].slices.size(), 3u);
+}
+
+TEST(DicomSeries, RemembersCopiesOfTheSameSize) {
+  std::vector<Source> sources = {slice_at("a", 0), slice_at("b", 0), slice_at("c", 0)};
+  sources[1].header.sop_instance = sources[2].header.sop_instance = "a";
+  sources[2].header.rows = 256;
+  const SeriesPlan plan = planned(sources);
+  EXPECT_EQ(plan.series[0].slices[0].copies, (std::vector<std::size_t>{1}));
+}
+
 TEST(DicomSeries, NotesGapsAndFallbacks) {
   std::vector<Source> sources = {slice_at("a", 0), slice_at("b", 1), slice_at("c", 2), slice_at("d", 4)};
   for (Source& source : sources) source.header.facts.slope.reset();

@@ -83,6 +83,7 @@ void SeriesWriter::start(SeriesJob& job) {
   open.folder = aside_ + "/" + job.series->name;
   open.bytes.assign(job.series->slices.size(), 0);
   open.errors.assign(job.series->slices.size(), "");
+  for (const Slice& slice : job.series->slices) open.sources.push_back(slice.source);
   check_write(os::make_folder(open.folder), open.folder);
   if (is_array()) {
     const std::string path = open.folder + "/" + kArrayName,
@@ -104,14 +105,17 @@ void SeriesWriter::start(SeriesJob& job) {
     if (is_new || is_full) files.emplace_back();
     files[at->second].push_back(i);
   }
-  for (std::vector<std::size_t>& slices : files) ask(open_.size() - 1, std::move(slices));
+  for (std::vector<std::size_t>& slices : files) {
+    const std::size_t source = job.series->slices[slices.front()].source;
+    ask(open_.size() - 1, source, std::move(slices));
+  }
   if (open_.back().unanswered == 0) finish_slices(open_.size() - 1);  // all of them are too large
 }
 
-void SeriesWriter::ask(std::size_t number, std::vector<std::size_t> slices) {
+void SeriesWriter::ask(std::size_t number, std::size_t from, std::vector<std::size_t> slices) {
   Open& open = open_[number];
   const Series& series = *open.job->series;
-  const Source& source = sources_[series.slices[slices.front()].source];
+  const Source& source = sources_[from];
   const std::uint64_t memory = memory_of(source.header);
   if (memory > options_.memory_limit) {
     for (const std::size_t i : slices) {
@@ -134,12 +138,30 @@ void SeriesWriter::ask(std::size_t number, std::vector<std::size_t> slices) {
   if (is_array()) request["array"] = open.folder + "/" + kArrayName;
   request[is_array() ? "at" : "to"] = std::move(places);
   pool_.submit({asked_.size(), request.dump(), memory});
-  asked_.push_back({number, std::move(slices)});
+  asked_.push_back({number, std::move(slices), from});
   ++open.unanswered;
 }
 
+// Asks for slices again that `source` did not give, from the next copy of it. False: there is none.
+bool SeriesWriter::ask_copy(std::size_t number, std::size_t source, const std::vector<std::size_t>& slices) {
+  Open& open = open_[number];
+  const Slice& first = open.job->series->slices[slices.front()];
+  const auto tried = std::find(first.copies.begin(), first.copies.end(), source);
+  const auto next = source == first.source ? first.copies.begin() : std::next(tried);
+  if (next == first.copies.end()) return false;
+  for (const std::size_t slice : slices) {
+    if (source == first.source) open.replaced[slice] = open.errors[slice];
+    open.errors[slice].clear();
+    open.sources[slice] = *next;
+  }
+  const std::size_t copy = *next;
+  done_ -= slices.size();
+  ask(number, copy, slices);
+  return true;
+}
+
 void SeriesWriter::take(const Answer& answer) {
-  const Asked& asked = asked_[answer.id];
+  const Asked asked = asked_[answer.id];
   const std::size_t number = asked.open;
   Open& open = open_[number];
   --open.unanswered;
@@ -159,6 +181,11 @@ void SeriesWriter::take(const Answer& answer) {
     if (open.errors[slice].empty()) open.bytes[slice] = answer.json.at("bytes").at(i).get<std::uint64_t>();
   }
   done_ += asked.slices.size();
+  std::vector<std::size_t> failed;
+  for (const std::size_t slice : asked.slices) {
+    if (!open.errors[slice].empty()) failed.push_back(slice);
+  }
+  if (!failed.empty()) ask_copy(number, asked.source, failed);
   if (open.unanswered == 0) finish_slices(number);
 }
 
@@ -171,7 +198,17 @@ void SeriesWriter::finish_slices(std::size_t number) {
   std::string last;  // one sentence for a file, not for each of its frames
   for (std::size_t i = 0; i < series.slices.size(); ++i) {
     if (open.errors[i].empty()) {
-      manifest.lines.push_back(open.job->line(i, is_array() ? written : 0));
+      manifest.lines.push_back(open.job->line(i, is_array() ? written : 0, open.sources[i]));
+      if (const auto replaced = open.replaced.find(i); replaced != open.replaced.end()) {
+        const std::string& path = sources_[series.slices[i].source].path;
+        const std::string cause =
+            fmt::format("{}; its copy `{}` is used", replaced->second, sources_[open.sources[i]].path);
+        if (path != last) {
+          report_->left_out.push_back({path, cause, false});
+          manifest.failed.push_back({open.job->sources[i], replaced->second + "; a copy of it is used"});
+        }
+        last = path;
+      }
       if (!is_array()) manifest.outputs.push_back({slice_name(i), open.bytes[i]});
       report_->bytes_written += open.bytes[i];
       ++written;
@@ -242,6 +279,7 @@ void SeriesWriter::publish(Open& open) {
   check_write(os::sync_folder(folder.get()), options_.destination);
   open.bytes = {};
   open.errors = {};
+  open.sources = {};
 }
 
 void SeriesWriter::write(std::vector<SeriesJob>& jobs, PrepareReport& report) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ struct SeriesJob {
   const Series* series = nullptr;
   Manifest manifest;                 // plan and inputs; the rest is filled in
   std::vector<std::string> sources;  // of each slice, as the index names it
-  // The line of the index for a slice that is row `row` of what is written.
-  std::function<std::string(std::size_t slice, std::size_t row)> line;
+  // The line of the index for a slice that is row `row` of what is written, and comes from `source`.
+  std::function<std::string(std::size_t slice, std::size_t row, std::size_t source)> line;
 };
 
 class SeriesWriter {
@@ -35,18 +36,22 @@ class SeriesWriter {
   struct Open {  // a series in the making
     SeriesJob* job = nullptr;
     std::string folder;
-    std::size_t unanswered = 0;        // requests
-    std::vector<std::uint64_t> bytes;  // of each slice; 0: not written
-    std::vector<std::string> errors;   // of each slice
+    std::size_t unanswered = 0;                   // requests
+    std::vector<std::uint64_t> bytes;             // of each slice; 0: not written
+    std::vector<std::string> errors;              // of each slice; empty: it was written
+    std::vector<std::size_t> sources;             // of each slice: where it comes from, which may be a copy
+    std::map<std::size_t, std::string> replaced;  // slices whose first source failed and a copy did not: the error
     bool is_syncing = false;
   };
   struct Asked {
     std::size_t open = 0;             // in open_
     std::vector<std::size_t> slices;  // of its series; none: a sync
+    std::size_t source = 0;
   };
 
   void start(SeriesJob& job);
-  void ask(std::size_t open, std::vector<std::size_t> slices);
+  void ask(std::size_t open, std::size_t source, std::vector<std::size_t> slices);
+  bool ask_copy(std::size_t open, std::size_t source, const std::vector<std::size_t>& slices);
   void take(const Answer& answer);
   void finish_slices(std::size_t open);
   void close_array(Open& open, std::size_t written);

@@ -90,12 +90,13 @@ Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
       first.source != nullptr && storage::advice_on(first).join && !recipe.varies() && !many_parts && !cache;
   choose_threads(first, sweeps);
   choose_io_depth();
-  if (options.storage == storage::Storage::automatic && first.source != nullptr && first.source->is_direct()) {
+  if (const storage::Source* const direct = direct_source();
+      options.storage == storage::Storage::automatic && direct != nullptr) {
     options.storage = storage::Storage::direct;
-    const storage::DiskRates disk = storage::probe_disk(*first.source, usual_bytes().mean, std::chrono::seconds(1));
+    const storage::DiskRates disk = storage::probe_disk(*direct, usual_bytes().mean, std::chrono::seconds(1));
     notes.push_back(format_text("{}: the page cache of this machine ({}) cannot hold {}, and {}",
                                 option("storage", "direct"), format_bytes(os::memory_limit().bytes),
-                                format_bytes(first.source->size_bytes()),
+                                format_bytes(direct->size_bytes()),
                                 disk.describe(options.shuffle.how == dataset::Shuffle::How::full)));
   }
   choose_blocks();
@@ -160,9 +161,16 @@ void Job::open_cache() {
   }
 }
 
+// Any of them: a volume may be in memory while its mask is read past the page cache.
+const storage::Source* Job::direct_source() const noexcept {
+  const auto sources = dataset->sources();
+  const auto found =
+      std::find_if(sources.begin(), sources.end(), [](const storage::Source* source) { return source->is_direct(); });
+  return found == sources.end() ? nullptr : *found;
+}
+
 bool Job::reads_direct() const noexcept {
-  const storage::Source* const source = dataset->size() > 0 ? dataset->location(0).source : nullptr;
-  return source != nullptr ? source->is_direct() : options.storage == storage::Storage::direct;
+  return dataset->sources().empty() ? options.storage == storage::Storage::direct : direct_source() != nullptr;
 }
 
 std::uint64_t Job::slab_bytes_for(std::uint64_t length) const noexcept {

@@ -31,6 +31,7 @@ struct Job {
   std::uint64_t slab_bytes_for(std::uint64_t length) const noexcept;    // of a batch whose rows have this length
   std::uint64_t packed_slab_bytes(std::uint64_t bytes) const noexcept;  // of one whose packed rows take this together
   // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
+  const storage::Source* direct_source() const noexcept;  // one that is read past the page cache; null: none is
   bool reads_direct() const noexcept;
   // storage=ram keeps samples one by one, as they are read; false: the sources that they lie in. With a disk cache the
   // samples of a shard are kept one by one too, so that both caches hold the same bytes.

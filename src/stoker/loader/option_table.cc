@@ -57,6 +57,22 @@ Value shuffle_value(const dataset::Shuffle& shuffle) {
   return shuffle.how == dataset::Shuffle::How::full;
 }
 
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+    if (end == text.size()) return names;
+    begin = end + 1;
+  }
+}
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
 constexpr std::array kTable = {
     Option{.name = "label",
            .heading = Heading::samples,
@@ -66,6 +82,15 @@ constexpr std::array kTable = {
            .meaning = "label column of an index.csv",
            .set = [](Request& to, const Value& value) { to.opening.label = word(value); },
            .get = [](const Request& of) { return of.opening.label.empty() ? Value() : Value(of.opening.label); },
+           .takes_none = true},
+    Option{.name = "where",
+           .heading = Heading::samples,
+           .type = ValueType::text,
+           .placeholder = "EXPRESSION",
+           .unset = "all",
+           .meaning = "only rows of an index.csv whose columns match, such as 'slice_spacing<3 and rows==512'",
+           .set = [](Request& to, const Value& value) { to.opening.where = word(value); },
+           .get = [](const Request& of) { return of.opening.where.empty() ? Value() : Value(of.opening.where); },
            .takes_none = true},
     Option{
         .name = "class_list",
@@ -258,6 +283,26 @@ constexpr std::array kTable = {
            .get = [](const Request& of) { return text_value(name(of.loader.decode)); },
            .words = kDecodeWords,
            .is_knob = true},
+    Option{
+        .name = "arrays",
+        .heading = Heading::output,
+        .type = ValueType::text,
+        .placeholder = "NAMES",
+        .unset = "the only one",
+        .meaning = "arrays of .npz files to load, by name, with commas between them",
+        .set = [](Request& to, const Value& value) { to.loader.arrays = split_names(word(value)); },
+        .get =
+            [](const Request& of) { return of.loader.arrays.empty() ? Value() : Value(join_names(of.loader.arrays)); },
+        .takes_none = true},
+    Option{.name = "shapes",
+           .heading = Heading::output,
+           .type = ValueType::word,
+           .placeholder = "HOW",
+           .meaning = "files of arrays whose shapes differ; equal refuses them, pad fills them up with zeros to the "
+                      "largest of the batch, list gives a list of arrays",
+           .set = [](Request& to, const Value& value) { to.loader.shapes = parse_shapes(word(value)); },
+           .get = [](const Request& of) { return text_value(name(of.loader.shapes)); },
+           .words = kShapesWords},
     Option{.name = "seek_index",
            .heading = Heading::output,
            .type = ValueType::word,

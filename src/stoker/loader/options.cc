@@ -39,6 +39,9 @@ OnError parse_on_error(std::string_view text) {
 Decode parse_decode(std::string_view text) {
   return parse<Decode>(text, "decode", kDecodeWords);
 }
+Shapes parse_shapes(std::string_view text) {
+  return parse<Shapes>(text, "shapes", kShapesWords);
+}
 codec::Color parse_color(std::string_view text) {
   return parse<codec::Color>(text, "color", kColorWords);
 }
@@ -61,6 +64,9 @@ std::string_view name(OnError on_error) noexcept {
 }
 std::string_view name(Decode decode) noexcept {
   return name_in(kDecodeWords, decode);
+}
+std::string_view name(Shapes shapes) noexcept {
+  return name_in(kShapesWords, shapes);
 }
 std::string_view name(codec::Color color) noexcept {
   return name_in(kColorWords, color);

@@ -37,6 +37,13 @@ enum class UseSeekIndex : std::uint8_t {
   off,
 };
 
+// Files of arrays whose shapes differ.
+enum class Shapes : std::uint8_t {
+  equal,  // all have the shape of the first; another one is a bad sample
+  pad,    // rows are packed, and the face pads them to the largest of the batch: see ragged_kind.h
+  list,   // rows are packed, and the face gives a list of arrays
+};
+
 inline constexpr int kAuto = -1;
 
 struct LoaderOptions {
@@ -52,6 +59,8 @@ struct LoaderOptions {
   Decode decode = Decode::exact;
   bool exif_orientation = false;  // turn images as their Exif says, before all else; as Pillow's exif_transpose
   transform::OutputOptions output;
+  std::vector<std::string> arrays;  // of .npz files: the arrays that are loaded, by name; empty: the only one
+  Shapes shapes = Shapes::equal;
   UseSeekIndex seek_index = UseSeekIndex::automatic;
 
   int num_workers = kAuto;  // kAuto: effective cores, fewer while the consumer is the limit; 0: decode in next()
@@ -75,6 +84,7 @@ struct LoaderOptions {
 // The words of each, in the order of the enumerators.
 inline constexpr std::array<std::string_view, 4> kOnErrorWords = {"raise", "skip", "replace", "zero"};
 inline constexpr std::array<std::string_view, 3> kDecodeWords = {"exact", "fast", "none"};
+inline constexpr std::array<std::string_view, 3> kShapesWords = {"equal", "pad", "list"};
 inline constexpr std::array<std::string_view, 3> kColorWords = {"rgb", "gray", "keep"};
 inline constexpr std::array<std::string_view, 3> kSeekIndexWords = {"auto", "memory", "off"};
 inline constexpr std::array<std::string_view, 3> kLayoutWords = {"NCHW", "NHWC", "channels_last"};
@@ -82,6 +92,7 @@ inline constexpr std::array<std::string_view, 3> kLastBatchWords = {"keep", "dro
 
 OnError parse_on_error(std::string_view text);  // these throw Error(usage), offering the nearest word
 Decode parse_decode(std::string_view text);
+Shapes parse_shapes(std::string_view text);
 codec::Color parse_color(std::string_view text);
 UseSeekIndex parse_seek_index(std::string_view text);
 transform::Layout parse_layout(std::string_view text);
@@ -91,6 +102,7 @@ std::uint64_t default_memory_limit();  // min(25 % of the cgroup or host limit, 
 
 std::string_view name(OnError on_error) noexcept;
 std::string_view name(Decode decode) noexcept;
+std::string_view name(Shapes shapes) noexcept;
 std::string_view name(codec::Color color) noexcept;
 std::string_view name(UseSeekIndex use) noexcept;
 std::string_view name(transform::Layout layout) noexcept;

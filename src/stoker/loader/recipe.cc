@@ -14,6 +14,7 @@
 #include "stoker/loader/audio_kind.h"
 #include "stoker/loader/encoded_kind.h"
 #include "stoker/loader/image_kind.h"
+#include "stoker/loader/ragged_kind.h"
 #include "stoker/loader/volume_kind.h"
 
 namespace stoker::loader {
@@ -33,6 +34,7 @@ std::unique_ptr<const Kind> make_kind(SampleKind kind, const FirstSample& first,
     case SampleKind::audio:
       return std::make_unique<AudioKind>(first, options);
     case SampleKind::array:
+      if (options.shapes != Shapes::equal && !first.row) return std::make_unique<RaggedKind>(first, options);
       return std::make_unique<ArrayKind>(first, options);
     case SampleKind::volume:
       break;  // no file is one: find_kind() knows them by their data set
@@ -121,6 +123,20 @@ std::unique_ptr<const Kind> kind_of_files(const dataset::Dataset& dataset, const
       .about(looked.is_limit_too_low ? "memory_limit" : "");
 }
 
+// Options about arrays, where samples are none.
+void refuse_array_options(const dataset::Dataset& dataset, const LoaderOptions& options, const KindFacts& facts) {
+  const bool are_arrays = facts.kind == SampleKind::array && !facts.is_encoded;
+  const bool are_files = are_arrays && !dataset.facts().array;
+  const auto refuse = [&](const char* name, const char* why) {
+    throw Error(ErrorKind::usage,
+                format_text("{} does not go with `{}`: {}", option(name), dataset.facts().address, why), "leave it out")
+        .about(name);
+  };
+  if (!options.arrays.empty() && !are_arrays) refuse("arrays", "its samples are not arrays");
+  if (options.shapes != Shapes::equal && !are_files)
+    refuse("shapes", are_arrays ? "all samples of one array have one shape" : "its samples are not arrays");
+}
+
 std::unique_ptr<const Kind> find_kind(const dataset::Dataset& dataset, const LoaderOptions& options,
                                       std::uint64_t& look_bytes) {
   if (const auto& volumes = dataset.facts().volumes) return std::make_unique<VolumeKind>(volumes, options);
@@ -162,6 +178,7 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options)
   }
   kind_ = find_kind(dataset, of_samples, look_bytes_);
   if (mix_) transform::check_mix(*mix_, outputs());
+  refuse_array_options(dataset, options, facts());
   assert(facts().columns.size() <= kMaxValues && "operations read more columns than a key has room for");
   for (const transform::IndexColumn& column : facts().columns)
     columns_.push_back(find_column(dataset.facts(), column.name));

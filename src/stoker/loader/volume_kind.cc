@@ -153,6 +153,8 @@ VolumeKind::VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const 
     refuse("transform", format_text("{}, {} and {} say what becomes of a patch", option("normalize"), option("flip"),
                                     option("turn")));
   if (options.decode != Decode::exact) refuse("decode", "leave it out");
+  if (options.output.layout != LoaderOptions().output.layout)
+    refuse("layout", "patches leave as [channels,] depth, height, width");
   const Normalize& normalize = volumes_->normalize();
   const VolumeInfo& info = volumes_->image(0).info();
   const bool is_float = normalize.how != Normalize::How::none;
@@ -243,6 +245,7 @@ RowResult VolumeKind::find_planes(const Volume& volume, std::uint64_t number, co
   planes.plane_bytes = layout->stride_bytes[0];
   const std::span<const std::byte> view = layout->source->view();
   if (!view.empty()) {
+    if (storage::is_cut_short(*layout->source)) return bad(failed(Code::truncated, cause_of_cut(volume)), "read");
     planes.is_mapped = true;
     planes.first = view.data() + layout->offset + placement.corner[0] * layout->stride_bytes[0] +
                    placement.corner[1] * layout->stride_bytes[1] + placement.corner[2] * layout->stride_bytes[2];
@@ -342,11 +345,23 @@ RowResult VolumeKind::decode(const Volume& volume, std::uint64_t chunk, std::byt
 }
 
 const char* VolumeKind::cause_in_chunk(const Volume& volume, std::uint64_t chunk, const char* cause) const {
-  std::string text = fmt::format("{}: {}", volume.chunk_name(chunk), cause);
+  return kept_cause(fmt::format("{}: {}", volume.chunk_name(chunk), cause), "a chunk of it cannot be decoded");
+}
+
+const char* VolumeKind::cause_of_cut(const Volume& volume) const noexcept {
+  constexpr const char* kCut = "the file of the volume became shorter since it was opened";
+  try {
+    return kept_cause(fmt::format("`{}` became shorter since it was opened", volume.name()), kCut);
+  } catch (const std::exception&) {
+    return kCut;
+  }
+}
+
+const char* VolumeKind::kept_cause(std::string text, const char* fallback) const {
   const std::scoped_lock lock(causes_mutex_);
   const auto known = std::find(causes_.begin(), causes_.end(), text);
   if (known != causes_.end()) return known->c_str();
-  if (causes_.size() == kMostCauses) return "a chunk of it cannot be decoded";
+  if (causes_.size() == kMostCauses) return fallback;
   return causes_.emplace_back(std::move(text)).c_str();
 }
 

@@ -42,6 +42,8 @@ class VolumeKind final : public Kind {
                   std::byte* line) const noexcept;
   // A cause that names the chunk. Static, as causes are: the texts live as long as the kind.
   const char* cause_in_chunk(const dataset::Volume& volume, std::uint64_t chunk, const char* cause) const;
+  const char* cause_of_cut(const dataset::Volume& volume) const noexcept;
+  const char* kept_cause(std::string text, const char* fallback) const;
 
   const std::shared_ptr<const dataset::VolumeSet> volumes_;
   const dataset::Extents patch_;

@@ -190,6 +190,35 @@ TEST_P(Patches, HoldTheElementsAtTheirCoords) {
   }
 }
 
+TEST(MixedVolumes, ReadAMaskPastThePageCacheBesideAnImageOfChunks) {
+  Folder folder;
+  folder.write("mask.npy", npy_of(elements_of(2)));
+  dataset::OpenOptions opening;
+  opening.use_cache = false;
+  dataset::VolumeOptions direct;
+  direct.storage = Storage::direct;
+  std::vector<OpenedVolume> volumes(1);
+  volumes[0].image = std::make_unique<Chunked>(0);
+  volumes[0].mask = dataset::open_volume(folder.path("mask.npy"), direct);
+  const Extents patch = {3, 2, 17};
+  const DatasetPtr data = dataset::from_volumes(std::move(volumes), patches_of(patch, 12), opening);
+  LoaderOptions options = batches_of(4, 2);
+  options.storage = Storage::direct;
+  Loader loader(data, options);
+  loader.start_epoch(0);
+  std::uint64_t rows = 0;
+  while (const BatchPtr batch = loader.next()) {
+    for (std::uint64_t row = 0; row < batch->size(); ++row, ++rows) {
+      const Extents corner = corner_of(*batch, row);
+      EXPECT_EQ(static_cast<std::uint8_t>(batch->tensor("image")->data[row * 3 * 2 * 17]),
+                element(0, corner[0], corner[1], corner[2]));
+      EXPECT_EQ(static_cast<std::uint8_t>(batch->tensor("mask")->data[row * 3 * 2 * 17]),
+                element(2, corner[0], corner[1], corner[2]));
+    }
+  }
+  EXPECT_EQ(rows, 12u);
+}
+
 TEST_P(Patches, AreTheSameForAnyNumberOfWorkersAndAfterAResume) {
   VolumesOptions options = patches_of({4, 8, 8}, 37, Normalize::How::zscore);
   options.patches.flip = {true, true, true};

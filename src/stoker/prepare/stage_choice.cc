@@ -15,6 +15,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/permutation.h"
 #include "stoker/base/units.h"
+#include "stoker/dataset/where.h"
 
 namespace stoker::prepare {
 namespace {
@@ -75,6 +76,7 @@ class Chooser {
   DatasetPtr narrow_classes(DatasetPtr data) {
     choice_.classes_of_source = data->facts().classes.size();
     const dataset::Narrowing& narrowing = options_.narrowing;
+    if (!narrowing.where.empty()) data = dataset::take_where(std::move(data), narrowing.where);
     if (!narrowing.class_list.empty()) data = dataset::take_class_list(std::move(data), narrowing.class_list);
     if (narrowing.class_subset != 0)
       data = dataset::take_classes(std::move(data), narrowing.class_subset, narrowing.class_subset_seed);

@@ -12,6 +12,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/file_facts.h"
 #include "stoker/os/mapping.h"
 #include "stoker/os/memory.h"
 #include "stoker/os/read_file.h"
@@ -102,6 +103,12 @@ class MemorySource final : public Source {
 };
 
 }  // namespace
+
+bool is_cut_short(const Source& source) noexcept {
+  if (source.view().empty() || source.descriptor() < 0) return false;
+  const os::FileFacts facts = os::facts_of(source.descriptor());
+  return facts.is_found() && facts.bytes < source.size_bytes();
+}
 
 std::string_view name(Storage storage) noexcept {
   return kNames[static_cast<std::size_t>(storage)];

@@ -70,6 +70,9 @@ std::unique_ptr<Source> open_source(std::string_view address, Storage storage = 
 // Borrows `bytes`, which must outlive the source.
 std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std::byte> bytes);
 
+// Whether the file of a mapped source is shorter now than when it was opened: touching its view() may raise SIGBUS.
+bool is_cut_short(const Source& source) noexcept;
+
 // The whole file in one go, for small ones. Throws Error; a file above `limit_bytes` is `unavailable`.
 std::vector<std::byte> read_file(std::string_view path, std::uint64_t limit_bytes = std::uint64_t{1} << 40);
 // The same of an address: a file, or an object of a store.

@@ -16,11 +16,11 @@
 namespace stoker::tune {
 namespace {
 
-constexpr std::array<std::string_view, 14> kPassed = {
-    "transform",  "color",  "dtype",       "seed",    "label",   "class_subset", "class_subset_seed",
-    "class_list", "subset", "subset_seed", "inflate", "step_ms", "workload",     "storage"};
-constexpr std::array<std::string_view, 8> kForFunctions = {"seed",   "class_subset", "class_subset_seed", "class_list",
-                                                           "subset", "subset_seed",  "inflate",           "step_ms"};
+constexpr std::array<std::string_view, 15> kPassed = {
+    "where",      "transform", "color",       "dtype",   "seed",    "label",    "class_subset", "class_subset_seed",
+    "class_list", "subset",    "subset_seed", "inflate", "step_ms", "workload", "storage"};
+constexpr std::array<std::string_view, 9> kForFunctions = {
+    "where", "seed", "class_subset", "class_subset_seed", "class_list", "subset", "subset_seed", "inflate", "step_ms"};
 constexpr std::array<std::string_view, 2> kOfTheStep = {"step_ms", "workload"};  // not of the loader
 
 template <std::size_t N>

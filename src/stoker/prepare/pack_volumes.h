@@ -1,0 +1,42 @@
+// Packs of volumes: every volume of a list as bricks that fit a patch, so that a patch reads little more than itself.
+// Blocks; one thread. A run that was interrupted or killed is continued by the next one, volume by volume.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stoker/dataset/volume_pack.h"
+#include "stoker/prepare/check.h"
+#include "stoker/prepare/progress.h"
+
+namespace stoker::prepare {
+
+struct PackVolumesOptions {
+  std::string source;        // a volumes.csv, a folder that `stoker prepare dicom` wrote, or one volume
+  std::string destination;   // a local folder
+  dataset::Extents patch{};  // that will be loaded: bricks are a quarter of it along each axis. 0: 64 x 64 x 64
+  dataset::Extents brick{};  // or the brick itself; 0: from the patch
+  bool force = false;        // replace what is there, if it is a pack
+  bool dry_run = false;
+  TellProgress progress;  // planes read
+};
+
+struct PackVolumesReport {
+  std::string source, destination;
+  dataset::Extents brick{};
+  std::uint64_t volumes = 0, masks = 0, resumed = 0;  // resumed: files that were there from an earlier run
+  std::uint64_t bytes = 0, source_bytes = 0;
+  bool idle = false, dry_run = false;  // idle: the pack is there, and its settings are the same
+  // Bytes that a random patch reads, on average, in its source and in the pack; 0: no patch was given.
+  double patch_bytes = 0, read_before = 0, read_after = 0;
+  double seconds = 0;
+};
+
+PackVolumesReport pack_volumes(const PackVolumesOptions& options);  // throws Error
+
+// Compares the sum of every brick. Damage names the brick.
+CheckReport check_volume_pack(const std::string& address, const dataset::VolumePack& pack,
+                              const TellProgress& progress);
+
+}  // namespace stoker::prepare

@@ -1,0 +1,120 @@
+#include "stoker/prepare/pack_volumes.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "stoker/base/error.h"
+#include "stoker/dataset/pack_format.h"
+#include "stoker/dataset/tree_test.h"
+#include "stoker/dataset/volume_box.h"
+#include "stoker/dataset/volumes.h"
+
+namespace stoker::prepare {
+namespace {
+
+using dataset::Extents;
+using dataset::Tree;
+
+constexpr Extents kShape = {11, 23, 37};
+
+std::uint16_t voxel(std::uint64_t volume, std::uint64_t z, std::uint64_t y, std::uint64_t x) {
+  return static_cast<std::uint16_t>(volume * 7919 + z * 1000 + y * 37 + x);
+}
+
+class VolumePacks : public ::testing::Test {
+ protected:
+  VolumePacks() {
+    for (std::uint64_t v = 0; v < 2; ++v) {
+      std::string text = dataset::npy_header(DType::u16, kShape);
+      for (std::uint64_t z = 0; z < kShape[0]; ++z)
+        for (std::uint64_t y = 0; y < kShape[1]; ++y)
+          for (std::uint64_t x = 0; x < kShape[2]; ++x) {
+            const std::uint16_t value = voxel(v, z, y, x);
+            text.append(reinterpret_cast<const char*>(&value), 2);
+          }
+      tree_.write(fmt::format("{}.npy", v), text);
+    }
+    tree_.write("volumes.csv", "image,mask,weight\n0.npy,1.npy,2\n");
+    options_.source = tree_.at("volumes.csv");
+    options_.destination = tree_.at("v.pack");
+    options_.patch = {8, 16, 16};
+  }
+  Tree tree_;
+  PackVolumesOptions options_;
+};
+
+TEST_F(VolumePacks, HoldEveryElement) {
+  const PackVolumesReport report = pack_volumes(options_);
+  EXPECT_EQ(report.volumes, 1u);
+  EXPECT_EQ(report.masks, 1u);
+  EXPECT_GT(report.read_before, report.read_after);
+  const auto addresses = dataset::read_volumes_csv(dataset::volumes_csv_of(options_.destination));
+  ASSERT_EQ(addresses.size(), 1u);
+  EXPECT_EQ(addresses[0].weight, 2);
+  for (std::uint64_t v = 0; v < 2; ++v) {
+    const auto volume = dataset::open_volume(v == 0 ? addresses[0].image : addresses[0].mask);
+    EXPECT_EQ(volume->info().extents, kShape);
+    EXPECT_EQ(volume->info().chunk, report.brick);
+    for (std::uint64_t z = 0; z < kShape[0]; ++z) {
+      const std::vector<std::byte> plane = dataset::read_plane(*volume, z);
+      for (std::uint64_t i = 0; i < kShape[1] * kShape[2]; ++i) {
+        std::uint16_t value = 0;
+        std::memcpy(&value, plane.data() + i * 2, 2);
+        ASSERT_EQ(value, voxel(v, z, i / kShape[2], i % kShape[2]));
+      }
+    }
+  }
+}
+
+TEST_F(VolumePacks, AreUpToDateTheSecondTimeAndRefuseOtherSettings) {
+  (void)pack_volumes(options_);
+  EXPECT_TRUE(pack_volumes(options_).idle);
+  options_.brick = {4, 4, 4};
+  EXPECT_THROW((void)pack_volumes(options_), Error);
+  options_.force = true;
+  EXPECT_FALSE(pack_volumes(options_).idle);
+  EXPECT_TRUE(pack_volumes(options_).idle);
+}
+
+TEST_F(VolumePacks, ContinueWhatWasInterrupted) {
+  std::uint64_t calls = 0;
+  options_.progress = [&](const PackProgress&) { return ++calls < 2; };
+  const std::string part = tree_.at(".v.pack.part");
+  try {
+    for (int i = 0; i < 50; ++i) (void)pack_volumes(options_);  // the first call tells at once, later ones every 100 ms
+  } catch (const Error&) {
+  }
+  options_.progress = {};
+  (void)pack_volumes(options_);
+  EXPECT_FALSE(std::filesystem::exists(part));
+  EXPECT_TRUE(dataset::find_volume_pack(options_.destination).has_value());
+}
+
+TEST_F(VolumePacks, NameADamagedBrick) {
+  (void)pack_volumes(options_);
+  const auto pack = dataset::find_volume_pack(options_.destination);
+  ASSERT_TRUE(pack.has_value());
+  EXPECT_TRUE(check_volume_pack(options_.destination, *pack, {}).is_sound());
+  const std::string path = options_.destination + "/image-00000.npy";
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(pack->volumes[0].image.offset(0)));
+    file.put('\x55');
+  }
+  const CheckReport report = check_volume_pack(options_.destination, *pack, {});
+  ASSERT_EQ(report.damaged.size(), 1u);
+  EXPECT_EQ(report.damaged[0].name, fmt::format("brick 0 of `{}`", path));
+  EXPECT_THROW((void)dataset::read_plane(*dataset::open_volume(path), 0, 0), Error);
+}
+
+TEST_F(VolumePacks, AreNotDataSetsOfSamples) {
+  (void)pack_volumes(options_);
+  EXPECT_THROW((void)dataset::open(options_.destination), Error);
+}
+
+}  // namespace
+}  // namespace stoker::prepare
