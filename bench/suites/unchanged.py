@@ -38,7 +38,7 @@ def photos(args):
 
 def command(script, data, workers, report, sleep_ms=SLEEP_MS, epochs=EPOCHS):
     return [sys.executable, os.path.join(ROOT, "bench/peers/script_without_model.py"), report, str(sleep_ms), script, "-a", "resnet18", "-b", str(BATCH),
-            "-j", str(workers), "--epochs", str(epochs), "-p", "1000", data]
+            "-j", str(workers), "--epochs", str(epochs), "-p", "1000", "--lr", "0", data]
 
 
 def run_job(script, data, workers, before=()):

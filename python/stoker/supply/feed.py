@@ -292,7 +292,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
         native_s = prep["busy_s"] / prep["items"] if prep["items"] else None
         own_s = getattr(self, "own_s", None)
         return {"replaced": True, "why": None, "operations": self._native.reading.operations, "dataset": self._native.reading.dataset_name,
-                "samples": stats["samples"], "samples_per_s": stats["samples_per_s"], "own_cpu_s": own_s, "native_cpu_s": native_s,
+                "samples": stats["samples"], "samples_per_s": stats["samples_per_s"], "own_s": own_s, "native_s": native_s,
                 "by_python": self.by_python, "gain": own_s / native_s if own_s and native_s else None}
 
     def __del__(self) -> None:
@@ -315,17 +315,18 @@ def _cores() -> int:
 
 
 def _timed(dataset: Any, indices: list[int]) -> tuple[float | None, Any]:
-    """CPU seconds that the job's own code takes for a sample, and one of them. The job's random numbers stay as they are."""
+    """Seconds that the job's own code takes for a sample, after a first one, and one of them. The job's random numbers stay as they are."""
     numpy_random = sys.modules.get("numpy.random")
     states = torch.get_rng_state(), random.getstate(), numpy_random.get_state() if numpy_random else None
     try:
-        began, started, done, sample = time.perf_counter(), time.thread_time(), 0, None
-        for index in indices:
-            sample = dataset[index][0]
+        sample = dataset[indices[0]][0] if indices else None
+        began, done = time.perf_counter(), 0
+        for index in indices[1:]:
+            dataset[index]
             done += 1
             if time.perf_counter() - began > _TIME_S:
                 break
-        return (time.thread_time() - started) / done if done else None, sample
+        return (time.perf_counter() - began) / done if done else None, sample
     finally:
         torch.set_rng_state(states[0])
         random.setstate(states[1])

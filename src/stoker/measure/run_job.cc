@@ -55,7 +55,7 @@ std::string SuppliedLoader::text() const {
   if (!replaced) return fmt::format("{}: not replaced: {}", where, why);
   std::string text =
       fmt::format("{}: replaced, {} samples, {} samples/s", where, format_count(samples), format_rate(samples_per_s));
-  if (gain) text += fmt::format("; the job's own code takes {:.1f}x the CPU time for a sample", *gain);
+  if (gain) text += fmt::format("; the job's own code takes {:.1f}x as long for a sample", *gain);
   if (by_python > 0) text += fmt::format("; the job's own code made {} samples", format_count(by_python));
   return text;
 }

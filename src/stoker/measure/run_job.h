@@ -28,7 +28,7 @@ struct SuppliedLoader {
   std::string why;              // it was not
   std::uint64_t samples = 0;    // that Stoker has given
   double samples_per_s = 0;     // over its running time
-  std::optional<double> gain;   // CPU time of the job's own code for a sample, over Stoker's
+  std::optional<double> gain;   // time of the job's own code for a sample, over that of a Stoker worker
   std::uint64_t by_python = 0;  // samples that the job's own code made, since Stoker could not
 
   std::string text() const;  // "train.py:31: replaced, ...", one line
