@@ -12,7 +12,7 @@
 namespace stoker::cli {
 namespace {
 
-constexpr std::uint64_t kMostOfALog = 64 * kMiB;
+constexpr std::uint64_t kMostOfALog = 16 * kMiB;  // of its end: seconds of work
 
 // As the log itself writes it, about: whole numbers stay whole.
 std::string value_text(double value) {

@@ -176,7 +176,7 @@ class StepClock {
   void add(std::uint64_t step, double seconds) {
     if (has_ && step > last_step_) {
       double more = seconds - last_s_;
-      if (more < 0 && more > -86400) more += 86400;  // a clock without a date, past midnight
+      if (more < 0 && seconds < 86400) more += 86400;  // a clock without a date, past midnight
       if (more >= 0) steps_ += static_cast<double>(step - last_step_), seconds_ += more;
     }
     has_ = true, last_step_ = step, last_s_ = seconds;
@@ -190,6 +190,16 @@ class StepClock {
   std::uint64_t last_step_ = 0;
   double last_s_ = 0, steps_ = 0, seconds_ = 0;
 };
+
+// A digit before `s` or `ms`, whatever stands between: "18.0s", "18 sec", "220 ms".
+bool has_time(std::string_view lower) {
+  for (std::size_t at = lower.find('s'); at != std::string_view::npos; at = lower.find('s', at + 1)) {
+    std::size_t before = at > 0 && lower[at - 1] == 'm' ? at - 1 : at;
+    while (before > 0 && lower[before - 1] == ' ') --before;
+    if (before > 0 && is_digit(lower[before - 1])) return true;
+  }
+  return false;
+}
 
 // Times that grow from line to line count from the start of the run: they are no time of a step.
 bool is_growing(const std::vector<double>& times) {
@@ -288,11 +298,14 @@ class LogReader {
       for (std::sregex_iterator one(line.begin(), line.end(), regex), end; one != end; ++one) found = *one;
       return found;
     };
-    if (const auto slow = last(per_step)) {
+    // Searching with a regular expression is dear: only in lines that may match.
+    const bool names_time = lower.find("time") != std::string::npos || lower.find("step_s") != std::string::npos ||
+                            lower.find("per_step") != std::string::npos;
+    if (const auto slow = has_rate ? last(per_step) : std::nullopt) {
       step_s = std::stod((*slow)[1].str()) * seconds_in((*slow)[2].str());
-    } else if (const auto fast = last(per_second)) {
+    } else if (const auto fast = has_rate ? last(per_second) : std::nullopt) {
       if (const double rate = std::stod((*fast)[1].str()); rate > 0) step_s = 1 / rate;
-    } else if (names_step && std::regex_search(line, match, named_time)) {
+    } else if (names_step && names_time && std::regex_search(line, match, named_time)) {
       step_s = std::stod(match[1].str()) * seconds_in(match[2].str());
     }
     if (step_s && *step_s > 0) {
@@ -304,7 +317,7 @@ class LogReader {
     const std::uint64_t step = std::stoull(match[1].str());
     if (match[2].matched && match[2].length() <= 15) facts_.of_steps = std::stoull(match[2].str());
     if (const auto clock = clock_of(line)) clock_.add(step, *clock);
-    if (const auto plain = last(plain_time); plain && !step_s) {
+    if (const auto plain = !step_s && has_time(lower) ? last(plain_time) : std::nullopt) {
       told_s_.push_back(std::stod((*plain)[1].str()) * seconds_in((*plain)[2].str()));
       told_.add(step, told_s_.back());
     }

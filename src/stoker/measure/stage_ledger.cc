@@ -231,10 +231,17 @@ StageLedger stage_ledger(const SpanTimes& times, double cores) {
     next_per_s = next_per_s == 0 ? lane.capacity_per_s : std::min(next_per_s, lane.capacity_per_s);
   }
   if (next_per_s > 0 && stage.per_s > 0) ledger.gain = std::max(1.0, next_per_s / stage.per_s);
-  const bool is_fed = limit + 1 == ledger.stages.size() && lanes.size() > 1;
+  // The stage that is fed waits in the same threads: nothing overlaps.
+  const bool is_serial = busiest->stages.size() > 1 && busiest->stages.back() + 1 == ledger.stages.size();
+  if (is_serial && next_per_s <= 0) {
+    std::int64_t all = 0;
+    for (const std::size_t one : busiest->stages) all += sums[one]->busy_ns;
+    ledger.gain = static_cast<double>(all) / static_cast<double>(std::max<std::int64_t>(1, all - sums[limit]->busy_ns));
+  }
+  const bool is_fed = limit + 1 == ledger.stages.size() && ledger.stages.size() > 1;
   ledger.bound = is_fed ? "compute_bound" : stage.cpu_share >= kComputes ? "prep_bound" : "fetch_bound";
   const std::string general = is_fed ? "" : " (io_bound)";
-  const std::string gain = next_per_s <= 0     ? ""
+  const std::string gain = ledger.gain <= 1    ? ""
                            : ledger.gain >= 20 ? ": more than 20x faster if it were free"
                                                : fmt::format(": {:.2f}x faster if it were free", ledger.gain);
   ledger.headline = is_fed
@@ -247,7 +254,16 @@ StageLedger stage_ledger(const SpanTimes& times, double cores) {
   if (!is_fed) {
     ledger.why.push_back(
         fmt::format("`{}` is at work {} of the time, and waits for the rest", fed.name, share_text(fed.busy_share)));
-    if (next_per_s > 0) advise(ledger, stage, next_per_s, cores);
+    if (is_serial) {
+      ledger.advice.push_back(fmt::format(
+          "give `{}` threads of its own and a queue: now it and `{}` run one after the other in the same threads",
+          stage.name, fed.name));
+    }
+    if (next_per_s > 0) {
+      advise(ledger, stage, next_per_s, cores);
+    } else if (is_serial) {
+      advise(ledger, stage, fed.capacity_per_s, cores);
+    }
   }
   return ledger;
 }

@@ -89,6 +89,21 @@ TEST(StageLedger, StagesOfTheSameThreadsAreOneLane) {
   EXPECT_TRUE(ledger.stages[0].shares_threads);
 }
 
+TEST(StageLedger, OfStagesOneAfterTheOtherTellsToSeparateThem) {
+  SpanTimes times;  // one thread reads for 9 ms and then processes for 1 ms
+  run(times, "read", 1, 10, 0.9, 0.05, 1);
+  run(times, "device", 1, 10, 0.1, 0.5, 1, 1);
+  const StageLedger ledger = stage_ledger(times, 8);
+  EXPECT_EQ(ledger.bound, "fetch_bound");
+  EXPECT_NEAR(ledger.gain, 10, 0.2);
+  EXPECT_EQ(ledger.advice.at(0).find("give `read` threads of its own and a queue"), 0u) << ledger.advice.at(0);
+  EXPECT_EQ(ledger.widen_to, 9u);
+  SpanTimes device;
+  run(device, "read", 1, 10, 0.1, 0.05, 1);
+  run(device, "device", 1, 10, 0.9, 0.5, 1, 1);
+  EXPECT_EQ(stage_ledger(device, 8).bound, "compute_bound");
+}
+
 TEST(StageLedger, WhereNoStageIsAtWorkTheHandOffIs) {
   SpanTimes times;
   run(times, "read", 2, 10, 0.3, 0.1, 1);
