@@ -199,7 +199,7 @@ const Verb& pack_verb() {
        {"stoker pack data/train train.pack --dry-run", "how large, how long? writes nothing"}},
       {{"what is packed",
         {{"--kind", "KIND", "",
-          "raw (decoded, .npy), encoded (as it is, .tar) or volume (bricks); without: raw where a flag needs it", true},
+          "raw (decoded), encoded (as it is) or volume (bricks); without: raw where a flag needs it", true},
          {"--dtype", "NAME", "",
           "raw: uint8 or uint16 for images, int16 or float32 for audio; without: what loses nothing", true},
          {"--samples", "N", "", "raw audio: frames each, padded with zeros or trimmed", true},
