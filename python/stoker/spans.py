@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import inspect
 import json
 import os
 import threading
@@ -98,6 +99,11 @@ class Span:
             self._end()
 
     def __call__(self, function: _Function) -> _Function:
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            what = "a generator" if inspect.isgeneratorfunction(function) else "asynchronous"
+            raise UsageError(f"span {self.name!r} cannot decorate {function.__name__}: it is {what}, and calling it does no work yet",
+                             f"write `with stoker.span({self.name!r}):` around the work inside it")
+
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
             if not _recorders:

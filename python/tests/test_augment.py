@@ -495,6 +495,8 @@ def test_wrong_arguments_are_refused_by_name(make, words):
     ([stoker.RandomApply([stoker.FiveCrop(8)])], ["RandomApply", "FiveCrop cannot"]),
     ([stoker.Views(a=(2, [stoker.TenCrop(8)]))], ["TenCrop", "`a`", "2 views"]),
     ([stoker.RandomRotation(20, fill=(1, 2))], ["RandomRotation", "fill", "3 channels"]),
+    ([stoker.Resize((16, 16)), stoker.RandomErasing(1, value=300)], ["RandomErasing", "value 300 is not between 0 and 255", "Normalize or ToFloat"]),
+    ([stoker.Resize((16, 16)), stoker.RandomApply([stoker.RandomErasing(1, value=-5)])], ["value -5 is not between 0 and 255"]),
 ])
 def test_orders_that_make_no_sense_are_refused_before_the_first_batch(photos, transform, words):
     with pytest.raises(stoker.UsageError) as refused:

@@ -331,6 +331,7 @@ class OwnGetitem(datasets.ImageFolder):
     (lambda root: dict(dataset=validation(root, loader=lambda path: picture(1))), "reads files with <lambda>"),
     (lambda root: dict(dataset=validation(root), collate_fn=lambda rows: rows), "collate_fn is <lambda>"),
     (lambda root: dict(dataset=validation(root), batch_size=None), "batch_size=None"),
+    (lambda root: dict(dataset=validation(root), num_workers=1, worker_init_fn=print), "worker_init_fn print may change the data set"),
     (lambda root: dict(dataset=[1, 2, 3]), "the data set list is not known"),
     (lambda root: dict(dataset=torch_data.ConcatDataset([validation(root), validation(root, TRAINING)])), "different transforms"),
 ])
@@ -366,6 +367,38 @@ def test_a_first_batch_that_fails_gives_the_loader_back_to_torch(pictures, monke
     with pytest.warns(stoker.Note, match="not replaced: the disk is gone"):
         assert_equal(list(loader), own)
     assert not loader.supply.is_native
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("how", ["generator", "weights", "persistent", "plain"])
+def test_the_order_stays_when_the_loader_is_given_back(pictures, monkeypatch, how, workers):
+    """A sampler with random numbers of its own is not read twice."""
+    from stoker.supply import feed
+
+    def order(kind):
+        torch.manual_seed(5)
+        dataset = validation(pictures)
+        dataset.samples = [(path, number) for number, (path, _) in enumerate(dataset.samples)]
+        own = torch.Generator().manual_seed(1)
+        options = {"generator": {"sampler": torch_data.RandomSampler(dataset, generator=own)},
+                   "weights": {"sampler": torch_data.WeightedRandomSampler([1, 2] * 20, 30, generator=own)},
+                   "persistent": {"sampler": torch_data.RandomSampler(dataset, generator=own), "persistent_workers": workers > 0},
+                   "plain": {"shuffle": True}}[how]
+        loader = kind(dataset, batch_size=7, num_workers=workers, **options)
+        return [label for _ in range(3) for _, labels in loader for label in labels.tolist()], torch.rand(1).item()
+
+    expected = order(torch_data.DataLoader)
+    monkeypatch.setattr(feed.SuppliedIterator, "_refusal", lambda self, *_: "a test says so")
+    with pytest.warns(stoker.Note, match="not replaced: a test says so"):
+        assert order(DataLoader) == expected
+
+
+def test_what_makes_a_target_is_called_once_for_each_sample(pictures):
+    def labels(kind):
+        calls = iter(range(1000))
+        return [labels.tolist() for _, labels in kind(validation(pictures, target_transform=lambda _: next(calls)), batch_size=8)]
+
+    assert labels(DataLoader) == labels(torch_data.DataLoader)
 
 
 def test_other_pixels_in_the_first_batch_give_the_loader_back_to_torch(pictures, monkeypatch):

@@ -116,6 +116,17 @@ def test_spans_that_nobody_measures_do_nothing_and_wrong_ones_are_named():
         with pytest.raises(stoker.UsageError, match="span: "):
             stoker.span(name, items)
 
+    def numbers():
+        yield 1
+
+    async def later():
+        pass
+
+    for function, what in ((numbers, "a generator"), (later, "asynchronous")):
+        with pytest.raises(stoker.UsageError, match=f"it is {what}, and calling it does no work yet") as caught:
+            stoker.span("read")(function)
+        assert "with stoker.span('read'):" in str(caught.value)
+
 
 def test_a_pool_without_spans_is_seen_by_its_threads(script):
     answer = script("""

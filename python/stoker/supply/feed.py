@@ -51,6 +51,16 @@ class _Order:
             yield batch
 
 
+class _Replay:
+    """A batch sampler for one pass, whose batches are known or on their way."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._batches
+
+
 class Native:
     """A loader of the engine for one DataLoader, used by one pass at a time."""
 
@@ -129,7 +139,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         """Persistent workers: the same iterator serves the next epoch."""
         if self._own is not None:
-            self._own = self._make_own()
+            self._own._reset(loader, first_iter)
             return
         super()._reset(loader, first_iter)
         self._begin_pass()
@@ -138,6 +148,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
         self.is_over = False
         self._first = True
         self._indices: list[list[int]] = []  # of batches that the engine knows and the job does not have yet
+        self._read: list[Any] = []           # what the sampler gave before the first batch was found right
         self._passes += 1
         self._begun = False
         if self._num_workers > 0:  # torch reads the sampler at once where it has workers, else with the first batch
@@ -201,6 +212,8 @@ class SuppliedIterator(_BaseDataLoaderIter):
         """The batches of the job's own sampler. Numbers count from 0; what the data set itself refuses, it refuses here."""
         size = len(self._dataset)
         for batch in self._sampler_iter:
+            if self._first:
+                self._read.append(batch)
             numbers = [operator.index(index) for index in batch]
             for place, number in enumerate(numbers):
                 if not -size <= number < size:
@@ -238,15 +251,20 @@ class SuppliedIterator(_BaseDataLoaderIter):
                 self._give_up(why)
                 return None
             self._first = False
+            self._read.clear()
             self._teller.record(**self._told())
         if self._native.reading.tail is None and self._native.holds_many():
             data = data.clone()
-        targets = [self._target(leaf) for leaf in leaves]
-        for row in by_python:
-            sample, targets[row] = self._dataset[indices[row]]
+        targets = []
+        for row, leaf in enumerate(leaves):
+            if row not in by_python:
+                targets.append(self._target(leaf))
+                continue
+            sample, target = self._dataset[indices[row]]
             if sample.shape != data[row].shape:
                 default_collate([data[row], sample])  # raises what the job would have seen
             data[row] = sample
+            targets.append(target)
         self.samples += len(indices)
         self.by_python += len(by_python)
         if by_python:
@@ -271,17 +289,26 @@ class SuppliedIterator(_BaseDataLoaderIter):
                     f"{list(sample.shape)}")
         if reading.is_fixed:
             for row in [row for row in range(len(indices)) if row not in by_python][:_CHECKED]:
-                if not torch.equal(self._dataset[indices[row]][0], data[row]):
+                if not torch.equal(_image(self._dataset, indices[row]), data[row]):
                     return f"the engine gives other pixels than the job's own code for `{self._native.paths[indices[row]]}`"
         return ""
 
     def _give_up(self, why: str) -> None:
-        """Before the first batch: torch's own iterator takes over, as if nothing had been tried."""
+        """Before the first batch: torch's own iterator takes over, as if nothing had been tried. A sampler may draw from a generator of
+        its own, so it is not asked again: what it gave goes first."""
         self.is_over = True
         self._failed(why)
-        generator = self._loader.generator if self._loader.generator is not None else torch.default_generator
-        generator.set_state(self._random_state)
-        self._own = self._make_own()
+        loader, sampler = self._loader, self._loader.batch_sampler
+        generator = loader.generator if loader.generator is not None else torch.default_generator
+        state = generator.get_state()
+        generator.set_state(self._random_state)  # for the seed that torch draws first
+        object.__setattr__(loader, "batch_sampler", _Replay(itertools.chain(self._read, self._sampler_iter)))
+        try:
+            self._own = self._make_own()
+        finally:
+            object.__setattr__(loader, "batch_sampler", sampler)
+            generator.set_state(state)
+        self._own._index_sampler = sampler  # of the next pass of persistent workers
 
     # ---- what is told
 
@@ -308,6 +335,12 @@ def _path(dataset: Any, index: int) -> Any:
     return leaf.dataset.samples[leaf.number][0]
 
 
+def _image(dataset: Any, index: int) -> Any:
+    """The image of a sample, made by the job's own code. The target is left alone: what makes it may count its calls."""
+    leaf = leaf_of(dataset, index)
+    return leaf.dataset.transform(leaf.dataset.loader(leaf.dataset.samples[leaf.number][0]))
+
+
 def _cores() -> int:
     """Cores for this process, where torchrun starts several on this machine."""
     local = os.environ.get("LOCAL_WORLD_SIZE", "")
@@ -319,10 +352,10 @@ def _timed(dataset: Any, indices: list[int]) -> tuple[float | None, Any]:
     numpy_random = sys.modules.get("numpy.random")
     states = torch.get_rng_state(), random.getstate(), numpy_random.get_state() if numpy_random else None
     try:
-        sample = dataset[indices[0]][0] if indices else None
+        sample = _image(dataset, indices[0]) if indices else None
         began, done = time.perf_counter(), 0
         for index in indices[1:]:
-            dataset[index]
+            _image(dataset, index)
             done += 1
             if time.perf_counter() - began > _TIME_S:
                 break

@@ -54,6 +54,8 @@ def read(loader: Any) -> Reading:
         raise NotKnown("batch_size=None gives single samples")
     if loader.collate_fn is not collate.default_collate:
         raise NotKnown(f"its collate_fn is {_name(loader.collate_fn)}, not torch's default")
+    if loader.num_workers and loader.worker_init_fn is not None and not _only_seeds(loader.worker_init_fn):
+        raise NotKnown(f"its worker_init_fn {_name(loader.worker_init_fn)} may change the data set in the workers")
     leaves = _leaves(loader.dataset, torch_data)
     transform = leaves[0].transform
     if transform is None:
@@ -117,6 +119,12 @@ def _leaves(dataset: Any, torch_data: Any) -> list[Any]:
     if not len(dataset.samples):
         raise NotKnown(f"{kind.__name__} has no samples")
     return [dataset]
+
+
+def _only_seeds(function: Any) -> bool:
+    """Trainers set functions that seed the random generators of a worker, and do nothing else."""
+    function = getattr(function, "func", function)  # functools.partial
+    return str(getattr(function, "__module__", "")).split(".")[0] in ("pytorch_lightning", "lightning", "lightning_fabric", "transformers")
 
 
 def _batch_getter(kind: Any) -> Any:

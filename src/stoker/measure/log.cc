@@ -65,6 +65,11 @@ std::optional<double> number_of_text(std::string_view text) {
                                                                                               : std::nullopt;
 }
 
+// 0 where it is none, or larger than any.
+double figure_of(std::string_view text) {
+  return number_of_text(text).value_or(0);
+}
+
 // The number at the start of `text`, and how many characters it has. A comma counts where three digits follow it.
 std::optional<std::pair<double, std::size_t>> leading_number(std::string_view text) {
   std::size_t end = 0;
@@ -275,13 +280,15 @@ class LogReader {
 
   void add_step(const std::string& line) {
     static constexpr auto kHow = std::regex::ECMAScript | std::regex::icase | std::regex::optimize;
-    static const std::regex per_step(R"(([0-9]+(?:\.[0-9]+)?)\s*(ms|s|sec|min)/(?:it|iter|step|batch)\b)", kHow);
-    static const std::regex per_second(R"(([0-9]+(?:\.[0-9]+)?)\s*(?:it|iters?|steps?|batch|batches)/s(?:ec)?\b)",
-                                       kHow);
+    static const std::regex per_step(
+        R"(([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*(ms|s|sec|min)/(?:it|iter|step|batch)\b)", kHow);
+    static const std::regex per_second(
+        R"(([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*(?:it|iters?|steps?|batch|batches)/s(?:ec)?\b)", kHow);
     static const std::regex named_time(
-        R"((?:step[_ ]?time|time[_ ]?per[_ ]?step|s_per_step|step_s)\s*[:=]?\s*([0-9]+(?:\.[0-9]+)?)(?![0-9:.])\s*(ms|s|sec|min)?)",
+        R"((?:step[_ ]?time|time[_ ]?per[_ ]?step|s_per_step|step_s)\s*[:=]?\s*([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)(?![0-9:.])\s*(ms|s|sec|min)?)",
         kHow);
-    static const std::regex plain_time(R"(\b([0-9]+(?:\.[0-9]+)?)\s*(ms|s|sec|secs|seconds)\b(?!/))", kHow);
+    static const std::regex plain_time(R"(\b([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*(ms|s|sec|secs|seconds)\b(?!/))",
+                                       kHow);
     static const std::regex step_number(R"(\b(?:step|iter(?:ation)?)s?\b[ :=#\[]*([0-9]+)(?:\s*(?:/|of)\s*([0-9]+))?)",
                                         kHow);
     static const std::regex epoch_number(R"(\bepoch\b[ :=#\[]*([0-9]+))", kHow);
@@ -302,11 +309,11 @@ class LogReader {
     const bool names_time = lower.find("time") != std::string::npos || lower.find("step_s") != std::string::npos ||
                             lower.find("per_step") != std::string::npos;
     if (const auto slow = has_rate ? last(per_step) : std::nullopt) {
-      step_s = std::stod((*slow)[1].str()) * seconds_in((*slow)[2].str());
+      step_s = figure_of((*slow)[1].str()) * seconds_in((*slow)[2].str());
     } else if (const auto fast = has_rate ? last(per_second) : std::nullopt) {
-      if (const double rate = std::stod((*fast)[1].str()); rate > 0) step_s = 1 / rate;
+      if (const double rate = figure_of((*fast)[1].str()); rate > 0) step_s = 1 / rate;
     } else if (names_step && names_time && std::regex_search(line, match, named_time)) {
-      step_s = std::stod(match[1].str()) * seconds_in(match[2].str());
+      step_s = figure_of(match[1].str()) * seconds_in(match[2].str());
     }
     if (step_s && *step_s > 0) {
       const auto epoch = last(epoch_number);
@@ -318,7 +325,7 @@ class LogReader {
     if (match[2].matched && match[2].length() <= 15) facts_.of_steps = std::stoull(match[2].str());
     if (const auto clock = clock_of(line)) clock_.add(step, *clock);
     if (const auto plain = !step_s && has_time(lower) ? last(plain_time) : std::nullopt) {
-      told_s_.push_back(std::stod((*plain)[1].str()) * seconds_in((*plain)[2].str()));
+      told_s_.push_back(figure_of((*plain)[1].str()) * seconds_in((*plain)[2].str()));
       told_.add(step, told_s_.back());
     }
   }

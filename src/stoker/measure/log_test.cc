@@ -16,6 +16,11 @@ TEST(Log, StepTimesOfProgressBarsAndOfLinesThatNameThem) {
   EXPECT_NEAR(step_s("100%|##| 5/5 [00:01<00:00,  4.00it/s]"), 0.25, 1e-9);
   EXPECT_NEAR(step_s("Train step 120/4000 loss 0.52 step_time=18.1s data 15.9s"), 18.1, 1e-9);
   EXPECT_NEAR(step_s("Train step 120: loss=0.52, 220 ms/step"), 0.22, 1e-9);
+  EXPECT_NEAR(step_s("step_time=2.5e-3s"), 0.0025, 1e-9);
+  EXPECT_NEAR(step_s("2.5e-02s/it"), 0.025, 1e-9);
+  EXPECT_NEAR(step_s("step 3 loss=1e-3 step_time: 4e-2 s"), 0.04, 1e-9);
+  EXPECT_NEAR(step_s("step_time=1,234s"), 1234, 1e-9);
+  EXPECT_FALSE(parse_log("step_time=1e400s").step_s);
   EXPECT_NEAR(step_s("INFO Train Step 120 | loss 0.52 | 18.0s"), 18.0, 1e-9);
   EXPECT_NEAR(step_s("train step 7 took 17.9 seconds"), 17.9, 1e-9);
   EXPECT_EQ(step_s("nothing it/s here"), -1);

@@ -196,6 +196,11 @@ void add_options(PlannedRun& run, const PlanAnswer& answer) {
   if (run.device) situation.device_line = run.device->line;
   situation.device_limit_bytes = input.device_limit_bytes;
   situation.device_now_bytes = input.device_now_bytes;
+  for (const PlannedConfiguration& one : run.configurations) {
+    const MemoryPoint point = point_of(one.measured);
+    if (!point.out_of_memory || point.batch <= 0 || !same_memory_settings(one.measured, now->measured)) continue;
+    situation.too_large_batch = std::min(point.batch, situation.too_large_batch.value_or(point.batch));
+  }
   situation.vit = input.vit;
   situation.measured = measured;
   situation.what_ifs = what_ifs;

@@ -173,9 +173,13 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
     set_command(option, situation, what.flags);
     weigh_memory(option, situation);
     const double limit = situation.device_limit_bytes;
-    if (limit > 0 && option.device_bytes.value_or(0) > kFull * limit)
+    const bool ran_out = situation.too_large_batch && batch >= *situation.too_large_batch;
+    if (ran_out || (limit > 0 && option.device_bytes.value_or(0) > kFull * limit))
       too_large = std::max(too_large, batch / now.batch_size);
-    if (predict(now).is_loader_bound() && what.gain < kWorth) {
+    if (ran_out) {
+      option.worth = false;
+      option.reason = fmt::format("a batch of {:g} ran out of device memory", *situation.too_large_batch);
+    } else if (predict(now).is_loader_bound() && what.gain < kWorth) {
       option.worth = false;
       std::string memory;
       if (option.device_bytes && limit > 0) {

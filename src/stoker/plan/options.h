@@ -59,6 +59,7 @@ struct Situation {
   HostLimits limits = {};
   std::optional<MemoryLine> device_line = {};
   double device_limit_bytes = 0, device_now_bytes = 0;  // 0: not known
+  std::optional<double> too_large_batch = {};           // the smallest that ran out of device memory
   std::optional<Vit> vit = {};
   std::optional<double> img_size = {};         // of the present images, where it is known
   std::optional<double> learning_rate = {};    // that the job has now

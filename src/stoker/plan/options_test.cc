@@ -202,6 +202,18 @@ TEST(Options, OfABatchThatDoesNotFitAreStepsThatAccumulate) {
   EXPECT_NE(find(options(situation), "accumulate_steps=4"), nullptr) << "asked for";
 }
 
+TEST(Options, NeverOfferABatchThatRanOutOfMemory) {
+  Situation situation = patches();
+  situation.device_now_bytes = 20e9;  // by the sum of memory it would fit
+  situation.too_large_batch = 2;
+  const std::vector<Option> all = options(situation);
+  const Option* const batch = find(all, "batch_size=2");
+  ASSERT_NE(batch, nullptr);
+  EXPECT_FALSE(batch->worth);
+  EXPECT_EQ(batch->reason, "a batch of 2 ran out of device memory");
+  EXPECT_NE(find(all, "accumulate_steps=2"), nullptr);
+}
+
 TEST(Options, OfWorkersThatLiveOnCountTheirMemoryAndTheirStart) {
   Situation situation = patches();
   situation.job.epoch_images = 4000;

@@ -188,7 +188,17 @@ class ImageCompiler {
     if (what.is_random) {
       refuse(op, "noise from a normal distribution needs floats", "put it after Normalize or ToFloat, or give a value");
     }
+    check_bytes(op, what);
     add_augmentation(op, what);
+  }
+
+  // Where pixels are still bytes.
+  void check_bytes(const Op& op, const RandomErasing& what) const {
+    for (const double value : what.value) {
+      if (value >= 0 && value <= 255) continue;
+      refuse(op, fmt::format("value {:g} is not between 0 and 255, and pixels are bytes here", value),
+             "put it after Normalize or ToFloat, or give a value of a byte");
+    }
   }
 
   void add(const Op& op, const FiveCrop& what) {
@@ -292,6 +302,7 @@ class ImageCompiler {
     const auto* const erasing = std::get_if<RandomErasing>(&op.what);
     if (erasing != nullptr && erasing->is_random)
       refuse(holder, "RandomErasing with noise needs floats, and cannot stand inside it");
+    if (erasing != nullptr) check_bytes(op, *erasing);
     const bool is_mix = std::holds_alternative<MixUp>(op.what) || std::holds_alternative<CutMix>(op.what);
     if (is_mix) refuse(holder, fmt::format("{} mixes whole batches", name(op)), "put it at the end of the list");
     const bool is_views = std::holds_alternative<FiveCrop>(op.what) || std::holds_alternative<TenCrop>(op.what);
