@@ -121,7 +121,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
                  random_state: Any) -> None:
         super().__init__(loader)
         self._loader = loader
-        self._take = take          # gives the engine's loader for batches of so many samples
+        self._take = take          # gives a loader of the engine, for batches of at most that size
         self._make_own = own       # makes the iterator that torch would have made
         self._teller = teller
         self._failed = failed      # told why the job's own loader is used from now on

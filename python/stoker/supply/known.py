@@ -160,8 +160,8 @@ def _operations(transform: Any) -> tuple[list[Transform], int]:
 
 
 def _tail_of_v2(transform: Any) -> tuple[Any, ...] | None:
-    """Where v2 scales to float, it multiplies by 1/255 instead of dividing by 255, and the last bit differs from v1's. The job's own
-    operations do that to whole batches then: they work on each value by itself."""
+    """Where v2 scales to float, it multiplies by 1/255 instead of dividing by 255, and the last bit differs from v1's. So the job's own
+    operations finish each batch. They compute each value alone, and give the same for a batch as for a sample."""
     listed = list(_flattened(transform))
     first = next((number for number, item in enumerate(listed) if type(item).__name__ == "ToDtype" and str(item.dtype) == "torch.float32"), None)
     return tuple(listed[first:]) if first is not None else None

@@ -54,7 +54,7 @@ class Files(Dataset):
 
 
 def _class_names(knobs: dict[str, Any]) -> Any:
-    """Classes by name: ``class_list`` is a file or a list; ``classes=cat,dog`` names them too, where it is no number of classes."""
+    """Classes by name: ``class_list`` is a file or a list; ``classes=cat,dog`` names them too. ``classes=10`` is a number of classes."""
     named = knobs.get("class_list")
     if named is not None:
         return list(named) if isinstance(named, (list, tuple)) else str(named)

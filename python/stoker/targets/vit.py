@@ -82,7 +82,7 @@ class Moved:
 
 class Small(Moved):
     """Steps of a small model: patches of 16 pixels (of audio, 64 frames), two layers, a mean, a head, SGD. About 20 million
-    multiplications for an image of 224 pixels: it takes batches to the device and back through autograd, and is no limit of its own."""
+    multiplications for an image of 224 pixels: batches go to the device and through autograd, and the loader stays the limit."""
 
     def __init__(self, knobs: dict[str, Any], device: torch.device, channels: int) -> None:
         super().__init__(device, 0)

@@ -34,7 +34,7 @@ TEST(Log, WithoutATimeTheClockOfTheLinesTellsIt) {
   EXPECT_NEAR(step_s("[23:59:50] Train step 1 loss 2\n[00:00:08] Train step 2 loss 1\n"), 18, 1e-6);
   // A dated clock that was set back is no night.
   EXPECT_NEAR(step_s("2026-01-03 10:59:50 step 1\n2026-01-03 11:00:00 step 2\n2026-01-03 10:00:00 step 3\n"), 10, 1e-6);
-  // A time that counts from the start is no time of a step.
+  // These times count from the start of the run; the differences are the steps.
   EXPECT_NEAR(step_s("Train step 10 180s\nTrain step 20 361s\nTrain step 30 540s\n"), 18, 1e-6);
   EXPECT_EQ(*parse_log("Train step 10/4000 18.0s").of_steps, 4000u);
 }

@@ -119,9 +119,8 @@ void advise(StageLedger& ledger, const StageFacts& limit, double target_per_s, d
   } else if (needed > most) {
     ledger.widen_to = static_cast<std::uint64_t>(std::min(most, std::max(now * 2, 16.0)));
     ledger.advice.push_back(
-        fmt::format("`{}` waits: {:.0f} threads would be needed, which is no matter of threads; read fewer and larger "
-                    "files (`stoker "
-                    "pack`), or from memory (`stoker.Loader(..., storage=\"ram\")` or \"mmap\")",
+        fmt::format("`{}` waits: {:.0f} threads would be needed, more than a machine runs well; read fewer and "
+                    "larger files (`stoker pack`), or from memory (`stoker.Loader(..., storage=\"ram\")` or \"mmap\")",
                     limit.name, needed));
     if (ledger.widen_to > limit.threads)
       ledger.advice.push_back(
