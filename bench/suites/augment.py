@@ -22,12 +22,12 @@ def cifar_file(work):
     return path
 
 
-def race(args, recipe, data, batch_size, mine, theirs, expect, note):
+def race(args, recipe, data, batch_size, mine, theirs, expect, note, storage="buffered"):
     def job(timed):
         return {"data": data, "recipe": recipe, "warmup": timed // 4, "items": timed, "check": True, "batch_size": batch_size, "shuffle": True, "num_workers": 2}
 
     return contest(f"augment, {recipe}, warm", [
-        ours("Stoker", "stoker_augment", job(mine)),
+        ours("Stoker", "stoker_augment", {**job(mine), "storage": storage}),
         peer("DataLoader + torchvision + Pillow, 2 workers", "torch_augment", job(theirs))], args, expect=expect, note=note)
 
 
@@ -39,4 +39,4 @@ def run(args):
                    f"{len(prepare.files_of(data)):,} JPEG files, batches of {batch_size}, float32 NCHW, the recipes of bench/peers/augment_recipes.py; "
                    f"{mine:,} samples of Stoker and {theirs:,} of the peer, after a quarter of that as warm-up.")
     yield race(args, "cifar", cifar_file(args.work), 256, 8 * CIFAR, CIFAR, {"shape": [256, 3, 32, 32], "dtype": "uint8", "contiguous": True},
-               f"{CIFAR:,} arrays of 32 x 32 x 3 uint8 in one .npy, RandomCrop(32, 4) and flip, batches of 256.")
+               f"{CIFAR:,} arrays of 32 x 32 x 3 uint8 in one .npy, RandomCrop(32, 4) and flip, batches of 256; both hold the arrays in memory.", storage="ram")

@@ -12,13 +12,13 @@ import prepare
 from contest import ROOT, plain_table
 
 BATCH = 64
-TRAIN, VAL = 1_280, 640
+TRAIN, VAL = 3_840, 1_280
 EPOCHS = 2
 WORKERS = (0, 1, 2, 4)
 SLEEP_MS = 5        # less than Stoker needs for a batch on 2 cores
 SCRIPT = "examples/imagenet/main.py"
 STOKER = os.path.join(ROOT, "build/release/stoker")
-GRID = ["--grid", "num_workers=0,1,2,3,4,6", "--grid", "prefetch_factor=1,2,4,8"]
+GRID = ["--grid", "num_workers=0,1,2,3,4,5,6,8", "--grid", "prefetch_factor=1,2,4,8,16"]
 MARGIN = 0.02
 
 
@@ -88,7 +88,7 @@ def tune(folder, script, data, search):
     out = os.path.join(folder, search)
     # Each trial writes its report to the same place; nobody reads it.
     words = command(script, data, 2, os.path.join(folder, "report.json"))
-    done = subprocess.run([STOKER, "tune", *GRID, "--search", search, "--warmup-steps", "3", "--bench-steps", "12", "--out", out, "--json", "--", *words],
+    done = subprocess.run([STOKER, "tune", *GRID, "--search", search, "--warmup-steps", "4", "--bench-steps", "40", "--out", out, "--json", "--", *words],
                           cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"error: stoker tune failed:\n{done.stderr[-2000:]}")
