@@ -85,7 +85,9 @@ Picture middle_slice(const dataset::Volume& volume, int most_columns) {
 std::string drawn(const Picture& picture, bool in_color) {
   std::string out;
   const auto pixel = [&](int x, int y) {
-    return y < picture.height ? picture.pixels[static_cast<std::size_t>(y * picture.width + x)] : 0.0F;
+    return y < picture.height ? picture.pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) +
+                                               static_cast<std::size_t>(x)]
+                              : 0.0F;
   };
   for (int y = 0; y < picture.height; y += 2) {
     out += "  ";

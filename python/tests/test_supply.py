@@ -169,6 +169,18 @@ def test_a_transform_that_the_job_changes_is_seen_in_the_next_epoch(pictures):
     assert loader.supply.is_native
 
 
+def test_a_later_pass_asks_the_jobs_own_code_for_one_sample(pictures, monkeypatch):
+    from stoker.supply import feed
+
+    asked = []
+    monkeypatch.setattr(feed, "_image", lambda dataset, index, make=feed._image: (asked.append(index), make(dataset, index))[1])
+    loader = DataLoader(validation(pictures), batch_size=8)
+    list(loader)
+    first = len(asked)
+    list(loader)
+    assert loader.supply.is_native and first > 1 and len(asked) == first + 1
+
+
 def test_files_that_the_engine_cannot_decode_come_from_the_jobs_own_code(pictures, tmp_path):
     root = tmp_path / "mixed"
     (root / "a").mkdir(parents=True)

@@ -23,7 +23,7 @@ from .told import Teller
 
 __all__ = ["Native", "SuppliedIterator"]
 
-_CHECKED = 2            # rows of the first batch that are compared where pixels do not depend on chance
+_CHECKED = 2            # rows of the first batch that are compared where pixels do not depend on chance; one in later passes
 _TIMED, _TIME_S = 4, 0.1  # samples, and seconds at most, for which the job's own code is timed
 _MOST_BY_PYTHON = 1 / 8  # of a batch, or of an epoch: more is left to the job's own workers
 _EPOCHS = 2**62
@@ -69,6 +69,8 @@ class Native:
         self.reading = reading
         self.paths = [_path(dataset, index) for index in range(len(dataset))]
         self.user: weakref.ref[Any] | None = None  # the pass that uses it
+        self.was_right = False            # the first batch of a pass was what the job would have made
+        self.own_s: float | None = None   # that the job's own code takes for a sample
         self.pid = os.getpid()
         self._order = _Order(batch_size)
         ready = max(2, -(-4 * _cores() // batch_size))
@@ -251,6 +253,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
                 self._give_up(why)
                 return None
             self._first = False
+            self._native.was_right = True
             self._read.clear()
             self._teller.record(**self._told())
         if self._native.reading.tail is None and self._native.holds_many():
@@ -280,15 +283,18 @@ class SuppliedIterator(_BaseDataLoaderIter):
     def _refusal(self, data: Any, indices: list[int], by_python: list[int]) -> str:
         """Why the first batch is not what the job would have made; empty: it is."""
         assert self._native is not None
-        reading = self._native.reading
+        reading, was_right = self._native.reading, self._native.was_right
         if len(by_python) > max(1, len(indices) * _MOST_BY_PYTHON):
             return f"the engine cannot make {len(by_python)} of {len(indices)} samples of the first batch: {self._native.why_bad}"
-        self.own_s, sample = _timed(self._dataset, [index for row, index in enumerate(indices) if row not in by_python][:_TIMED])
+        rows = [row for row in range(len(indices)) if row not in by_python]
+        sample = None
+        if not was_right:
+            self._native.own_s, sample = _timed(self._dataset, [indices[row] for row in rows[:_TIMED]])
         if sample is not None and (data.dtype, data.shape[1:]) != (sample.dtype, sample.shape):
             return (f"the engine gives {str(data.dtype)[6:]} {list(data.shape[1:])}, and the job's own code {str(sample.dtype)[6:]} "
                     f"{list(sample.shape)}")
         if reading.is_fixed:
-            for row in [row for row in range(len(indices)) if row not in by_python][:_CHECKED]:
+            for row in rows[: 1 if was_right else _CHECKED]:
                 if not torch.equal(_image(self._dataset, indices[row]), data[row]):
                     return f"the engine gives other pixels than the job's own code for `{self._native.paths[indices[row]]}`"
         return ""
@@ -317,7 +323,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
         stats = self._native.stats()
         prep = stats["prep"]
         native_s = prep["busy_s"] / prep["items"] if prep["items"] else None
-        own_s = getattr(self, "own_s", None)
+        own_s = self._native.own_s
         return {"replaced": True, "why": None, "operations": self._native.reading.operations, "dataset": self._native.reading.dataset_name,
                 "samples": stats["samples"], "samples_per_s": stats["samples_per_s"], "own_s": own_s, "native_s": native_s,
                 "by_python": self.by_python, "gain": own_s / native_s if own_s and native_s else None}

@@ -153,7 +153,7 @@ class Scan {
     if (!folder.broken_links.empty() || !folder.special_files.empty() || folder.error_number != 0)
       folder.can_be_trusted = false;
     enter_folders(folder, known.get());
-    look_up_sizes(folder, std::move(fd));
+    look_up_sizes(folder, fd);
   }
 
   // A folder below the root is left empty, and marked: all of it, though part of it may have been read. It must not
@@ -274,7 +274,7 @@ class Scan {
     }
   }
 
-  void look_up_sizes(ScannedFolder& folder, std::shared_ptr<os::Fd> fd) {
+  void look_up_sizes(ScannedFolder& folder, const std::shared_ptr<os::Fd>& fd) {
     const std::size_t count = folder.files.size();
     if (count <= 2 * kGrain) {
       look_up_sizes(folder, fd->get(), 0, count);

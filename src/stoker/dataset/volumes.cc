@@ -151,7 +151,7 @@ class VolumesDataset final : public Dataset {
   std::span<const storage::Backend* const> backends() const noexcept override { return backends_; }
   std::uint64_t memory_bytes() const noexcept override {
     std::uint64_t bytes = set_->memory_bytes();
-    for (const std::string& text : names_) bytes += sizeof text + text.capacity();
+    for (const std::string& text : names_) bytes += sizeof(std::string) + text.capacity();
     return bytes;
   }
 

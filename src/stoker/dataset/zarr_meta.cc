@@ -350,8 +350,8 @@ void read_codecs(const Json& codecs, ZarrArray& array, std::string_view subject)
     }
     if (id == "transpose" && !has_bytes) {
       const std::vector<std::size_t> next = read_order(settings, order.size(), subject);
-      std::vector<std::size_t> both;
-      for (const std::size_t axis : next) both.push_back(order[axis]);
+      std::vector<std::size_t> both(next.size());
+      std::ranges::transform(next, both.begin(), [&](std::size_t axis) { return order[axis]; });
       order = both;
     } else if (id == "bytes" && !has_bytes) {
       has_bytes = true;

@@ -17,13 +17,14 @@ constexpr std::uint64_t kBaseBytes = 3 * kMiB;
 constexpr std::uint64_t kUsualThreads = 8;
 constexpr std::uint64_t kThreadBytes = 192 * kKiB;  // touched stack, allocator arena, buffers
 
+constexpr std::uint64_t kPointerBytes = sizeof(void*);
 constexpr std::uint64_t kMostPlanBytes = 16 * kMiB;
 constexpr std::uint64_t kErrorBytes = sizeof(SampleError) + 128;  // with its cause
 constexpr std::uint64_t kRowBytes =
-    sizeof(Row) + sizeof(std::uint64_t) + sizeof(meter::RowTimes) + sizeof(Unit*) + kErrorBytes;
+    sizeof(Row) + sizeof(std::uint64_t) + sizeof(meter::RowTimes) + kPointerBytes + kErrorBytes;
 constexpr std::uint64_t kMostListBytes = 4 * kMiB;
 constexpr std::uint64_t kUnitBytes =
-    sizeof(Unit) + 4 * sizeof(Unit*) + ByteRoom::kBytesPerBlock;  // with its places in queues, and its block
+    sizeof(Unit) + 4 * kPointerBytes + ByteRoom::kBytesPerBlock;  // with its places in queues, and its block
 constexpr std::uint64_t kLeastPendings = 3, kLeastUnits = 64;
 
 constexpr std::uint64_t kLeastWorking = 256 * kKiB;
