@@ -13,6 +13,7 @@
 #include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fault.h"
+#include "stoker/os/shared_region.h"
 
 namespace stoker::os {
 namespace {
@@ -37,7 +38,9 @@ std::size_t Arena::within(std::size_t bytes) noexcept {
   return bytes / unit * unit;
 }
 
-Arena::Arena(std::size_t bytes) {
+Arena::Arena(std::size_t bytes) : Arena(bytes, nullptr) {}
+
+Arena::Arena(std::size_t bytes, std::shared_ptr<SharedRegion> shared) {
   if (bytes == 0) return;
   const std::size_t size = rounded(bytes);
   const std::size_t slack = size >= kHugePage ? kHugePage : 0;
@@ -49,6 +52,7 @@ Arena::Arena(std::size_t bytes) {
   } else if (size > SIZE_MAX - 2 * kHugePage) {
     error_number = ENOMEM;
   } else {
+    if (shared) offset_ = shared->take(size, slack != 0 ? kHugePage : page_size());
     mapped = ::mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) error_number = errno;
   }
@@ -61,23 +65,37 @@ Arena::Arena(std::size_t bytes) {
     if (before != 0) ::munmap(data, before);
     data += before;
     if (slack != before) ::munmap(data + size, slack - before);
-    (void)::madvise(data, size, MADV_HUGEPAGE);  // a kernel without huge pages gives small ones
   }
+  if (shared && ::mmap(data, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, shared->fd(),
+                       static_cast<off_t>(offset_)) == MAP_FAILED) {
+    error_number = errno;
+    ::munmap(data, size);
+    throw system_error(error_number, "map", fmt::format("{} of shared memory", format_bytes(size)));
+  }
+  if (slack != 0) (void)::madvise(data, size, MADV_HUGEPAGE);  // a kernel without huge pages gives small ones
   data_ = data;
   size_ = size;
+  shared_ = std::move(shared);
 }
 
 Arena::Arena(Arena&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      shared_(std::move(other.shared_)),
+      offset_(other.offset_) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(shared_, other.shared_);
+  std::swap(offset_, other.offset_);
   return *this;
 }
 
 Arena::~Arena() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (data_ == nullptr) return;
+  ::munmap(data_, size_);
+  if (shared_) shared_->give_back(offset_, size_);
 }
 
 void Arena::populate(std::size_t offset, std::size_t bytes) noexcept {
