@@ -56,6 +56,9 @@ class Batch {
   virtual std::string name_of(std::uint64_t row) const = 0;
   virtual std::uint64_t position_of(std::uint64_t row) const noexcept = 0;  // global, in the epoch
   virtual std::uint64_t slab_bytes() const noexcept = 0;
+  // Where the slab begins, in this process and in LoaderOptions::shared_region; null and 0 for a batch without rows.
+  virtual const std::byte* slab_data() const noexcept = 0;
+  virtual std::uint64_t shared_offset() const noexcept = 0;
 };
 
 inline const Tensor* Batch::tensor(std::string_view name) const noexcept {

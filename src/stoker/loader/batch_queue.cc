@@ -28,13 +28,14 @@ void pack_rows(Pending& pending) noexcept {
 
 BatchQueue::BatchQueue(const Job& job, WorkQueue& work, ReaderBell& bell, Signals& signals)
     : job_(job), work_(work), bell_(bell), signals_(signals) {
-  pool_ = std::make_shared<SlabPool>(job.memory.slabs, job.device, [this] {
+  const auto on_release = [this] {
     {
       const std::scoped_lock lock(signals_.mutex);
       assign_slabs_locked();
     }
     signals_.consumer.notify_all();
-  });
+  };
+  pool_ = std::make_shared<SlabPool>(job.memory.slabs, job.device, on_release, job.options.shared_region);
   const std::uint64_t most = job.memory_facts.demand.batch_size;
   for (std::uint64_t i = 0; i < job.memory.max_pendings; ++i) {
     all_.push_back(std::make_unique<Pending>());

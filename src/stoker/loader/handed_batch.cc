@@ -79,6 +79,8 @@ class HandedBatch final : public Batch {
     return position;
   }
   std::uint64_t slab_bytes() const noexcept override { return slab_ == nullptr ? 0 : slab_->arena.size(); }
+  const std::byte* slab_data() const noexcept override { return slab_ == nullptr ? nullptr : slab_->arena.data(); }
+  std::uint64_t shared_offset() const noexcept override { return slab_ == nullptr ? 0 : slab_->arena.shared_offset(); }
 
  private:
   template <typename T>

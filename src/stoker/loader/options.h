@@ -5,12 +5,14 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "stoker/codec/codec.h"
 #include "stoker/dataset/order.h"
+#include "stoker/os/shared_region.h"
 #include "stoker/storage/source.h"
 #include "stoker/transform/ops.h"
 #include "stoker/transform/output.h"
@@ -79,6 +81,9 @@ struct LoaderOptions {
   std::chrono::nanoseconds timeout =
       std::chrono::minutes(5);  // without any progress: an error naming the sample; 0: never
   bool pin_memory = false;      // register slabs with the device runtime, where there is one
+
+  // Not in the table of options: slabs lie here, where other processes may map them; null: in memory of this process.
+  std::shared_ptr<os::SharedRegion> shared_region;
 };
 
 // The words of each, in the order of the enumerators.

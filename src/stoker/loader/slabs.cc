@@ -12,10 +12,12 @@ constexpr std::uint64_t kRoomyShare = 4;  // of the budget: the part that roomy 
 
 }  // namespace
 
-SlabPool::SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release)
+SlabPool::SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release,
+                   std::shared_ptr<os::SharedRegion> shared)
     : on_release_(std::move(on_release)),
       budget_(limit_bytes),
       device_(std::move(device)),
+      shared_(std::move(shared)),
       generation_(os::fork_generation()) {}
 
 SlabPool::~SlabPool() {
@@ -66,7 +68,7 @@ Slab* SlabPool::acquire(std::size_t bytes, std::size_t roomy_bytes) {
   }
   auto slab = std::make_unique<Slab>();
   try {
-    slab->arena = os::Arena(bytes);
+    slab->arena = os::Arena(bytes, shared_);
   } catch (...) {
     budget_.give_back(need);
     throw;

@@ -25,7 +25,9 @@ struct Slab {
 class SlabPool {
  public:
   // `on_release` is called (without any lock of the pool) after each release, until forget_on_release().
-  SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release);
+  // Slabs are ranges of `shared`, where it is given.
+  SlabPool(std::uint64_t limit_bytes, std::shared_ptr<DeviceRuntime> device, std::function<void()> on_release,
+           std::shared_ptr<os::SharedRegion> shared = nullptr);
   ~SlabPool();
 
   // A slab of at least `bytes`, or null when the budget does not allow one more and none is free. A new one has
@@ -56,6 +58,7 @@ class SlabPool {
   std::function<void()> on_release_;
   Budget budget_;
   std::shared_ptr<DeviceRuntime> device_;
+  std::shared_ptr<os::SharedRegion> shared_;
   std::vector<std::unique_ptr<Slab>> all_;
   std::vector<Slab*> free_, retiring_;
   std::uint64_t generation_;

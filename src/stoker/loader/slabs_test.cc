@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/units.h"
+#include "stoker/os/shared_region.h"
 
 namespace stoker::loader {
 namespace {
@@ -31,6 +32,16 @@ TEST(Slabs, ThatCameBackAreUsedAgain) {
   EXPECT_EQ(pool.free_count(), 1u);
   EXPECT_EQ(pool.acquire(kMiB), first);
   EXPECT_EQ(pool.count(), 1u);
+}
+
+TEST(Slabs, LieInSharedRegionWhereThatIsGiven) {
+  const auto shared = std::make_shared<os::SharedRegion>();
+  SlabPool pool(8 * kMiB, nullptr, {}, shared);
+  Slab* const first = pool.acquire(kMiB);
+  Slab* const second = pool.acquire(kMiB);
+  EXPECT_TRUE(first->arena.is_shared());
+  EXPECT_GE(second->arena.shared_offset(), first->arena.shared_offset() + first->arena.size());
+  EXPECT_FALSE(SlabPool(8 * kMiB, nullptr, {}).acquire(kMiB)->arena.is_shared());
 }
 
 TEST(Slabs, StayWithinTheirLimitAndSayWhenThereIsNoneToBeHad) {
