@@ -93,6 +93,12 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("epoch", [](const BatchHandle& self) { return self->epoch(); })
       .def_prop_ro("step", [](const BatchHandle& self) { return self->step(); })
       .def_prop_ro("slab_bytes", [](const BatchHandle& self) { return self->slab_bytes(); })
+      .def_prop_ro(
+          "slab_address", [](const BatchHandle& self) { return reinterpret_cast<std::uintptr_t>(self->slab_data()); },
+          "Of the first byte, in this process.")
+      .def_prop_ro(
+          "shared_offset", [](const BatchHandle& self) { return self->shared_offset(); },
+          "The same in the loader's SharedRegion.")
       .def_prop_ro("tensor_names",
                    [](const BatchHandle& self) {
                      std::vector<std::string> names;

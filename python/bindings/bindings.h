@@ -27,6 +27,7 @@ void bind_loader(nb::module_& module);
 void bind_measure(nb::module_& module);
 void bind_builder(nb::module_& module);
 void bind_transform(nb::module_& module);
+void bind_workers(nb::module_& module);
 
 // Remembers the process in which an object was made. A forked child has none of its threads.
 class Origin {

@@ -12,6 +12,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "stoker/dataset/listing.h"
+#include "stoker/dataset/numbers.h"
 #include "stoker/dataset/volumes.h"
 #include "stoker/storage/interruption.h"
 
@@ -198,6 +199,14 @@ void bind_dataset(nb::module_& module) {
       },
       nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"), nb::arg("classes"),
       nb::arg("options"), "`classes`: the names of the integer labels, sorted; none: they have none.");
+
+  module.def(
+      "dataset_of_numbers",
+      [](std::uint64_t count, const std::string& name, const nb::dict& options) {
+        return DatasetHandle{dataset::numbers(count, name, request_from(options).opening)};
+      },
+      nb::arg("count"), nb::kw_only(), nb::arg("name"), nb::arg("options"),
+      "Samples that Python makes, by their number.");
 }
 
 }  // namespace stoker::bindings

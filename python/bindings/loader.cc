@@ -17,6 +17,7 @@
 #include "bindings/batch.h"
 #include "bindings/dataset.h"
 #include "bindings/options.h"
+#include "bindings/workers.h"
 
 namespace stoker::bindings {
 namespace {
@@ -260,13 +261,16 @@ void bind_loader(nb::module_& module) {
   nb::class_<LoaderHandle>(module, "Loader", nb::is_weak_referenceable(), "The engine's loader.")
       .def(
           "__init__",
-          [](LoaderHandle* self, const DatasetHandle& dataset, const nb::dict& options, bool given_order) {
+          [](LoaderHandle* self, const DatasetHandle& dataset, const nb::dict& options, bool given_order,
+             const SharedHandle* shared) {
             LoaderOptions asked = request_from(options).loader;
             if (given_order) asked.shuffle = kGiven;
+            if (shared != nullptr) asked.shared_region = shared->memory;
             new (self) LoaderHandle(dataset, std::move(asked));
           },
-          nb::arg("dataset"), nb::arg("options"), nb::arg("given_order") = false,
-          "`options`: names and values, as in loader_options(). `given_order`: give() says which samples are next.")
+          nb::arg("dataset"), nb::arg("options"), nb::arg("given_order") = false, nb::arg("shared").none() = nb::none(),
+          "`options`: names and values, as in loader_options(). `given_order`: give() says which samples are next. "
+          "`shared`: where batches lie.")
       .def(
           "give",
           [](LoaderHandle& self, std::vector<std::uint64_t> indices) {
@@ -368,6 +372,8 @@ void bind_loader(nb::module_& module) {
   module.def(
       "transform_text", [](const std::string& transform) { return transform::to_text(parse_transform(transform)); },
       nb::arg("transform"), "Checks a transform (JSON or short text) and gives its short text.");
+  module.def("default_memory_limit", &loader::default_memory_limit,
+             "Bytes: what memory_limit is where it is not given.");
   module.def(
       "parse_bytes", [](const std::string& text) { return parse_bytes(text); }, nb::arg("text"));
   module.def("format_bytes", &format_bytes, nb::arg("bytes"));

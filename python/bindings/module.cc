@@ -10,6 +10,7 @@ NB_MODULE(_engine, module) {
   stoker::bindings::bind_dataset(module);
   stoker::bindings::bind_batch(module);
   stoker::bindings::bind_options(module);
+  stoker::bindings::bind_workers(module);
   stoker::bindings::bind_loader(module);
   stoker::bindings::bind_measure(module);
   stoker::bindings::bind_builder(module);

@@ -1,11 +1,13 @@
 // Transforms tried on one image, without a loader: what comes out, and what chance decided. Tests compare both with
 // other libraries.
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nanobind/ndarray.h>
 
+#include "stoker/loader/options.h"
 #include "stoker/transform/action.h"
 #include "stoker/transform/image_plan.h"
 #include "stoker/transform/ops.h"
@@ -52,12 +54,67 @@ nb::list list_actions(const transform::ImagePlan& plan, const transform::Draw& d
   return out;
 }
 
-transform::ImagePlan compile(const std::string& json, std::size_t width, std::size_t height, std::size_t channels) {
+transform::ImageInput input_of(std::size_t width, std::size_t height, std::size_t channels) {
   transform::ImageInput input;
   input.width = static_cast<std::uint32_t>(width), input.height = static_cast<std::uint32_t>(height);
   input.channels = static_cast<std::uint8_t>(channels);
-  return transform::ImagePlan::compile(transform::ops_from_json(json), input, {});
+  return input;
 }
+
+transform::ImagePlan compile(const std::string& json, std::size_t width, std::size_t height, std::size_t channels) {
+  return transform::ImagePlan::compile(transform::ops_from_json(json), input_of(width, height, channels), {});
+}
+
+nb::dlpack::dtype numpy_type(DType type) {
+  if (type == DType::f32) return nb::dtype<float>();
+  if (type == DType::f16) return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+  return nb::dtype<std::uint8_t>();
+}
+
+Numpy applied(const transform::ImagePlan& plan, const transform::Draw& draw, const Image& image) {
+  const transform::ImageInput& input = plan.input();
+  const Pixels pixels{reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(image.data())),
+                      std::size_t{input.width} * input.channels,
+                      input.width,
+                      input.height,
+                      input.channels,
+                      DType::u8};
+  const transform::Output& output = plan.outputs()[0];
+  auto* const bytes = new std::byte[output.view_bytes];
+  const nb::capsule owner(bytes, [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
+  Scratch scratch;
+  check(plan.apply(0, draw, pixels, {0, 0, input.width, input.height}, {}, bytes, scratch));
+  const std::vector<std::size_t> shape(output.shape.begin(), output.shape.end());
+  return Numpy(bytes, shape.size(), shape.data(), owner, nullptr, numpy_type(output.dtype));
+}
+
+// Operations on one image after another, outside of a loader. Keeps the plan of the last size. One thread calls.
+class RowTransform {
+ public:
+  RowTransform(const std::string& json, const std::string& layout, const std::string& dtype)
+      : ops_(transform::ops_from_json(json)), options_{parse_dtype(dtype), loader::parse_layout(layout)} {}
+
+  // `stream` tells the random numbers of these operations from those that the loader draws for the same sample.
+  Numpy apply(const Image& image, std::uint64_t seed, std::uint64_t epoch, std::uint64_t id, std::uint32_t stream) {
+    const transform::ImageInput input = input_of(image.shape(1), image.shape(0), image.shape(2));
+    if (!plan_ || plan_->input().width != input.width || plan_->input().height != input.height ||
+        plan_->input().channels != input.channels) {
+      plan_ = transform::ImagePlan::compile(ops_, input, options_);
+    }
+    if (plan_->outputs().size() != 1 || plan_->outputs()[0].views != 1 || !plan_->columns().empty()) {
+      throw Error(ErrorKind::usage, "these operations cannot follow a Python callable");
+    }
+    Random random(seed, epoch, id, stream);
+    transform::Draw draw;
+    check(plan_->draw(0, input.width, input.height, random, draw));
+    return applied(*plan_, draw, image);
+  }
+
+ private:
+  transform::Ops ops_;
+  transform::OutputOptions options_;
+  std::optional<transform::ImagePlan> plan_;
+};
 
 }  // namespace
 
@@ -82,23 +139,15 @@ void bind_transform(nb::module_& module) {
         Random random(seed, 0, id, 0);
         transform::Draw draw;
         check(plan.draw(0, input.width, input.height, random, draw));
-        Pixels pixels{reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(image.data())),
-                      std::size_t{input.width} * input.channels,
-                      input.width,
-                      input.height,
-                      input.channels,
-                      DType::u8};
-        const transform::Output& output = plan.outputs()[0];
-        auto* const bytes = new std::byte[output.view_bytes];
-        const nb::capsule owner(bytes, [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
-        Scratch scratch;
-        check(plan.apply(0, draw, pixels, {0, 0, input.width, input.height}, {}, bytes, scratch));
-        std::vector<std::size_t> shape(output.shape.begin(), output.shape.end());
-        const nb::dlpack::dtype type = output.dtype == DType::f32 ? nb::dtype<float>() : nb::dtype<std::uint8_t>();
-        return nb::make_tuple(Numpy(bytes, shape.size(), shape.data(), owner, nullptr, type), list_actions(plan, draw));
+        return nb::make_tuple(applied(plan, draw, image), list_actions(plan, draw));
       },
       nb::arg("transform"), nb::arg("image"), nb::kw_only(), nb::arg("seed"), nb::arg("id"),
       "One image [H, W, C] of uint8, transformed, and what chance decided.");
+  nb::class_<RowTransform>(module, "RowTransform", "Operations on images of uint8 [H, W, C], one by one.")
+      .def(nb::init<const std::string&, const std::string&, const std::string&>(), nb::arg("transform"), nb::kw_only(),
+           nb::arg("layout"), nb::arg("dtype"), "`dtype`: empty is what the operations give.")
+      .def("apply", &RowTransform::apply, nb::arg("image"), nb::kw_only(), nb::arg("seed"), nb::arg("epoch"),
+           nb::arg("id"), nb::arg("stream"));
 }
 
 }  // namespace stoker::bindings

@@ -18,6 +18,7 @@ from .errors import Error, Note, NotFoundError, PermissionDeniedError, UsageErro
 from .loader import ErrorList, Loader, SampleError
 from .measuring import Measurement, measure
 from .pack import PackWriter
+from .python_rows import sample_seed
 from .spans import Span, span
 from .stitching import stitch
 from .transforms import (
@@ -72,5 +73,5 @@ __all__ = [
     "RandomInvert", "RandomOrder", "RandomPerspective", "RandomPosterize", "RandomResizedCrop", "RandomRotation",
     "RandomSolarize", "RandomZoomOut", "Resample", "Resize", "SampleError", "Span", "TenCrop", "ToFloat", "Transform",
     "TrivialAugmentWide", "UsageError", "VerticalFlip", "Views", "Volumes", "Window", "__version__", "measure",
-    "span", "stitch",
+    "sample_seed", "span", "stitch",
 ]

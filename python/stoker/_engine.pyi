@@ -70,6 +70,9 @@ def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: S
     `classes`: the names of the integer labels, sorted; none: they have none.
     """
 
+def dataset_of_numbers(count: int, *, name: str, options: dict) -> Dataset:
+    """Samples that Python makes, by their number."""
+
 def dtype_name(code: int) -> str:
     """The name of an element type of the engine, by its number."""
 
@@ -87,6 +90,14 @@ class Batch:
 
     @property
     def slab_bytes(self) -> int: ...
+
+    @property
+    def slab_address(self) -> int:
+        """Of the first byte, in this process."""
+
+    @property
+    def shared_offset(self) -> int:
+        """The same in the loader's SharedRegion."""
 
     @property
     def tensor_names(self) -> list[str]: ...
@@ -129,12 +140,62 @@ def loader_options() -> list:
 def checked_option(name: str, value: Any) -> Any:
     """The value as the loader takes it; a wrong one lists the right ones."""
 
+class SharedRegion:
+    """Memory that worker processes may map."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def fd(self) -> int: ...
+
+    def take(self, bytes: int) -> int:
+        """The offset of a range of zeros."""
+
+    def give_back(self, offset: int, bytes: int) -> None: ...
+
+class RowBoard:
+    """Rows that worker processes claim one by one."""
+
+    def __init__(self, memory: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], *, slots: int, rows: int, workers: int, text_bytes: int) -> None: ...
+
+    @staticmethod
+    def bytes_for(*, slots: int, rows: int, workers: int, text_bytes: int) -> int: ...
+
+    def publish(self, slot: int, item: int, first: int, rows: int, text: bytes) -> None: ...
+
+    def cancel(self, slot: int) -> None: ...
+
+    def is_finished(self, slot: int) -> bool: ...
+
+    def wait(self, slot: int, timeout_s: float) -> None:
+        """Until the item is finished, or time is up."""
+
+    def outcome(self, slot: int, row: int) -> int: ...
+
+    def lose(self, worker: int) -> tuple[int, int, int] | None:
+        """The row that a dead worker had: slot, row, item."""
+
+    def work_of(self, worker: int) -> tuple[int, int]:
+        """Rows, and nanoseconds in callables."""
+
+    def close(self) -> None: ...
+
+    @property
+    def is_closed(self) -> bool: ...
+
+    def claim(self, worker: int, timeout_s: float) -> tuple[int, int, int] | None:
+        """A row to work on: slot, row, item. None after close() or in time."""
+
+    def finish(self, worker: int, slot: int, row: int, item: int, is_good: bool, busy_ns: int) -> None: ...
+
+    def text(self, slot: int) -> bytes: ...
+
 class Loader:
     """The engine's loader."""
 
-    def __init__(self, dataset: Dataset, options: dict, given_order: bool = False) -> None:
+    def __init__(self, dataset: Dataset, options: dict, given_order: bool = False, shared: SharedRegion | None = None) -> None:
         """
-        `options`: names and values, as in loader_options(). `given_order`: give() says which samples are next.
+        `options`: names and values, as in loader_options(). `given_order`: give() says which samples are next. `shared`: where batches lie.
         """
 
     def give(self, indices: Sequence[int]) -> None:
@@ -197,6 +258,9 @@ def judge(*, compute_s: float, fetch_s: float, prep_s: float, handoff_s: float) 
 def transform_text(transform: str) -> str:
     """Checks a transform (JSON or short text) and gives its short text."""
 
+def default_memory_limit() -> int:
+    """Bytes: what memory_limit is where it is not given."""
+
 def parse_bytes(text: str) -> int: ...
 
 def format_bytes(bytes: int) -> str: ...
@@ -235,3 +299,11 @@ def draw_actions(transform: str, *, width: int, height: int, channels: int, seed
 
 def transform_image(transform: str, image: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, seed: int, id: int) -> tuple:
     """One image [H, W, C] of uint8, transformed, and what chance decided."""
+
+class RowTransform:
+    """Operations on images of uint8 [H, W, C], one by one."""
+
+    def __init__(self, transform: str, *, layout: str, dtype: str) -> None:
+        """`dtype`: empty is what the operations give."""
+
+    def apply(self, image: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, seed: int, epoch: int, id: int, stream: int) -> NDArray: ...

@@ -79,9 +79,10 @@ def _is_whole(value: Any, least: int, end: int) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Integral) and least <= int(value) < end
 
 
-def whole_count(word: str, value: Any, *, least: int = 1) -> int:
-    if not _is_whole(value, least, TOO_LARGE):
-        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}", option=word)
+def whole_count(word: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    if not _is_whole(value, least, TOO_LARGE if most is None else most + 1):
+        raise UsageError(f"{word} is a whole number of at least {least}, not {value!r}" if most is None
+                         else f"{word} is a whole number from {least} to {most:,}, not {value!r}", option=word)
     return int(value)
 
 

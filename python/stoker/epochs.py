@@ -27,6 +27,7 @@ class Epochs:
         self._entered: Place | None = None   # where the engine was sent last
         self._asked = False                  # for a batch, since then
         self._begun = False                  # the live iterator has handed out a batch, or has ended
+        self._place: Place | None = None     # after the last batch handed out, where batches are taken ahead of that
 
     @property
     def now(self) -> Place:
@@ -35,6 +36,9 @@ class Epochs:
             return self._stands
         if self.steps_left == 0:
             return self.start
+        return self._place or self._engine_place()
+
+    def _engine_place(self) -> Place:
         state = self.engine.state()
         return state["epoch"], state["position"]
 
@@ -54,13 +58,24 @@ class Epochs:
             self._order.before_next(self.engine)
         self._asked = True
 
-    def handed_out(self) -> None:
+    def taken(self) -> Place:
+        """The engine gave a batch. Where a state that is taken after it resumes."""
+        if self._order is not None:
+            self._order.after_next(self.engine)
+        return self._engine_place()
+
+    def handed_out(self, place: Place | None = None, ahead: int = 0) -> None:
+        """The loop gets the batch of ``place``; ``ahead`` later ones have been taken. Without a place it is the engine's last."""
+        self._place = place
         if self._order is None:
             self.steps_left -= 1
         else:
-            self._order.after_next(self.engine)
-            self.steps_left = 0 if self._order.is_over else _UNKNOWN
+            self.steps_left = 0 if self._order.is_over and not ahead else _UNKNOWN
         self._begin()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._begun
 
     def ended(self) -> None:
         """No batch is left. An epoch without any has begun and ended too."""

@@ -18,21 +18,26 @@ import numpy
 
 from . import _engine, measuring
 from . import numpy as numpy_framework
-from .arguments import callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, state_number, switch, whole_count
+from .arguments import byte_count, callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, state_number, switch, whole_count
 from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
+from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_rows
+from .python_rows import Call, Steps
+from .python_stage import PythonStage, Task, refuse_while_main_is_imported
 from .ragged import Ragged, array_names
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
 from .sample_errors import ErrorList, SampleError
-from .source import cache_folder, class_names, open_source
+from .source import cache_folder, class_names, open_items, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
-from .transforms import compile_transform
+from .transforms import compile_steps, compile_transform
 from .volumes import Volumes
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
 
+_MOST_WORKERS = 1024
+_NUMBERS_BYTES = 64 * 2**20  # what the engine needs at most to order the items of a Dataset
 _OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
 
 
@@ -49,6 +54,8 @@ class Loader(ReadByTrainers):
 
     Which samples:
       source: the folder, index.csv or .npy; or ``stoker.Volumes([...], patch=...)``; or ``samples=[(path, label), ...]``.
+      dataset: a map-style Dataset of torch, or any object with ``__getitem__`` and ``__len__``. Its items are made in ``python_workers``; batches are what torch's
+        default_collate makes of them.
       label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
       where: only rows of an index.csv whose columns match, such as "slice_spacing<3 and rows==512".
       class_list: use the classes of these names; a text or path is a file that names them.
@@ -72,7 +79,9 @@ class Loader(ReadByTrainers):
       arrays: the arrays of .npz files to load, by name: ``arrays=("x", "y")`` gives ``batch["x"]`` and ``batch["y"]``.
       shapes: "equal" (all files have one shape), "pad" (zeros up to the largest of the batch; ``batch.lengths`` has the true extents) or
         "list" (``batch.data`` is a list of arrays).
-      Callables run in the calling thread; their time is ``python_s`` of :meth:`stats`.
+      python_workers: processes that run the callables of ``transform`` (they then take one sample, a numpy array) or ``decode`` on shared memory.
+        0 runs it in the calling thread, with the same batches. ``random``, ``numpy.random`` and torch are seeded for each sample.
+      Without python_workers, callables run in the calling thread, and a callable in ``transform`` takes the whole batch; their time is ``python_s`` of :meth:`stats`.
       exif_orientation: turn images as their Exif says before anything else (off, as in torchvision).
       color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit images; int16: audio), layout="NCHW|NHWC|channels_last".
       output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
@@ -98,6 +107,7 @@ class Loader(ReadByTrainers):
         source: str | os.PathLike[str] | Volumes | None = None,
         *,
         samples: Sequence[Any] | None = None,
+        dataset: Any = None,
         batch_size: int = 1,
         shuffle: bool | str = False,
         seed: int = 0,
@@ -106,6 +116,7 @@ class Loader(ReadByTrainers):
         memory_limit: int | str | None = None,
         transform: Any = None,
         batch_transform: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        python_workers: int | None = None,
         decode: str | Callable[[memoryview], Any] = "exact",
         seek_index: str = "auto",
         arrays: str | Sequence[str] | None = None,
@@ -153,13 +164,28 @@ class Loader(ReadByTrainers):
             self._say("persistent_workers=False changes nothing: workers are threads that live until close()")
 
         self._batch_transform = callable_or_none("batch_transform", batch_transform)
-        transform_text, self._transform = compile_transform(transform)
         self._decode = decode if callable(decode) else None
         self._on_error = _engine.checked_option("on_error", on_error)
+        self._items = dataset
+        if dataset is not None:
+            _refuse_beside_dataset(source=source, samples=samples, transform=transform, batch_transform=batch_transform, label=label, where=where, arrays=arrays, device=device,
+                                   decode=None if decode == "exact" else decode)
+            python_workers = 0 if python_workers is None else python_workers
+        if python_workers is not None:
+            python_workers = whole_count("python_workers", python_workers, least=0, most=_MOST_WORKERS)
+        if python_workers:
+            refuse_while_main_is_imported()
+        if python_workers is None:
+            transform_text, self._transform = compile_transform(transform)
+        else:
+            transform_text, self._transform, layout, dtype = _per_sample(transform, layout, dtype)
         if self._decode is not None and transform_text != "[]":
             raise UsageError("transform: the engine cannot transform what a Python decode= returns",
                              "do it inside decode, or give a callable on the batch as the only transform", option="transform")
-        if self._decode is not None and self._on_error == "replace":
+        if self._decode is not None and self._transform is not None and python_workers is not None:
+            raise UsageError("python_workers= runs one callable for each sample, and both decode= and transform= are callables",
+                             "do both inside decode", option="transform")
+        if self._decode is not None and self._on_error == "replace" and python_workers is None:
             raise UsageError("on_error=\"replace\" does not work with a Python decode=: the batch is already chosen",
                              "on_error=\"raise\", \"skip\" or \"zero\"", option="on_error")
         dtype = _engine.checked_option("dtype", dtype)
@@ -188,10 +214,23 @@ class Loader(ReadByTrainers):
             where=where, class_list=class_names(class_list), class_subset=class_subset, class_subset_seed=class_subset_seed, subset=subset, subset_seed=subset_seed,
             inflate=inflate,
             cache_dir=cache_folder(cache_dir, cache_limit), cache_limit=cache_limit, listing=listing)
-        self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
-        self._engine = self._make_engine(self._rank or find_rank())
+        self._classes: list[str] = []
+        if dataset is not None:
+            self._dataset = open_items(dataset, self._given)
+        else:
+            self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
+        self._stage = self._make_stage(python_workers)
+        self._ahead = None if self._stage is None else Ahead(self._stage, _engine.checked_option("prefetch_factor", prefetch_factor))
+        try:
+            self._engine = self._make_engine(self._rank or find_rank())
+        except BaseException:
+            if self._stage is not None:
+                self._stage.close()
+            raise
         names = [arrays] if isinstance(arrays, str) else list(arrays or ())
         self._ragged = Ragged(shapes, names) if shapes != "equal" else None
+        if self._stage is not None:
+            self._stage.timeout_s = self._engine.options()["timeout"] or 0.0
 
         if self._framework.NAME == "torch" and self._engine.options()["pin_memory"]:  # the engine clears it without a device runtime
             _engine.set_stream_provider(self._framework.current_stream)
@@ -204,6 +243,7 @@ class Loader(ReadByTrainers):
         self._closed = False
         self._python_s = 0.0
         self._python_errors: list[SampleError] = []
+        self._work_before = 0, 0.0  # of the workers, when the counts began
         _live.add(self)
         for note in self._notes:
             warnings.warn(note, Note, stacklevel=2)
@@ -220,6 +260,8 @@ class Loader(ReadByTrainers):
         if note := self._note_on_accelerate():
             warnings.warn(note, Note, stacklevel=2)
         self._iteration += 1
+        if self._ahead is not None:
+            self._ahead.drop()
         self._epochs.new_iterator()
         iteration = _Iteration(self, self._iteration)
         return measuring.recorded(self, iteration) if measuring.in_measured_job() else iteration
@@ -242,6 +284,8 @@ class Loader(ReadByTrainers):
         state goes on counting the batches handed out: it moves to this epoch with its first batch.
         """
         self._usable(closed=True)
+        if self._ahead is not None and not self._epochs.has_begun:
+            self._ahead.drop()
         self._epochs.set(whole_count("epoch", epoch, least=0))
 
     def state_dict(self) -> dict[str, Any]:
@@ -317,11 +361,14 @@ class Loader(ReadByTrainers):
         """Counters since the start (or :meth:`reset_stats`): rates, where the time went, queues, memory.
 
         ``wait`` splits the time the loop was blocked: fetch (bytes had not arrived), prep (decoding and transforming),
-        handoff (ready, not yet delivered). ``python_s`` is the time in Python callables; ``compute_s`` is the rest, the step.
+        handoff (ready, not yet delivered). ``python_s`` is the time in Python callables of the calling thread; ``compute_s`` is the rest, the step.
+        With ``python_workers`` the time that the loop waits for callables is part of prep; ``python_rows`` counts what they did, ``python_busy_s`` is their time
+        and ``python_bytes`` the memory of the workers, which ``memory_used`` contains.
         """
         stats = self._usable(closed=True).stats()
         stats["python_s"] = self._python_s
-        stats["compute_s"] = max(0.0, stats["compute_s"] - self._python_s)
+        self._add_workers(stats)
+        stats["compute_s"] = max(0.0, stats["compute_s"] - stats["python_s"])
         stats["errors"] += len(self._python_errors)
         stats["samples_per_s"] = stats["samples"] / stats["running_s"] if stats["running_s"] > 0 else 0.0
         stats["verdict"] = _judge(stats)
@@ -331,6 +378,8 @@ class Loader(ReadByTrainers):
         """Starts all counts again from zero."""
         self._usable().reset_stats()
         self._python_s = 0.0
+        if self._ahead is not None and self._stage is not None:
+            self._ahead.wait_s, self._work_before = 0.0, self._stage.work()
 
     def summary(self) -> str:
         """Two lines: what the loop waited for, and how fast it ran."""
@@ -340,7 +389,7 @@ class Loader(ReadByTrainers):
         verdict, wait = stats["verdict"], stats["wait"]
         total = max(1e-9, stats["compute_s"] + stats["python_s"] + stats["wait_s"])
         shares = [("fetch", wait["fetch_s"]), ("prep", wait["prep_s"]), ("hand-off", wait["handoff_s"])]
-        if self._has_callables():
+        if self._has_callables() or stats["python_s"]:
             shares.append(("python", stats["python_s"]))
         shares.append(("compute", stats["compute_s"]))
         words = ", ".join(f"{word} {_percent(part / total)}" for word, part in shares)
@@ -366,6 +415,8 @@ class Loader(ReadByTrainers):
         self._closed = True
         if self._copier is not None:
             self._copier.release_finished(wait=True)
+        if self._stage is not None:
+            self._stage.close()
         self._engine.close()
         _live.discard(self)
 
@@ -400,36 +451,47 @@ class Loader(ReadByTrainers):
             raise Error("cannot go on with this iterator: the loader has started another one since",
                         "one iterator is live at a time; make a second Loader for a second pass at the same time", "usage")
         try:
-            self._epochs.ask()
-            slab = engine.next()
+            batch = self._next_of_engine(engine) if self._ahead is None else self._next_of_workers(self._ahead)
         except Error:
             if _exiting:
                 raise SystemExit from None
             raise
-        if slab is None:
+        if batch is None:
             self._epochs.ended()
             raise StopIteration
-        batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names, self._ragged)
-        self._epochs.handed_out()
         if self._has_callables():
             started = time.perf_counter()
             try:
                 self._call_python(batch)
             finally:
                 self._python_s += time.perf_counter() - started
-        if self._copy and self._decode is None:
+        if self._items is not None:
+            return batch
+        if self._copy and (self._decode is None or self._stage is not None):
             batch._copy_out()
         if self._copier is not None:
             self._copier.move(batch)
         return batch
 
+    def _next_of_engine(self, engine: _engine.Loader) -> Batch | None:
+        self._epochs.ask()
+        slab = engine.next()
+        if slab is None:
+            return None
+        batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names, self._ragged)
+        self._epochs.taken()
+        self._epochs.handed_out()
+        return batch
+
     def _has_callables(self) -> bool:
+        if self._stage is not None:
+            return self._batch_transform is not None
         return not (self._decode is None and self._transform is None and self._batch_transform is None)
 
     def _call_python(self, batch: Batch) -> None:
-        if self._decode is not None:
+        if self._stage is None and self._decode is not None:
             self._decode_rows(batch)
-        if self._transform is not None:
+        if self._stage is None and self._transform is not None:
             batch._replace(self._transform(batch.data), batch.labels)
         if self._batch_transform is not None:
             result = self._batch_transform(batch.data, batch.labels)
@@ -448,7 +510,7 @@ class Loader(ReadByTrainers):
             try:
                 rows.append(_as_array(self._decode(memoryview(encoded[row]))))  # type: ignore[misc]
             except Exception as error:
-                self._note_bad_row(batch, row, error)
+                self._note_bad_row(batch, row, f"{type(error).__name__}: {error}", error)
                 rows.append(None)
         good = [row for row in rows if row is not None]
         shapes = {row.shape for row in good}
@@ -468,15 +530,144 @@ class Loader(ReadByTrainers):
         batch._has_tails = False
         batch._leave_slab(self._framework.from_numpy(numpy.stack(good)), self._framework.from_numpy(batch.labels[keep].copy()), keep)
 
-    def _note_bad_row(self, batch: Batch, row: int, error: Exception) -> None:
+    def _note_bad_row(self, batch: Batch, row: int, cause: str, error: BaseException, stage: str = "decode") -> None:
         index = int(batch._row_values("indices")[row])
         name = self._dataset.name(index)
-        message = one_line(f"cannot decode `{name}`: {type(error).__name__}: {error}")
+        message = one_line(f"cannot {'load' if stage == 'dataset' else stage} `{name}`: {cause}")
         self._python_errors.append(SampleError(
             name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
-            stage="decode", cause=f"{type(error).__name__}: {error}", offset=None, action=self._on_error, message=message))
+            stage=stage, cause=cause, offset=None, action=self._on_error, message=message))
         if self._on_error == "raise":
-            raise Error(message, "on_error=\"skip\" or \"zero\" goes on without it", "corrupt") from error
+            words = "\"skip\" or \"zero\"" if self._stage is None else "\"skip\", \"replace\" or \"zero\""
+            raise Error(message, f"on_error={words} goes on without it", "corrupt") from error
+
+    # ---- callables on rows, in python_workers
+
+    def _make_stage(self, workers: int | None) -> PythonStage | None:
+        if workers is None:
+            return None
+        function = self._items.__getitem__ if self._items is not None else self._decode or self._transform
+        if function is None:
+            self._say("python_workers= changes nothing: there is no Python callable for each sample, neither in transform= nor as decode=")
+            return None
+        given = self._given
+        if given["shapes"] != "equal":
+            raise UsageError("python_workers= does not work with shapes=\"pad\" or \"list\"", "pad the arrays inside the callable, or leave python_workers out",
+                             option="python_workers")
+        if self._decode is None and given["decode"] == "none":
+            raise UsageError("python_workers= with decode=\"none\": transform= would get bytes", "give the callable as decode=, which takes the bytes of one sample",
+                             option="transform")
+        if self._decode is None and given["dtype"] == "bfloat16":
+            raise UsageError("python_workers= gives numpy arrays to the callable, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
+                             option="dtype")
+        call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]))
+        stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]))
+        if workers:
+            try:
+                self._divide_memory(stage)
+            except BaseException:
+                stage.close()
+                raise
+        return stage
+
+    def _divide_memory(self, stage: PythonStage) -> None:
+        """Of memory_limit: what the workers hold now; of the rest, half for what callables return and half for the engine."""
+        self._memory_limit = byte_count("memory_limit", self._given["memory_limit"]) or _engine.default_memory_limit()
+        taken = stage.worker_bytes()
+        rest = self._memory_limit - taken
+        if rest <= 0:
+            raise UsageError(f"memory_limit {_engine.format_bytes(self._memory_limit)} is too small: {stage.workers} python workers hold {_engine.format_bytes(taken)} "
+                             "once they have imported the callable", "raise memory_limit=, or use fewer python_workers", option="memory_limit")
+        engine = min(rest // 2, _NUMBERS_BYTES) if stage.call.kind == "dataset" else rest // 2
+        stage.blocks_limit = rest - engine
+        self._given["memory_limit"] = engine
+
+    def _next_of_workers(self, ahead: Ahead) -> Any:
+        task = ahead.next(self._take)
+        if task is None:
+            return None
+        self._epochs.handed_out(task.place, len(ahead))
+        return self._finished(ahead.stage, task)
+
+    def _take(self) -> tuple[Any, Any] | None:
+        self._epochs.ask()
+        slab = self._usable().next()
+        return None if slab is None else (slab, self._epochs.taken())
+
+    def _finished(self, stage: PythonStage, task: Task) -> Any:
+        """The batch of rows that have passed through the callable, without those that failed, as on_error says. Items of a Dataset come as default_collate gives them."""
+        in_place = lies_in_place(stage)
+        batch = Batch(task.slab, self._framework if in_place else numpy_framework, self._dataset.names)
+        bad = bad_rows(task)
+        for row, cause, error in bad:
+            self._note_bad_row(batch, row, cause, error, stage.call.kind)
+        if bad:
+            self._check_error_count(batch.epoch)
+        if stage.form is None and batch.size and stage.call.kind != "transform":
+            raise Error(f"{stage.call.kind}= gave nothing for step {batch.step}: every sample failed", "loader.errors lists them", "corrupt")
+        keep = self._without(stage, task, batch, [row for row, _, _ in bad])
+        if stage.call.kind == "dataset":
+            made = self._framework.from_numpy
+            return collated(stage, task, keep, (lambda array: made(array.copy())) if self._copy else made)
+        if in_place:
+            if not isinstance(keep, slice):
+                arrays = {name: self._framework.from_numpy(array[keep]) for name, array in task.rows.inputs.items()}
+                labels = self._framework.from_numpy(task.slab.labels()[keep])
+                batch._leave_slab(arrays["data"] if list(arrays) == ["data"] else arrays, labels, keep)
+            return batch
+        data = collated(stage, task, keep, self._framework.from_numpy)
+        batch._leave_slab(data, self._framework.from_numpy(batch.labels[keep].copy()), keep)
+        batch._has_tails = False
+        batch._framework = self._framework
+        if batch.coords is not None:
+            batch.coords = self._framework.from_numpy(batch.coords)
+        return batch
+
+    def _without(self, stage: PythonStage, task: Task, batch: Batch, bad: list[int]) -> Any:
+        """Does what on_error says about rows that failed. The rows that stay, as an index."""
+        if not bad:
+            return slice(None)
+        good = numpy.ones(batch.size, bool)
+        good[bad] = False
+        if self._on_error == "skip":
+            return good
+        if self._on_error == "replace":
+            arrays = [*(task.rows.inputs.values() if lies_in_place(stage) else task.rows.outputs), task.slab.labels(), task.slab.ids(), task.slab.indices(), task.slab.lengths()]
+            if not replace_rows(task, arrays, bad):
+                raise Error(f"no sample of step {batch.step} can replace the others: every one failed", "loader.errors lists them", "corrupt")
+            return slice(None)
+        for row in bad:
+            stage.clear(task, row)
+        batch._rows["valid"] = batch._row_values("valid") & good
+        return slice(None)
+
+    def _check_error_count(self, epoch: int) -> None:
+        most = self._usable().options()["max_errors"]
+        if not most:
+            return
+        allowed = most if most >= 1 else max(1.0, math.floor(most * len(self._dataset)))
+        count = sum(error.epoch == epoch for error in self._python_errors)
+        if count > allowed:
+            raise Error(f"{count} samples of epoch {epoch} failed in the Python callable, more than max_errors={most:g} allows", "loader.errors lists them", "corrupt")
+
+    def _add_workers(self, stats: dict[str, Any]) -> None:
+        if self._ahead is None or self._stage is None:
+            return
+        stats["samples"] -= self._ahead.samples
+        stats["batches"] -= len(self._ahead)
+        stats["python_workers"] = self._stage.workers
+        if not self._stage.workers:
+            stats["python_s"] += self._ahead.wait_s
+            return
+        stats["wait"]["prep_s"] += self._ahead.wait_s
+        stats["wait_s"] += self._ahead.wait_s
+        stats["compute_s"] = max(0.0, stats["compute_s"] - self._ahead.wait_s)
+        rows, busy_s = self._stage.work()
+        stats["python_rows"], stats["python_busy_s"] = rows - self._work_before[0], busy_s - self._work_before[1]
+        stats["python_bytes"] = self._stage.worker_bytes()
+        for word, blocks in (("memory_used", self._stage.blocks_bytes), ("memory_peak", self._stage.blocks_peak)):
+            stats[word] += blocks + stats["python_bytes"]
+        stats["memory_limit"] = self._memory_limit
 
     def _usable(self, closed: bool = False) -> _engine.Loader:
         engine = self._engine
@@ -488,7 +679,8 @@ class Loader(ReadByTrainers):
         return engine
 
     def _make_engine(self, rank: Rank) -> _engine.Loader:
-        return _engine.Loader(self._dataset, {**self._given, "rank": rank.rank, "world_size": rank.world_size}, self._order is not None)
+        return _engine.Loader(self._dataset, {**self._given, "rank": rank.rank, "world_size": rank.world_size}, self._order is not None,
+                              None if self._stage is None else self._stage.memory)
 
     def _steps_ahead(self) -> int:
         """Steps of the epoch that begins next."""
@@ -544,6 +736,27 @@ class _Iteration(Iterator[Batch]):
         if self._done:
             return 0
         return self._loader._epochs.steps_left if self._loader._order is None else self._loader._order.steps_left
+
+
+def _per_sample(transform: Any, layout: str, dtype: str | None) -> tuple[str, Callable[[Any], Any] | None, str, str | None]:
+    """What the engine does before callables, the callables with what follows them, and layout and dtype of what the engine gives them."""
+    before, callables, after = compile_steps(transform)
+    if len(callables) < 2 and after == "[]":
+        return before, callables[0] if callables else None, layout, dtype
+    if after == "[]":
+        return before, Steps(callables, after, "", ""), layout, dtype
+    layout, dtype = _engine.checked_option("layout", layout), _engine.checked_option("dtype", dtype)
+    wrong = f"layout={layout!r}" if layout == "channels_last" else f"dtype={dtype!r}" if dtype in ("bfloat16", "uint16", "int16") else ""
+    if wrong:
+        raise UsageError(f"transform: operations after a Python callable do not work with {wrong}",
+                         "layout=\"NCHW\" or \"NHWC\", and dtype=\"uint8\", \"float16\" or \"float32\"", option="transform")
+    return before, Steps(callables, after, layout, dtype or ""), "NHWC", None
+
+
+def _refuse_beside_dataset(**given: Any) -> None:
+    for word, value in given.items():
+        if value is not None:
+            raise UsageError(f"{word}= does not go with dataset=: a Dataset makes its items itself", "do it in __getitem__, or in the loop", option=word)
 
 
 def _framework(output: str, device: Any) -> Any:

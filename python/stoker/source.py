@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None,
                 options: dict[str, Any]) -> tuple[_engine.Dataset, list[str]]:
     if (source is None) == (samples is None):
         raise UsageError("give a source or samples=, and not both" if source is not None else "no source was given",
-                         "stoker.Loader(\"data/train\"), or stoker.Loader(samples=[(path, label), ...])")
+                         "stoker.Loader(\"data/train\"), stoker.Loader(samples=[(path, label), ...]) or stoker.Loader(dataset=...)")
     if samples is not None:
         if label is not None:
             raise UsageError("label= names a column of an index.csv; samples= brings its own labels")
@@ -32,6 +33,19 @@ def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None,
     dataset = _engine.open_dataset(
         _path(source, "source"), label=_label_columns(label), use_cache=cache_dir is not False, options=options)
     return dataset, []
+
+
+def open_items(dataset: Any, options: dict[str, Any]) -> _engine.Dataset:
+    """The items of a map-style Dataset, by number."""
+    torch = sys.modules.get("torch.utils.data")
+    if torch is not None and isinstance(dataset, torch.IterableDataset) or not hasattr(dataset, "__getitem__"):
+        raise UsageError(f"dataset= takes a map-style Dataset, with __getitem__ and __len__, not {type(dataset).__name__}",
+                         "a Dataset that is iterated has no order of its own: use torch's DataLoader for it", option="dataset")
+    try:
+        count = len(dataset)
+    except (TypeError, NotImplementedError):
+        raise UsageError(f"dataset= takes a Dataset that has a length, and {type(dataset).__name__} has none", "give it __len__", option="dataset") from None
+    return _engine.dataset_of_numbers(count, name=type(dataset).__name__, options=options)
 
 
 def cache_folder(cache_dir: Any, cache_limit: Any) -> str | None:

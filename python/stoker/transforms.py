@@ -398,6 +398,35 @@ class Views(Transform):
         super().__init__(groups=listed)
 
 
+# What needs the whole batch, several views, a column of the index, or sound.
+_NEVER_AFTER = (Views, MixUp, CutMix, FiveCrop, TenCrop, Window, Resample, Mono, PadOrTrim)
+
+
+def compile_steps(transform: Any) -> tuple[str, list[Callable[[Any], Any]], str]:
+    """For callables on single samples: the engine's form of the operations before them, the callables, and the form of the operations after them."""
+    if transform is None or isinstance(transform, (str, Transform)) or not isinstance(transform, (list, tuple)):
+        text, last = compile_transform(transform)
+        return text, [] if last is None else [last], "[]"
+    before: list[Any] = []
+    callables: list[Callable[[Any], Any]] = []
+    after: list[Any] = []
+    for item in _flattened(transform):
+        is_ours = isinstance(item, Transform) or _is_torchvision(item)
+        if not is_ours and callable(item) and not isinstance(item, type):
+            if after:
+                raise UsageError(f"transform: {_name(item)} stands behind operations that stand behind a Python callable",
+                                 "put the callables next to each other: operations, callables, operations", option="transform")
+            callables.append(item)
+        elif callables:
+            after.append(item)
+        else:
+            before.append(item)
+    for item in after:
+        if isinstance(item, _NEVER_AFTER):
+            raise UsageError(f"transform: {type(item).__name__} cannot stand behind a Python callable", "put it before the callable, or do it in the callable", option="transform")
+    return compile_transform(before)[0], callables, compile_transform(after)[0]
+
+
 def compile_transform(transform: Any) -> tuple[str, Callable[[Any], Any] | None]:
     """The engine's form (JSON or short text) of what was given as ``transform=``, and the Python callable at its end."""
     if transform is None:

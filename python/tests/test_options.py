@@ -10,7 +10,7 @@ import stoker
 from stoker import _engine
 
 # Keywords of Loader that only Python has. Everything else is a row of the table.
-PYTHON_ONLY = {"samples", "sampler", "batch_sampler", "batch_transform", "output", "copy", "device", "persistent_workers"}
+PYTHON_ONLY = {"samples", "dataset", "sampler", "batch_sampler", "batch_transform", "output", "copy", "device", "persistent_workers", "python_workers"}
 TABLE = {row["name"]: row for row in _engine.loader_options()}
 
 

@@ -1,0 +1,577 @@
+"""Python callables on the rows of batches: in worker processes, or in the calling thread with ``python_workers=0``.
+
+Samples and results lie in memory that the workers map: no array is pickled, but for the first result, which tells shape and type.
+Used by the thread that iterates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import multiprocessing.spawn
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+import weakref
+from typing import Any
+
+import numpy
+
+from . import _engine
+from .errors import Error, UsageError, one_line
+from .python_rows import Call, Leaf, OwnRandom, PackedError, Rows, form_of, is_in_place
+from .python_server import Channel, NoGuard, is_importing_main, mapped_array
+
+__all__ = ["MOST_AHEAD", "PythonStage", "Task", "how_ended", "refuse_while_main_is_imported"]
+
+MOST_AHEAD = 6          # batches with the workers at a time
+_SLOTS = MOST_AHEAD + 4  # and those that a `break` left behind
+_TEXT_BYTES = 16_384    # what workers are told of a batch
+_ASK_S = 0.05           # how often a wait lets signals in and looks whether the workers live
+_START_S = 300.0        # for the imports of the user's modules
+_END_S = 5.0
+_MOST_DEATHS = 3        # of workers in a row without a finished row between them
+_LINE = 64
+_FAILED, _LOST, _FIRST_WORKER = 2, 3, 16  # of os::RowBoard::Outcome
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_SERVER = "import sys; sys.path[:] = eval(sys.argv[2]); from stoker.python_server import main; main(int(sys.argv[1]))"
+
+
+class Block:
+    """Memory for the results of one batch."""
+
+    def __init__(self, memory: _engine.SharedRegion, size: int) -> None:
+        self.size = -(-size // 4096) * 4096
+        self.offset = memory.take(self.size)
+        self.map = mmap.mmap(memory.fd, self.size, offset=self.offset)
+        self._end = weakref.finalize(self, memory.give_back, self.offset, self.size)
+        self._end.atexit = False
+
+
+class Task:
+    """One batch on its way through the workers."""
+
+    def __init__(self, slab: Any, place: Any) -> None:
+        self.slab = slab
+        self.place = place                              # where a state that is taken after this batch resumes
+        self.rows: Rows
+        self.slot: int | None = None
+        self.item = 0
+        self.first = 0                                  # rows before it are finished
+        self.failures: dict[int, PackedError | str] = {}  # by row
+        self.objects: dict[int, list[Any]] = {}
+        self.block: tuple[Block, Any] | None = None     # and where the results lie in it
+
+
+class PythonStage:
+    def __init__(self, call: Call, workers: int, batch_size: int) -> None:
+        self.call = call
+        self.workers = workers
+        self.memory = _engine.SharedRegion() if workers else None
+        self.form: Any = None                # of results; None until the first one
+        self.blocks_limit = 0                # bytes; set when the engine has its share
+        self.blocks_bytes = self.blocks_peak = self._block_bytes = 0
+        self._free_blocks: list[Block] = []
+        self._row_limit = batch_size
+        self.timeout_s = 0.0                 # without any row finished; 0 waits for ever
+        self._items = 0
+        self._tasks: dict[int, Task] = {}    # by slot
+        self._left: dict[int, Task] = {}     # those that nobody wants, while a worker may have a row of them
+        self._work = 0, 0.0
+        self._deaths = 0
+        self._rows_at_death = -1
+        self._server: _Server | None = None
+        if workers:
+            self._start()
+
+    # ---- the life of a batch
+
+    def submit(self, slab: Any, place: Any) -> Task:
+        """Gives a batch to the workers. The first one waits for its first row, whose result tells shape and type."""
+        task = Task(slab, place)
+        task.rows = _rows_of(slab, self.call)
+        if slab.size == 0:
+            return task
+        try:
+            if self.form is None:
+                self._probe(task)
+            else:
+                self._make_room(task)
+            if self.workers and self.form is not None and task.first < slab.size:
+                self._publish(task, task.first, slab.size)
+        except BaseException:
+            self.give_up(task)
+            raise
+        return task
+
+    def finish(self, task: Task) -> None:
+        """Waits until every row of the batch is finished."""
+        if task.slab.size == 0 or self.form is None:  # no row gave a result
+            return
+        if not self.workers:
+            for row in range(task.first, task.slab.size):
+                self._run_here(task, row)
+        elif task.slot is not None:
+            self._await(task)
+            self._release(task)
+        self._clear_rows_without_sample(task)
+
+    def give_up(self, task: Task) -> None:
+        """Nobody wants the batch. A worker may still have a row of it: its memory is kept until that is finished."""
+        if task.slot is not None and self._server is not None:
+            self._server.board.cancel(task.slot)
+            self._left[task.slot] = self._tasks.pop(task.slot)
+            task.slot = None
+
+    def results(self, task: Task) -> list[Any]:
+        """The arrays of results, whole batches; None for objects. Only where results do not lie in place."""
+        return list(task.rows.outputs)
+
+    # ---- inside
+
+    def _probe(self, task: Task) -> None:
+        for row in range(task.slab.size):
+            task.first = row + 1
+            if not task.rows.is_given(row, self.call):
+                continue
+            result = self._first_result(task, row)
+            if result is None:
+                continue
+            try:
+                form = form_of(task.rows, row, self.call, result[0])
+            except Exception as error:
+                task.failures[row] = PackedError(error)
+                continue
+            self.form = form
+            self._make_room(task)
+            objects = task.rows.write(row, self.call, result[0])
+            if objects is not None:
+                task.objects[row] = objects
+            return
+
+    def _first_result(self, task: Task, row: int) -> tuple[Any] | None:
+        """None: it failed, and the failure is noted."""
+        if not self.workers:
+            try:
+                with OwnRandom():
+                    return (task.rows.run(row, self.call),)
+            except Exception as error:
+                task.failures[row] = PackedError(error)
+                return None
+        self._publish(task, row, row + 1)
+        self._await(task)
+        self._release(task)
+        result = task.objects.pop(row, None)
+        return None if result is None else (result[0],)
+
+    def _run_here(self, task: Task, row: int) -> None:
+        if not task.rows.is_given(row, self.call):
+            return
+        try:
+            with OwnRandom():
+                objects = task.rows.run(row, self.call)
+            if objects is not None:
+                task.objects[row] = objects
+        except Exception as error:
+            task.failures[row] = PackedError(error)
+
+    def _make_room(self, task: Task) -> None:
+        """The arrays that results of this batch are written to."""
+        task.rows.form = self.form
+        if is_in_place(self.form):
+            return
+        leaves: tuple[Leaf, ...] = self.form[1]
+        size, count = 0, task.slab.size
+        places: list[tuple[str, int, tuple[int, ...]] | None] = []
+        for leaf in leaves:
+            if leaf.dtype is None:
+                places.append(None)
+                continue
+            places.append((leaf.dtype, size, (count, *leaf.shape)))
+            size += -(-int(numpy.prod((self._row_limit, *leaf.shape))) * numpy.dtype(leaf.dtype).itemsize // _LINE) * _LINE
+        if self.workers:
+            block = self._block(max(size, 1))
+            # Every array over it holds this one, since its own base is no array: the block comes back when the last of them is gone.
+            whole = numpy.ndarray(block.size, numpy.uint8, block.map)
+            weakref.finalize(whole, self._free_blocks.append, block).atexit = False
+            task.block = block, places
+        else:
+            whole = numpy.empty(max(size, 1), numpy.uint8)
+        task.rows.outputs = [None if place is None else numpy.ndarray(place[2], place[0], whole, place[1]) for place in places]
+
+    def has_room(self) -> bool:
+        """Whether the results of one more batch have room now."""
+        if not self.workers or self.form is None or is_in_place(self.form) or self._free_blocks:
+            return True
+        return self.blocks_bytes + self._block_bytes <= self.blocks_limit
+
+    def _block(self, size: int) -> Block:
+        assert self.memory is not None
+        for number, block in enumerate(self._free_blocks):
+            if block.size >= size:
+                return self._free_blocks.pop(number)
+        if self.blocks_bytes + size > self.blocks_limit:
+            raise UsageError(f"no room for a batch of what the callable returns ({_engine.format_bytes(size)}): "
+                             f"memory_limit leaves {_engine.format_bytes(self.blocks_limit)} for such batches, and {_engine.format_bytes(self.blocks_bytes)} are in use",
+                             "raise memory_limit=, lower batch_size=, or drop each batch before asking for many more", option="memory_limit")
+        block = Block(self.memory, size)
+        self._block_bytes = block.size
+        self.blocks_bytes += block.size
+        self.blocks_peak = max(self.blocks_peak, self.blocks_bytes)
+        return block
+
+    def _clear_rows_without_sample(self, task: Task) -> None:
+        if self.call.kind == "dataset":
+            return
+        for row in numpy.flatnonzero(task.rows.valid[: task.slab.size] == 0):
+            self.clear(task, int(row))
+
+    def clear(self, task: Task, row: int) -> None:
+        """Zeros where the result of this row would be."""
+        arrays = task.rows.inputs.values() if is_in_place(self.form) else task.rows.outputs
+        for array in arrays:
+            if array is not None:
+                array[row] = 0
+
+    # ---- the workers
+
+    def _publish(self, task: Task, first: int, rows: int) -> None:
+        text = pickle.dumps(_text_of(task), pickle.HIGHEST_PROTOCOL)
+        if len(text) > _TEXT_BYTES:
+            raise UsageError(f"what the callable returns has too many parts: {len(task.rows.outputs)} arrays for each sample",
+                             "return fewer, larger arrays, or python_workers=0", option="python_workers")
+        task.slot = self._free_slot()
+        self._items += 1
+        task.item = self._items
+        self._tasks[task.slot] = task
+        self._usable().board.publish(task.slot, task.item, first, rows, text)
+
+    def _release(self, task: Task) -> None:
+        assert task.slot is not None
+        del self._tasks[task.slot]
+        task.slot = None
+
+    def free_left(self) -> None:
+        """Lets go of batches that nobody wants, where no worker has a row of them any more."""
+        if self._left:
+            board = self._usable().board
+            for slot in [slot for slot in self._left if board.is_finished(slot)]:
+                del self._left[slot]
+
+    def await_left(self) -> bool:
+        """Waits until one of them is let go. False if there is none."""
+        if not self._left:
+            return False
+        count, since = len(self._left), time.monotonic()
+        while len(self._left) == count:
+            slot, task = next(iter(self._left.items()))
+            self._usable().board.wait(slot, _ASK_S)
+            self._drain()
+            self.free_left()
+            if len(self._left) == count:
+                self._check_time(since, task)
+        return True
+
+    def _free_slot(self) -> int:
+        while True:
+            self.free_left()
+            for slot in range(_SLOTS):
+                if slot not in self._tasks and slot not in self._left:
+                    return slot
+            self.await_left()
+
+    def _await(self, task: Task) -> None:
+        """Until every row that was published is finished, and all that workers said of them has arrived."""
+        server, since, seen = self._usable(), time.monotonic(), -1
+        slot = task.slot
+        assert slot is not None
+        while True:
+            server.board.wait(slot, _ASK_S)
+            is_finished = server.board.is_finished(slot)  # a worker sends what it has to say before it finishes the row
+            self._drain()
+            if is_finished:
+                self._note_silent_failures(task, slot)
+                return
+            rows = server.rows_done()
+            if rows != seen:
+                since, seen = time.monotonic(), rows
+            self._check_time(since, task)
+
+    def _note_silent_failures(self, task: Task, slot: int) -> None:
+        """A message may be lost: where its worker died, or where Ctrl-C came while it was read."""
+        board = self._usable().board
+        for row in range(task.slab.size):
+            if board.outcome(slot, row) in (_FAILED, _LOST):
+                task.failures.setdefault(row, "the callable failed, and its worker could not say why")
+
+    def _check_time(self, since: float, task: Task) -> None:
+        if not self.timeout_s or time.monotonic() - since < self.timeout_s:
+            return
+        board, slot = self._usable().board, next(slot for slot, other in {**self._left, **self._tasks}.items() if other is task)
+        running = [row for row in range(task.slab.size) if board.outcome(slot, row) >= _FIRST_WORKER]
+        what = f"row {running[0]}, sample id {task.rows.ids[running[0]]}, in python worker {board.outcome(slot, running[0]) - _FIRST_WORKER}" if running else "a worker"
+        raise Error(f"no Python callable has returned for {self.timeout_s:g} s: batch {task.slab.step} waits for {what}",
+                    "look whether the callable waits for something, or raise timeout=", "unavailable")
+
+    def _drain(self) -> None:
+        """Takes what the workers and their server have said."""
+        server = self._usable()
+        by_item = {task.item: task for task in self._tasks.values()}
+        for channel in server.channels:
+            for kind, item, row, value in channel.waiting():
+                task = by_item.get(item)
+                if task is None:
+                    continue
+                if kind == "failed":
+                    task.failures[row] = value
+                else:
+                    task.objects[row] = [value] if kind == "result" else value
+        for kind, number, pid, status in server.news():
+            if kind == "ended":
+                self._lose(server, number, pid, status)
+
+    def _lose(self, server: _Server, number: int, pid: int, status: int) -> None:
+        """A worker has ended. Its row, if it had one, is a bad sample; another worker takes its place."""
+        how = how_ended(status)
+        claim = server.board.lose(number)
+        if claim is not None:
+            task = self._tasks.get(claim[0])
+            if task is not None and task.item == claim[2]:
+                task.failures[claim[1]] = f"python worker {number} (pid {pid}) {how}"
+        done = server.rows_done()
+        self._deaths = self._deaths + 1 if done == self._rows_at_death else 1
+        self._rows_at_death = done
+        if self._deaths > _MOST_DEATHS + self.workers:
+            raise Error(f"python workers end again and again: the last one (pid {pid}) {how}", "look at the messages above; python_workers=0 runs the callable in this process",
+                        "unavailable")
+        server.restart(number)
+
+    def _usable(self) -> _Server:
+        if self._server is None:
+            raise Error("cannot run Python callables: their workers have been closed", kind="usage")
+        return self._server
+
+    def _start(self) -> None:
+        assert self.memory is not None
+        self._server = _Server(self.call, self.workers, self._row_limit, self.memory)
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+    # ---- what is known
+
+    def worker_bytes(self) -> int:
+        """Memory of the workers and their server, shared pages counted in parts; memory of batches is not counted."""
+        return 0 if self._server is None else sum(_own_bytes(pid) for pid in self._server.pids)
+
+    def work(self) -> tuple[int, float]:
+        """Rows that workers have finished, and seconds in callables."""
+        if self._server is None:
+            return self._work
+        rows = [self._server.board.work_of(number) for number in range(self.workers)]
+        self._work = sum(row[0] for row in rows), sum(row[1] for row in rows) * 1e-9
+        return self._work
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the server, and of the workers."""
+        return [] if self._server is None else self._server.pids
+
+
+class _Server:
+    """The server of the workers, as the loader's process sees it."""
+
+    def __init__(self, call: Call, workers: int, rows: int, memory: _engine.SharedRegion) -> None:
+        pickled = _pickled(call)
+        preparation = _preparation()
+        self._size = dict(slots=_SLOTS, rows=rows, workers=workers, text_bytes=_TEXT_BYTES)
+        size = -(-_engine.RowBoard.bytes_for(**self._size) // 4096) * 4096
+        place = memory.take(size), size
+        self.board = _engine.RowBoard(mapped_array(memory.fd, *place), **self._size)
+        self._workers = workers
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(workers)]
+        self._control = Channel(mine)
+        self.channels = [Channel(pair[0]) for pair in pairs]
+        ends = [its, *(pair[1] for pair in pairs)]
+        environment = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ}
+        command = [os.fsdecode(multiprocessing.spawn.get_executable()), *subprocess._args_from_interpreter_flags(),  # type: ignore[attr-defined]
+                   "-c", _SERVER, str(its.fileno()), repr([os.fspath(path) for path in sys.path])]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[*(end.fileno() for end in ends), memory.fd], env=environment)
+        self._end = weakref.finalize(self, _end_server, self._process, self._control, self.board, os.getpid())
+        self.pids = [self._process.pid]
+        try:
+            self._tell(dict(
+                call=pickled, preparation=preparation, needs_main=b"__main__" in pickled or b"__mp_main__" in pickled, workers=workers, memory_fd=memory.fd,
+                board=place, board_size=self._size, channel_fds=[pair[1].fileno() for pair in pairs]))
+            self._await_start(call)
+        except BaseException:
+            self.close(at_once=True)
+            raise
+        finally:
+            for end in ends:
+                end.close()
+
+    def _tell(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # a server that has ended is noticed where its answer is read
+            self._control.send(message)
+
+    def _await_start(self, call: Call) -> None:
+        until = time.monotonic() + _START_S
+        while time.monotonic() < until:
+            try:
+                message = self._control.receive(_ASK_S)
+            except EOFError:
+                message = ("refused", "end", None)
+            if message is None and self._process.poll() is not None:
+                message = ("refused", "end", None)
+            if message is None:
+                continue
+            if message[0] == "ready":
+                self.pids += message[1]
+                return
+            raise _refusal(message, call, self._process)
+        raise Error(f"python_workers={self._workers}: the workers have not started within {_START_S:g} s", "look at what the modules of the callable do when they are imported",
+                    "unavailable")
+
+    def news(self) -> list[tuple[str, int, int, int]]:
+        news = []
+        try:
+            while (message := self._control.receive(0)) is not None:
+                if message[0] == "started":
+                    self.pids[1 + message[1]] = message[2]
+                else:
+                    news.append(message)
+        except EOFError:
+            status = self._process.wait(_END_S)
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+            raise Error(f"the server of the python workers (pid {self._process.pid}) {how}", "make the loader again; python_workers=0 runs the callable in this process",
+                        "unavailable") from None
+        return news
+
+    def restart(self, number: int) -> None:
+        self._tell(("again", number))
+
+    def rows_done(self) -> int:
+        return sum(self.board.work_of(number)[0] for number in range(self._workers))
+
+    def close(self, at_once: bool = False) -> None:
+        if at_once:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        self._end()
+        for channel in self.channels:
+            channel.socket.close()
+
+
+def _end_server(process: subprocess.Popen[bytes], control: Channel, board: _engine.RowBoard, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child: the workers are its parent's
+        return
+    board.close()
+    with contextlib.suppress(OSError):
+        control.send(("stop",))
+    control.socket.close()
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()  # its workers end with it
+        process.wait()
+
+
+def _refusal(message: Any, call: Call, process: subprocess.Popen[bytes]) -> Exception:
+    _, why, packed = message
+    name = _name_of(call.function)
+    if why == "guard":
+        return UsageError("python_workers= imports the main script in another process, and the script makes its loader when it is imported",
+                          "put the code that makes the loader below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers")
+    if why == "end":
+        status = process.wait()
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return UsageError(f"python_workers= imports what {name} needs in another process, and that process ended ({how})",
+                          "put the code of the main script below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers")
+    if packed.name == "AttributeError" and "__main__" in packed.text:
+        return UsageError(f"{name} is defined in an interactive session or a notebook, which another process cannot import",
+                          "put it into a module, or use python_workers=0", option="python_workers")
+    error = UsageError(f"python_workers= cannot import {name} in another process: {one_line(packed.text)}",
+                       "put the code of the main script below `if __name__ == \"__main__\":`; python_workers=0 runs the callable in this process", option="python_workers")
+    error.__cause__ = packed.exception()
+    return error
+
+
+def _pickled(call: Call) -> bytes:
+    try:
+        return pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise UsageError(f"{_name_of(call.function)} cannot be sent to a worker process: {one_line(f'{type(error).__name__}: {error}')}",
+                         "define it at the top level of a module (no lambda, no function inside a function), or use python_workers=0", option="python_workers") from error
+
+
+def _preparation() -> dict[str, Any]:
+    """What a new interpreter needs to be like this one: path, arguments, folder, main script."""
+    try:
+        preparation = multiprocessing.spawn.get_preparation_data("stoker python worker")
+    except RuntimeError:  # this process is itself being imported into
+        raise UsageError("python_workers= cannot start processes while the main script is imported by another process",
+                         "put the code that makes the loader below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers") from None
+    preparation.pop("authkey", None)
+    return preparation
+
+
+def _name_of(function: Any) -> str:
+    name = getattr(function, "__qualname__", None)
+    return f"the callable {name}" if name else f"the {type(function).__name__}"
+
+
+def refuse_while_main_is_imported() -> None:
+    """Ends the import of a main script that would start workers of its own, in the process that imports it for workers."""
+    if is_importing_main():
+        raise NoGuard
+
+
+def how_ended(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else str(number)
+        if number == signal.SIGKILL:
+            return f"was killed by signal {number} ({name}), most likely by the kernel because memory ran out: use fewer python_workers, or less memory in the callable"
+        return f"was killed by signal {number} ({name}): look for a crash in a library that the callable uses"
+    return f"ended with exit status {os.waitstatus_to_exitcode(status)}"
+
+
+def _own_bytes(pid: int) -> int:
+    """Memory of a process, pages that it shares counted in parts, without the shared memory of batches."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii", errors="replace") as file:
+            facts = dict(line.split(":", 1) for line in file if ":" in line)
+        whole, shared = (int(facts.get(word, "0 kB").split()[0]) * 1024 for word in ("Pss", "Pss_Shmem"))
+        return max(0, whole - shared)
+    except (OSError, ValueError):
+        return 0
+
+
+# ---- batches as workers are told of them
+
+def _rows_of(slab: Any, call: Call) -> Rows:
+    packs = bool(slab.packs_rows)
+    inputs = {} if call.kind == "dataset" else {name: slab.numpy(number) for number, name in enumerate(slab.tensor_names)}
+    return Rows(slab.epoch, slab.ids(), slab.indices(), slab.valid(), inputs, slab.places() if packs else None, slab.lengths() if packs else None)
+
+
+def _text_of(task: Task) -> dict[str, Any]:
+    address, rows = task.slab.slab_address, task.rows
+
+    def place(array: numpy.ndarray | None) -> Any:
+        if array is None:
+            return None
+        return array.dtype.str, array.__array_interface__["data"][0] - address, array.shape, array.strides
+
+    return dict(
+        epoch=rows.epoch, slab=(task.slab.shared_offset, task.slab.slab_bytes), ids=place(rows.ids), indices=place(rows.indices), valid=place(rows.valid),
+        inputs={name: place(array) for name, array in rows.inputs.items()}, places=place(rows.places), lengths=place(rows.lengths), form=rows.form,
+        block=None if task.block is None else (task.block[0].offset, task.block[0].size), outputs=None if task.block is None else task.block[1])

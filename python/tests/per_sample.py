@@ -1,0 +1,99 @@
+"""Callables for one sample, which worker processes import by name."""
+
+import os
+import random
+import signal
+import threading
+
+import numpy
+
+
+def same(row):
+    return row
+
+
+def doubled_in_place(row):
+    row *= 2
+    return row
+
+
+def noisy(row):
+    return (row + random.random() + numpy.random.rand()).astype(numpy.float64)
+
+
+def as_bytes(row):
+    return row.astype(numpy.uint8).reshape(2, 3)
+
+
+def two_numbers(view):
+    assert view.readonly
+    return numpy.array([view[0], view[1], len(view)], dtype=numpy.int32)
+
+
+def picky(row):
+    if row[0] == 5:
+        raise ValueError("five is bad")
+    return row
+
+
+def mostly_bad(row):
+    if row[0] > 3:
+        raise ValueError("bad")
+    return row
+
+
+def uneven(row):
+    return row[: 3 if row[0] == 20 else 2]
+
+
+def killed_at_nine(row):
+    if row[0] == 9:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return row
+
+
+def slow(row):
+    threading.Event().wait(0.01)
+    return row
+
+
+def stuck_after_four(row):
+    if row[0] >= 4:
+        threading.Event().wait()
+    return row
+
+
+class Items:
+    """A map-style Dataset of everything that default_collate knows."""
+
+    def __len__(self):
+        return 21
+
+    def __getitem__(self, index):
+        image = numpy.full((2, 3), index, numpy.float32) + numpy.float32(random.random())
+        return {"image": image, "number": index, "half": index / 2, "is_even": index % 2 == 0, "pair": (numpy.int32(index), f"item {index}")}
+
+
+class Pairs(Items):
+    def __getitem__(self, index):
+        if index == 5:
+            raise KeyError("five")
+        return numpy.full(4, index, numpy.uint8), index
+
+
+class Uneven(Items):
+    def __getitem__(self, index):
+        return numpy.zeros(1 + index)
+
+
+def brighter(image):
+    assert image.dtype == numpy.uint8 and image.ndim == 3 and image.shape[2] == 3
+    return image + numpy.uint8(1)
+
+
+def dimmer(image):
+    return image - numpy.uint8(1)
+
+
+def as_float(image):
+    return image.astype(numpy.float32)

@@ -1,0 +1,80 @@
+"""Loader(dataset=...): the items of a map-style Dataset, in the calling thread and in workers."""
+
+import numpy
+import per_sample
+import pytest
+
+import stoker
+
+
+def load(dataset, **options):
+    return stoker.Loader(dataset=dataset, **{"output": "numpy", "batch_size": 4, "copy": True, **options})
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def test_items_come_as_default_collate_gives_them():
+    torch = pytest.importorskip("torch")
+    with load(per_sample.Items(), output="torch") as loader:
+        mine = list(loader)
+    theirs = list(torch.utils.data.DataLoader(per_sample.Items(), batch_size=4))
+    assert len(mine) == len(theirs) == 6
+    for a, b in zip(mine, theirs, strict=True):
+        assert list(a) == list(b) and type(a["pair"]) is type(b["pair"])
+        assert a["pair"][1] == b["pair"][1]
+        for x, y in [(a[key], b[key]) for key in ("image", "number", "half", "is_even")] + [(a["pair"][0], b["pair"][0])]:
+            assert x.dtype == y.dtype and x.shape == y.shape
+        assert all(torch.equal(a[key], b[key]) for key in ("number", "half", "is_even"))
+
+
+def test_items_are_the_same_with_any_number_of_workers_and_resume():
+    seen = []
+    for workers in (None, 0, 2):
+        with load(per_sample.Items(), shuffle=True, seed=4, python_workers=workers) as loader:
+            seen.append([plain(batch) for batch in loader])
+    assert seen[0] == seen[1] == seen[2]
+    assert sorted(number for batch in seen[0] for number in batch["number"]) == list(range(21))
+    with load(per_sample.Items(), shuffle=True, seed=4, python_workers=2) as loader:
+        iterator = iter(loader)
+        for _ in range(2):
+            next(iterator)
+        state = loader.state_dict()
+    with load(per_sample.Items(), shuffle=True, seed=4) as loader:
+        loader.load_state_dict(state)
+        assert [plain(batch) for batch in loader] == seen[0][2:]
+        assert len(loader) == 6 and loader.num_samples == 21
+    with load(per_sample.Items(), sampler=[7, 3, 3, 1], python_workers=1) as loader:
+        assert [plain(batch)["number"] for batch in loader] == [[7, 3, 3, 1]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_item_that_raises_obeys_on_error(workers):
+    with load(per_sample.Pairs(), python_workers=workers) as loader, pytest.raises(stoker.Error, match=r"cannot load `Pairs\[5\]`: KeyError"):
+        list(loader)
+    for on_error, labels in {"skip": [4, 6, 7], "replace": [4, 6, 6, 7], "zero": [4, 0, 6, 7]}.items():
+        with load(per_sample.Pairs(), python_workers=workers, on_error=on_error) as loader:
+            data, numbers = list(loader)[1]
+            assert numbers.tolist() == labels and data[:, 0].tolist() == labels
+            assert [(error.index, error.stage) for error in loader.errors] == [(5, "dataset")]
+
+
+def test_what_no_dataset_can_be_is_refused():
+    for wrong, match in ((5, "map-style"), (iter([1]), "map-style"), ([], "length is 0")):
+        with pytest.raises(stoker.Error, match=match):
+            load(wrong)
+    for beside in ({"source": "x.npy"}, {"transform": "flip"}, {"batch_transform": print}, {"decode": "none"}, {"label": "x"}):
+        with pytest.raises(ValueError, match="does not go with dataset="):
+            load(per_sample.Items(), **beside)
+    with load(per_sample.Uneven(), batch_size=2) as loader, pytest.raises(stoker.Error, match=r"float64 \[2\], and float64 \[1\] for an earlier"):
+        next(iter(loader))
+
+
+def test_a_list_is_a_dataset_too():
+    with load([numpy.full(3, number) for number in range(5)], python_workers=1) as loader:
+        assert [plain(batch) for batch in loader] == [[[number] * 3 for number in range(4)], [[4] * 3]]

@@ -1,0 +1,315 @@
+"""python_workers=: per-sample callables in processes, on shared memory. The callables are in per_sample.py, which workers import."""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy
+import per_sample
+import pytest
+
+import stoker
+
+HERE = pathlib.Path(__file__).parent
+
+
+def load(path, **options):
+    return stoker.Loader(path, **{"output": "numpy", "batch_size": 4, "cache_dir": False, **options})
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """30 rows of 6 numbers; row i holds i."""
+    numpy.save(tmp_path / "rows.npy", numpy.repeat(numpy.arange(30, dtype=numpy.float32)[:, None], 6, 1))
+    return tmp_path / "rows.npy"
+
+
+@pytest.fixture
+def records(tmp_path):
+    for number in range(10):
+        (tmp_path / f"{number}.rec").write_bytes(bytes([number, number * 2]) + b"x" * number)
+    return [(path, int(path.stem)) for path in sorted(tmp_path.glob("*.rec"))]
+
+
+def batches(loader):
+    return [(batch.data.tolist(), batch.labels.tolist(), batch.ids.tolist(), batch.valid.tolist()) for batch in loader]
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(question):
+    until = time.monotonic() + 30
+    while not question():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("function", [per_sample.same, per_sample.doubled_in_place, per_sample.noisy, per_sample.as_bytes])
+def test_batches_are_the_same_with_any_number_of_workers(rows, function):
+    seen = []
+    for workers in (0, 1, 3):
+        with load(rows, transform=[function], python_workers=workers, shuffle=True, seed=5) as loader:
+            seen.append([batches(loader), batches(loader)])
+            assert len(loader.errors) == 0
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0][0] != seen[0][1]
+    if function is per_sample.noisy:
+        flat = [value for data, *_ in seen[0][0] for value in data]
+        assert len({tuple(row) for row in flat}) == 30, "each sample has its own seed"
+
+
+def test_what_callables_draw_leaves_the_generators_of_the_program_alone(rows):
+    random.seed(1)
+    expected = random.random()
+    random.seed(1)
+    with load(rows, transform=[per_sample.noisy], python_workers=0) as loader:
+        next(iter(loader))
+    assert random.random() == expected
+
+
+def test_a_row_that_keeps_its_shape_stays_in_the_slab_and_others_get_memory_of_their_own(rows):
+    with load(rows, transform=[per_sample.doubled_in_place], python_workers=2) as loader:
+        kept = next(iter(loader))
+        assert kept.data.tolist() == [[2.0 * row] * 6 for row in range(4)]
+        assert loader._stage.blocks_bytes == 0
+    with load(rows, transform=[per_sample.as_bytes], python_workers=2) as loader:
+        held = [next(iterator) for iterator in [iter(loader)] for _ in range(3)]
+        assert [batch.data.shape for batch in held] == [(4, 2, 3)] * 3 and held[0].data.dtype == numpy.uint8
+        blocks = loader._stage.blocks_bytes
+        first = held[0].data.copy()
+        for _ in iterator_over(loader):
+            pass
+        assert (held[0].data == first).all(), "memory of a batch that is held is not used again"
+        assert loader._stage.blocks_bytes < 4 * blocks, "that of others is"
+
+
+def iterator_over(loader):
+    return iter(loader)
+
+
+def test_resuming_gives_the_rest(rows):
+    with load(rows, transform=[per_sample.noisy], python_workers=2, shuffle=True, seed=3) as loader:
+        whole = batches(loader)
+    with load(rows, transform=[per_sample.noisy], python_workers=2, shuffle=True, seed=3) as loader:
+        iterator = iter(loader)
+        for _ in range(3):
+            next(iterator)
+        state = loader.state_dict()
+        assert state["position"] == 12, "batches that are taken ahead do not count"
+        assert len(list(iterator)) == 5 and loader.epoch == 1
+    with load(rows, transform=[per_sample.noisy], python_workers=1, shuffle=True, seed=3) as loader:
+        loader.load_state_dict(state)
+        assert batches(loader) == whole[3:]
+
+
+def test_a_break_and_a_sampler_keep_their_order(rows):
+    with load(rows, transform=[per_sample.same], python_workers=2, sampler=list(range(29, -1, -1))) as loader:
+        for _ in range(2):
+            for batch in loader:
+                assert batch.ids.tolist() == [29, 28, 27, 26]
+                break
+        assert [batch.ids.tolist()[0] for batch in loader] == list(range(29, 0, -4))
+
+
+def test_decode_runs_in_workers(records):
+    for workers in (0, 2):
+        with load(None, samples=records, decode=per_sample.two_numbers, python_workers=workers) as loader:
+            seen = list(loader)
+            assert numpy.concatenate([batch.data for batch in seen]).tolist() == [[n, 2 * n, n + 2] for n in range(10)]
+            assert [int(label) for batch in seen for label in batch.labels] == list(range(10)) and seen[2].names[1].endswith("9.rec")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sample_that_raises_obeys_on_error_and_has_its_traceback(rows, workers):
+    with load(rows, transform=[per_sample.picky], python_workers=workers) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        with pytest.raises(stoker.Error, match=r"cannot transform `rows.npy\[5\]`: ValueError: five is bad") as caught:
+            next(iterator)
+        assert isinstance(caught.value.__cause__, ValueError) and "in picky" in str(caught.value.__cause__.__cause__)
+        assert next(iterator).ids.tolist() == [8, 9, 10, 11]
+    sizes = {"skip": [4, 3, 4], "zero": [4, 4, 4], "replace": [4, 4, 4]}
+    for on_error, expected in sizes.items():
+        with load(rows, transform=[per_sample.picky], python_workers=workers, on_error=on_error) as loader:
+            seen = list(loader)
+            assert [batch.size for batch in seen[:3]] == expected
+            assert seen[1].ids.tolist() == {"skip": [4, 6, 7], "zero": [4, 5, 6, 7], "replace": [4, 6, 6, 7]}[on_error]
+            assert seen[1].data[:, 0].tolist() == {"skip": [4, 6, 7], "zero": [4, 0, 6, 7], "replace": [4, 6, 6, 7]}[on_error]
+            assert seen[1].valid.tolist() == [True, on_error != "zero", True, True][: seen[1].size]
+            assert [(error.index, error.stage, error.position) for error in loader.errors] == [(5, "transform", 5)]
+            assert loader.stats()["errors"] == 1
+
+
+def test_too_many_bad_samples_end_the_run(rows):
+    with load(rows, transform=[per_sample.mostly_bad], python_workers=2, on_error="skip", max_errors=3) as loader, pytest.raises(stoker.Error, match="max_errors=3"):
+        list(loader)
+
+
+def test_a_result_of_another_shape_is_a_bad_sample(rows):
+    with load(rows, transform=[per_sample.uneven], python_workers=2, on_error="skip") as loader:
+        assert sum(batch.size for batch in loader) == 29
+        assert "float32 [3]" in loader.errors[0].cause and "float32 [2]" in loader.errors[0].cause
+
+
+def test_a_worker_that_is_killed_costs_its_sample_and_says_why(rows):
+    with load(rows, transform=[per_sample.killed_at_nine], python_workers=2, on_error="skip") as loader:
+        seen = [number for batch in loader for number in batch.ids.tolist()]
+        assert seen == [number for number in range(30) if number != 9]
+        assert "signal 9 (SIGKILL)" in loader.errors[0].cause and "memory" in loader.errors[0].cause
+        assert len([pid for pid in loader._stage.pids if is_alive(pid)]) == 3, "another took its place"
+    with load(rows, transform=[per_sample.killed_at_nine], python_workers=2) as loader, pytest.raises(stoker.Error, match="SIGKILL"):
+        list(loader)
+
+
+def test_close_and_the_end_of_a_loader_leave_no_process(rows):
+    with load(rows, transform=[per_sample.same], python_workers=2) as loader:
+        next(iter(loader))
+        pids = loader._stage.pids
+        assert len(pids) == 3 and all(map(is_alive, pids))
+    assert not any(map(is_alive, pids))
+    loader = load(rows, transform=[per_sample.slow], python_workers=2)
+    next(iter(loader))
+    pids = loader._stage.pids
+    del loader
+    wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def script(tmp_path, text):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return [sys.executable, str(path)], {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+
+
+def test_no_worker_outlives_a_program_that_is_killed(rows, tmp_path):
+    command, environment = script(tmp_path, f"""
+        import per_sample, stoker
+        loader = stoker.Loader({str(rows)!r}, batch_size=4, transform=[per_sample.slow], python_workers=2, output="numpy")
+        next(iter(loader))
+        print(*loader._stage.pids, flush=True)
+        while True:
+            next(iter(loader))
+        """)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as program:
+        pids = [int(pid) for pid in program.stdout.readline().split()]
+        assert len(pids) == 3
+        program.kill()
+    wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_ctrl_c_ends_a_wait_for_workers_at_once_and_quietly(rows, tmp_path):
+    command, environment = script(tmp_path, f"""
+        import per_sample, stoker
+        loader = stoker.Loader({str(rows)!r}, batch_size=4, transform=[per_sample.stuck_after_four], python_workers=2, output="numpy")
+        iterator = iter(loader)
+        next(iterator)
+        try:
+            print("waiting", flush=True)
+            next(iterator)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """)
+    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert program.stdout.readline() == "waiting\n"
+    os.killpg(program.pid, signal.SIGINT)
+    out, err = program.communicate(timeout=30)
+    assert (out, err, program.returncode) == ("interrupted\n", "", 0)
+
+
+def test_what_workers_cannot_import_is_refused_in_one_sentence(rows):
+    with pytest.raises(ValueError, match="<lambda>.*cannot be sent to a worker process") as caught:
+        load(rows, transform=[lambda row: row], python_workers=1)
+    assert "top level of a module" in caught.value.hint and "python_workers=0" in caught.value.hint
+
+    def local(row):
+        return row
+
+    with pytest.raises(ValueError, match="local"):
+        load(rows, transform=[local], python_workers=1)
+    with load(rows, transform=[local], python_workers=0) as loader:
+        next(iter(loader))
+
+
+def test_a_script_without_a_guard_is_told_so(rows, tmp_path):
+    text = f"""
+        import stoker
+        def mine(row):
+            return row + 1
+        loader = stoker.Loader({str(rows)!r}, batch_size=4, transform=[mine], python_workers=2, output="numpy")
+        print(next(iter(loader)).data[1, 0])
+        """
+    command, environment = script(tmp_path, text)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and ended.stderr.count("if __name__ ==") == 1 and ended.stderr.count("Traceback") == 1
+    lines = textwrap.dedent(text).strip().splitlines()
+    guarded = "\n".join([*lines[:3], 'if __name__ == "__main__":', *("    " + line for line in lines[3:])])
+    command, environment = script(tmp_path, guarded)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2.0\n", "")
+
+
+def test_workers_are_counted(rows):
+    with load(rows, transform=[per_sample.slow], python_workers=2) as loader:
+        for _ in loader:
+            pass
+        stats = loader.stats()
+        assert stats["python_workers"] == 2 and stats["python_rows"] >= 29 and stats["python_s"] == 0
+        assert stats["wait"]["prep_s"] > 0.05 and stats["verdict"]["bound"] == "prep_bound"
+        assert stats["memory_used"] > stats["python_bytes"] > 1e6 and stats["samples"] == 30
+        assert stats["memory_peak"] <= stats["memory_limit"]
+    with pytest.raises(ValueError, match="python workers hold"):
+        load(rows, transform=[per_sample.same], python_workers=2, memory_limit="2MB")
+
+
+def test_what_makes_no_sense_is_refused(rows, records):
+    for value in (-1, True, 1.5, "auto", 2000):
+        with pytest.raises(ValueError, match="python_workers is a whole number from 0 to 1,024"):
+            load(rows, python_workers=value)
+    with pytest.raises(ValueError, match="inside decode"):
+        load(None, samples=records, decode=per_sample.two_numbers, transform=[per_sample.same], python_workers=1)
+    with pytest.warns(stoker.Note, match="changes nothing"):
+        load(rows, python_workers=2).close()
+
+
+def test_a_callable_that_never_returns_is_named_after_the_timeout(rows):
+    with load(rows, transform=[per_sample.stuck_after_four], python_workers=1, timeout=0.5) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        with pytest.raises(stoker.Error, match="no Python callable has returned for 0.5 s.*sample id 4"):
+            next(iterator)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_operations_may_follow_callables(photos, layout):
+    """A callable that undoes another changes nothing: what follows gives the pixels that the engine gives alone."""
+    common = {"layout": layout, "shuffle": True, "seed": 2, "copy": True}
+    with load(photos, transform=[stoker.Resize((20, 16)), stoker.CenterCrop(12), stoker.Normalize("imagenet")], **common) as loader:
+        expected = [(batch.data, batch.ids.tolist()) for batch in loader]
+    for workers in (0, 2):
+        steps = [stoker.Resize((20, 16)), per_sample.brighter, per_sample.dimmer, stoker.CenterCrop(12), stoker.Normalize("imagenet")]
+        with load(photos, transform=steps, python_workers=workers, **common) as loader:
+            seen = [(batch.data, batch.ids.tolist()) for batch in loader]
+        assert [ids for _, ids in seen] == [ids for _, ids in expected]
+        for (mine, _), (engines, _) in zip(seen, expected, strict=True):
+            assert mine.dtype == numpy.float32 and numpy.array_equal(mine, engines)
+
+
+def test_what_cannot_follow_a_callable_is_refused(photos):
+    with pytest.raises(ValueError, match="MixUp cannot stand behind a Python callable"):
+        load(photos, transform=[per_sample.brighter, stoker.MixUp()], python_workers=1)
+    with pytest.raises(ValueError, match="operations, callables, operations|next to each other"):
+        load(photos, transform=[per_sample.brighter, stoker.Resize((8, 8)), per_sample.dimmer], python_workers=1)
+    with pytest.raises(ValueError, match="channels_last"):
+        load(photos, transform=[per_sample.brighter, stoker.ToFloat()], python_workers=1, layout="channels_last")
+    with load(photos, transform=[stoker.Resize((8, 8)), per_sample.as_float, stoker.ToFloat()], python_workers=0) as loader:
+        with pytest.raises(stoker.Error, match=r"float32 \[8, 8, 3\]: operations after a callable take images of uint8"):
+            next(iter(loader))
