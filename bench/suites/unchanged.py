@@ -1,4 +1,4 @@
-"""A stock ImageNet training script as it is, tuned, and fed by `stoker run --supply`. STOKER_SCRIPTS names clones of its repository."""
+"""Python code as it is: callables and a Dataset in python_workers; a stock ImageNet script, tuned and fed by `stoker run --supply` (STOKER_SCRIPTS names clones of its repository)."""
 
 import json
 import os
@@ -9,11 +9,12 @@ import sys
 import tempfile
 
 import prepare
-from contest import ROOT, plain_table
+from contest import ROOT, ours, plain_table, run_once
 
 BATCH = 64
 TRAIN, VAL = 3_840, 1_280
 EPOCHS = 2
+PROCESSES = 2
 WORKERS = (0, 1, 2, 4)
 SLEEP_MS = 5        # less than Stoker needs for a batch on 2 cores
 SCRIPT = "examples/imagenet/main.py"
@@ -108,7 +109,51 @@ def tuned(args, script, data):
                       f"{MARGIN:.0%} counts as the best.", ["search", "points", "time", "settings", "samples/s"], rows)
 
 
+def callables(args):
+    """Per-sample callables and the items of a Dataset, on the same number of processes."""
+    path, _ = prepare.npy_file(args.work)
+    prepare.warm(path)
+    common = {"batch": BATCH, "workers": PROCESSES, "warmup": 1_024}
+    rows = {
+        "rows of an .npy, no callable": {"how": "rows", "callable": "none", "data": path, "items": 40_000},
+        "rows of an .npy, callable returns its argument": {"how": "rows", "callable": "same", "data": path, "items": 40_000},
+        "the callable of 1 ms alone, one thread": {"how": "alone", "items": 4_096, "warmup": 256},
+        "rows of an .npy, callable of 1 ms": {"how": "rows", "callable": "busy", "data": path, "items": 8_192},
+        "Dataset of 1 ms, torch's DataLoader": {"how": "torch", "count": 4_096, "items": 8_192},
+        "Dataset of 1 ms, `stoker.Loader(dataset=...)`": {"how": "stoker", "count": 4_096, "items": 8_192},
+    }
+    runs = {name: [] for name in rows}
+    for _ in range(args.rounds):
+        for name, asked in rows.items():
+            run = run_once(ours(name, "python_rows", {**common, **asked}), args.work)
+            if "error" in run:
+                raise SystemExit(f"error: {name}: {run['error']}")
+            runs[name].append(run)
+
+    def middle(name, figure):
+        return statistics.median(figure(run) for run in runs[name])
+
+    def rate(run):
+        return run["items"] / run["seconds"]
+
+    def cpu_ms(run):
+        return 1e3 * run["cpu_seconds"] / run["items"]
+
+    def memory(run):
+        return run["memory_bytes"] / 2**20
+
+    names = list(rows)
+    alone, torch = names[2], names[4]
+    against = {names[3]: f"{middle(names[3], cpu_ms) / middle(alone, cpu_ms):.2f}x the CPU of the callable",
+               names[5]: f"{middle(names[5], rate) / middle(torch, rate):.2f}x the rate, {middle(names[5], memory) / middle(torch, memory):.0%} of the memory"}
+    yield plain_table("Python code for each sample", f"224 x 224 x 3 uint8, batches of {BATCH}, {PROCESSES} processes, warm. Memory is the peak of the whole process tree, shared pages counted once. "
+                      f"Medians of {args.rounds}.", ["what", "samples/s", "CPU per sample", "memory", "against"],
+                      [[name, f"{middle(name, rate):,.0f}", f"{middle(name, cpu_ms):.3f} ms", f"{middle(name, memory):,.0f} MiB", against.get(name, "")] for name in names])
+
+
 def run(args):
+    if not args.table or args.table in "python code for each sample":
+        yield from callables(args)
     folder = os.environ.get("STOKER_SCRIPTS")
     script = os.path.join(folder or "", SCRIPT)
     if not folder or not os.path.exists(script):
