@@ -68,6 +68,8 @@ PackOptions pack_options(const Arguments& arguments) {
   options.force = arguments.has("--force");
   options.work_folder = arguments.text("--work-folder");
   options.dry_run = arguments.has("--dry-run");
+  if (arguments.has("--part")) options.part = prepare::parse_part(arguments.text("--part"));
+  options.join = arguments.has("--join");
   return options;
 }
 
@@ -85,7 +87,10 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   const std::string what =
       fmt::format("{} in {}, {} ({}, {})", count_of(report.count, "sample"), count_of(report.shards, "shard"),
                   format_bytes(report.bytes), name(report.kind), report.content);
-  if (report.dry_run) {
+  if (report.part) {
+    out += fmt::format("{}, part {}: {}{}\n", printable(report.destination), report.part->text(),
+                       report.idle ? "there already, " : "", what);
+  } else if (report.dry_run) {
     out += fmt::format("{}: would hold about {}\n", printable(report.destination), what);
   } else if (report.idle) {
     out += fmt::format("{}: up to date, {}\n", printable(report.destination), what);
@@ -114,6 +119,11 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
         fmt::format("{}, {} samples/s, {} MB/s written", duration(report.seconds),
                     format_rate(static_cast<double>(packed) / std::max(1e-9, report.seconds)),
                     format_rate(static_cast<double>(report.written_bytes) / 1e6 / std::max(1e-9, report.seconds))));
+  }
+  if (report.part) {
+    const std::uint64_t missing = report.part->of - std::min(report.part->of, report.parts_whole);
+    row("parts", missing > 0 ? fmt::format("{} of {} are made", report.parts_whole, report.part->of)
+                             : fmt::format("all {} are made: now --join makes the pack", report.part->of));
   }
   if (report.seek_bytes > 0)
     row("seek",
@@ -152,6 +162,8 @@ Json to_json(const PackReport& report) {
                {"written_bytes", report.written_bytes},
                {"seconds", report.seconds},
                {"measured_samples", report.measured_samples}});
+  if (report.part)
+    json["part"] = {{"number", report.part->number}, {"of", report.part->of}, {"parts_made", report.parts_whole}};
   json["skipped"] = Json::array();
   for (const dataset::PackSkipped& skipped : report.skipped)
     json["skipped"].push_back({{"name", skipped.name}, {"cause", skipped.cause}});
@@ -196,6 +208,7 @@ const Verb& pack_verb() {
        {"stoker pack data/train s3://bucket/train.pack", "made here, then uploaded; pack.json goes last"},
        {"stoker pack volumes.csv volumes.pack --kind volume --patch 72x136x136",
         "3-D volumes as bricks that fit a patch"},
+       {"stoker pack data/train train.pack --part 1/4", "on one of four machines; the last one adds --join"},
        {"stoker pack data/train train.pack --dry-run", "how large, how long? writes nothing"}},
       {{"what is packed",
         {{"--kind", "KIND", "",
@@ -218,6 +231,9 @@ const Verb& pack_verb() {
           "again: keep a sample whose file has the same size and modification time, without comparing its content"},
          {"--force", "", "", "replace a pack of another source or with other settings", true},
          {"--work-folder", "DIR", "", "of a DEST in a store: make the pack here first; without: the cache folder"},
+         {"--part", "K/N", "",
+          "make the K-th of N parts; several machines may make one pack on a disk that they share"},
+         {"--join", "", "", "join the parts, when all are made; give it the options of the parts"},
          {"--num-workers", "N", "auto", "threads that decode"},
          {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most", "bound on memory while decoding, as 4GB"},
          {"--on-error", "HOW", "raise", "a bad sample: raise, or skip to leave it out"}}},

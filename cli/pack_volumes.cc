@@ -79,9 +79,10 @@ Section volume_pack_flags() {
 }
 
 int run_pack_volumes(const Arguments& arguments, const Face& face) {
-  for (const char* const flag : {"--dtype", "--samples", "--size", "--transform", "--image-color", "--label", "--where",
-                                 "--class-list", "--class-subset", "--subset", "--shard-size", "--seek-index",
-                                 "--trust-times", "--work-folder", "--num-workers", "--memory-limit", "--on-error"}) {
+  for (const char* const flag :
+       {"--dtype", "--samples", "--size", "--transform", "--image-color", "--label", "--where", "--class-list",
+        "--class-subset", "--subset", "--shard-size", "--seek-index", "--trust-times", "--part", "--join",
+        "--work-folder", "--num-workers", "--memory-limit", "--on-error"}) {
     if (arguments.has(flag))
       throw Error(ErrorKind::usage, fmt::format("`{}` does not go with `--kind volume`", flag), "leave it out");
   }

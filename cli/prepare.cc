@@ -49,6 +49,8 @@ PrepareOptions prepare_options(const Arguments& arguments) {
   }
   options.prune = arguments.has("--prune");
   options.dry_run = arguments.has("--dry-run");
+  if (arguments.has("--part")) options.part = prepare::parse_part(arguments.text("--part"));
+  options.join = arguments.has("--join");
   options.worker_command = {own_program(), kDicomWorker};
   return options;
 }
@@ -89,7 +91,8 @@ void add_left_out(std::string& out, const PrepareReport& report, bool is_ignored
 std::string to_text(const PrepareReport& report, const Terminal& terminal) {
   std::string out;
   const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 10, text); };
-  out += fmt::format("{}: {}{} in {} of {}\n", printable(report.destination),
+  out += fmt::format("{}{}: {}{} in {} of {}\n", printable(report.destination),
+                     report.part ? fmt::format(", part {}", report.part->text()) : "",
                      report.dry_run ? "would hold "
                      : report.idle  ? "up to date, "
                                     : "",
@@ -98,7 +101,7 @@ std::string to_text(const PrepareReport& report, const Terminal& terminal) {
       fmt::format("{} {}, {} {}, {} there unchanged", format_count(report.added), report.dry_run ? "to add" : "added",
                   format_count(report.changed), report.dry_run ? "to redo" : "redone", format_count(report.kept)));
   row("files", fmt::format("{} looked at, {} with slices", format_count(report.files), format_count(report.images)));
-  if (!report.dry_run) row("index", printable(report.index));
+  if (!report.dry_run && !report.part) row("index", printable(report.index));
   if (report.slices_written > 0) {
     const double seconds = std::max(1e-9, report.seconds);
     row("time", fmt::format("{}, {} slices/s, {} written",
@@ -156,6 +159,7 @@ Json to_json(const PrepareReport& report) {
                {"refused_files", report.refused()},
                {"refused_series", report.refused_series},
                {"seconds", report.seconds}});
+  if (report.part) json["part"] = {{"number", report.part->number}, {"of", report.part->of}};
   json["removed"] = report.removed;
   json["left_out"] = Json::array();
   for (const dicom::LeftOut& one : report.left_out)
@@ -242,6 +246,8 @@ const Verb& prepare_verb() {
         {{"--format", "FORMAT", "png", "png, npy (one array per series) or pack (PNG files and a pack of them)", true},
          {"--workers", "N", "auto", "processes that decode; auto: the cores", true},
          {"--dry-run", "", "", "say what would be written and left out; write nothing", true},
+         {"--part", "K/N", "", "write the K-th of N parts; several machines may write into one folder that they share"},
+         {"--join", "", "", "write the index, when all parts are written; give it the options of the parts"},
          {"--prune", "", "", "remove series whose source files are gone; without: they stay"},
          {"--memory-limit", "SIZE", "1GB", "bound on decoding in all processes; a file that needs more is left out"}}},
        {"identifiers",

@@ -18,6 +18,7 @@ constexpr std::uint64_t kPaxLook = 16384;        // of a block that may be a pax
 constexpr std::uint64_t kSearch = 1 << 20;       // read at once while a header is looked for
 constexpr std::uint64_t kMostSpecial = 1 << 20;  // of a pax record or a long name
 constexpr std::size_t kMostPatterns = 1'000'000;
+constexpr std::uint64_t kMostOctal = (std::uint64_t{1} << 33) - 1;  // the largest size that a ustar header can say
 
 constexpr const char* kNotTar = "it is not a tar archive";
 constexpr const char* kBadChecksum = "a header's checksum is wrong";
@@ -370,10 +371,13 @@ bool TarReader::read_member(TarMember& member) {
   }
 }
 
+std::uint64_t tar_header_bytes(std::string_view name, std::uint64_t bytes) {
+  return fits_ustar(name) && bytes <= kMostOctal ? kTarBlock : tar_header(name, bytes, 0).size();
+}
+
 std::string tar_header(std::string_view name, std::uint64_t bytes, std::int64_t mtime_s) {
   std::string records;
   if (!fits_ustar(name)) records += pax_record("path", name);
-  constexpr std::uint64_t kMostOctal = (std::uint64_t{1} << 33) - 1;
   if (bytes > kMostOctal) records += pax_record("size", fmt::format("{}", bytes));
   std::string out;
   if (!records.empty()) {

@@ -95,6 +95,7 @@ class TarReader {
 // Everything that stands before the content of a regular file, a multiple of 512 bytes: a ustar header, with a pax one
 // before it where name or size do not fit. The same arguments give the same bytes.
 std::string tar_header(std::string_view name, std::uint64_t bytes, std::int64_t mtime_s);
+std::uint64_t tar_header_bytes(std::string_view name, std::uint64_t bytes);  // its length
 
 // "a-{000..002}.tar" is a-000.tar, a-001.tar, a-002.tar; "{x,y}" is x and y. Throws Error(usage).
 std::vector<std::string> expand_braces(const std::string& pattern);

@@ -18,6 +18,7 @@
 #include "stoker/dicom/find.h"
 #include "stoker/dicom/index.h"
 #include "stoker/dicom/manifest.h"
+#include "stoker/dicom/parts.h"
 #include "stoker/dicom/pseudonym.h"
 #include "stoker/dicom/write.h"
 #include "stoker/os/file.h"
@@ -52,12 +53,14 @@ class Preparation {
     report_.destination = options_.destination;
     report_.format = options_.format;
     report_.dry_run = options_.dry_run;
+    report_.part = options_.part;
     index_folder_ = options_.destination + "/_index";
     report_.index = index_folder_ + "/index.csv";
   }
 
   PrepareReport run() {
     const auto began = std::chrono::steady_clock::now();
+    refuse_together();
     check_destination();
     if (!options_.keep_identifiers) {
       const std::string path = options_.key_file.empty() ? default_key_path() : options_.key_file;
@@ -74,14 +77,20 @@ class Preparation {
     report_.left_out = std::move(found.unreadable);
     plan();
     compare();
+    if (options_.join) require_parts();
     if (options_.dry_run) {
       report_.notes.emplace_back(
           "a dry run reads headers and decodes nothing: files whose pixels are damaged are found when they are "
           "written");
     } else {
       write();
-      write_index();
-      if (options_.format == Format::pack) write_pack();
+      if (options_.part) {
+        note_part();
+      } else {
+        write_index();
+        if (options_.format == Format::pack) write_pack();
+        if (options_.join) remove_part_notes(index_folder_);
+      }
     }
     std::sort(report_.left_out.begin(), report_.left_out.end(),
               [](const LeftOut& a, const LeftOut& b) { return a.path < b.path; });
@@ -91,6 +100,17 @@ class Preparation {
   }
 
  private:
+  void refuse_together() const {
+    const std::string_view word = options_.join ? "join" : "part";
+    const auto refuse = [&](std::string_view other, std::string_view value) {
+      throw Error(ErrorKind::usage, format_text("{} and {} do not go together", option(word), option(other, value)),
+                  "leave one of them out");
+    };
+    if (options_.join && options_.part) refuse("part", options_.part->text());
+    if ((options_.join || options_.part) && options_.dry_run) refuse("dry_run", "True");
+    if (options_.part && options_.prune) refuse("prune", "True");
+  }
+
   std::string settings_text() const {
     return Json({{"schema", kSettingsSchema},
                  {"format", name(options_.format == Format::pack ? Format::png : options_.format)},
@@ -129,22 +149,66 @@ class Preparation {
   void lock_destination() {
     os::make_folders(index_folder_);
     int error_number = 0;
-    lock_ = os::FileLock::try_take(index_folder_ + "/.lock", error_number);
-    if (error_number == EWOULDBLOCK) {
-      throw Error(ErrorKind::unavailable, fmt::format("another process is writing into `{}`", options_.destination),
+    const std::string suffix = options_.part ? "-" + options_.part->folder() : "";
+    lock_ = os::FileLock::try_take(fmt::format("{}/.lock{}", index_folder_, suffix), error_number);
+    if (error_number == EWOULDBLOCK || (!options_.part && is_a_part_being_made())) {
+      throw Error(ErrorKind::unavailable,
+                  options_.part ? fmt::format("another process is writing part {} of `{}`", options_.part->text(),
+                                              options_.destination)
+                                : fmt::format("another process is writing into `{}`", options_.destination),
                   "wait for its end");
     }
     if (!os::exists(index_folder_ + "/prepare.json"))
       os::write_file(index_folder_ + "/prepare.json", settings_text() + "\n");
     // What a run that was killed left behind.
-    aside_ = index_folder_ + "/.partial";
+    aside_ = fmt::format("{}/.partial{}", index_folder_, suffix);
     std::error_code ignored;
     std::filesystem::remove_all(aside_, ignored);
     os::make_folders(aside_);
+    if (options_.part) return;
     for (const auto& entry : std::filesystem::directory_iterator(index_folder_, ignored)) {
       const std::string name = entry.path().filename().string();
       if (name.starts_with('.') && name.ends_with(".part")) (void)os::remove_file(index_folder_ + "/" + name);
     }
+  }
+
+  // Also removes the lock files that parts left behind.
+  bool is_a_part_being_made() const {
+    bool is_made = false;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(index_folder_, ignored)) {
+      if (!entry.path().filename().string().starts_with(".lock-")) continue;
+      int error_number = 0;
+      const os::FileLock lock = os::FileLock::try_take(entry.path().string(), error_number);
+      if (lock) (void)os::remove_file(entry.path().string());
+      is_made = is_made || error_number == EWOULDBLOCK;
+    }
+    return is_made;
+  }
+
+  // The series of this run's part, by their number in the plan.
+  bool is_ours(std::size_t number) const {
+    return !options_.part || number % options_.part->of == options_.part->number - 1;
+  }
+
+  // A series that the parts refused is tried again; any other one must be there.
+  void require_parts() const {
+    const std::set<std::string> refused = require_all_parts(index_folder_, options_.destination, plan_key_);
+    for (const SeriesJob& job : jobs_) {
+      if (refused.contains(job.series->name)) continue;
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("cannot join the parts of `{}`: the series `{}` is not there, or is damaged",
+                              options_.destination, job.series->name),
+                  format_text("leave {} out to write what is missing", option("join")));
+    }
+  }
+
+  void note_part() const {
+    PartNote note{*options_.part, plan_key_, {}};
+    for (const SeriesJob& job : jobs_) {
+      if (!Manifest::read(options_.destination + "/" + job.series->name)) note.refused.push_back(job.series->name);
+    }
+    write_part_note(index_folder_, note);
   }
 
   std::string written_id(std::string_view kind, const std::string& value) const {
@@ -197,10 +261,16 @@ class Preparation {
   // Which series are there, which have changed, and which have no files any more.
   void compare() {
     std::set<std::string> planned;
-    for (const Series& series : plan_.series) {
+    for (std::size_t number = 0; number < plan_.series.size(); ++number) {
+      const Series& series = plan_.series[number];
       planned.insert(series.name);
-      report_.slices += series.slices.size();
       SeriesJob job = job_of(series);
+      plan_key_ = mix(mix(plan_key_, hash_text(series.name)), job.manifest.plan);
+      for (const Manifest::Input& input : job.manifest.inputs)
+        plan_key_ = mix(mix(plan_key_, input.bytes), static_cast<std::uint64_t>(input.modified_ns));
+      if (!is_ours(number)) continue;
+      ++report_.series;
+      report_.slices += series.slices.size();
       const std::string folder = options_.destination + "/" + series.name;
       const auto old = Manifest::read(folder);
       const FolderState state = state_of(folder, old);
@@ -219,8 +289,7 @@ class Preparation {
       ++(state == FolderState::missing ? report_.added : report_.changed);
       jobs_.push_back(std::move(job));
     }
-    report_.series = plan_.series.size();
-    find_removed(planned);
+    if (!options_.part) find_removed(planned);
   }
 
   // A series that is up to date has the same bad slices as before: they are named in every run.
@@ -305,6 +374,7 @@ class Preparation {
   std::vector<Source> sources_;
   SeriesPlan plan_;
   std::vector<SeriesJob> jobs_;
+  std::uint64_t plan_key_ = 0;  // of all series and their files
   PrepareReport report_;
 };
 

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stoker/dicom/series.h"
+#include "stoker/prepare/part_name.h"
 
 namespace stoker::dicom {
 
@@ -36,6 +38,10 @@ struct PrepareOptions {
   std::string key_file;           // of the pseudonyms; empty: default_key_path()
   bool prune = false;             // remove series whose files are gone
   bool dry_run = false;           // say what would be done; write nothing
+  // Several machines may write into one folder: each one makes parts, then one of them joins these. A part owns every
+  // N-th series; joining writes the index.
+  std::optional<prepare::PartName> part;
+  bool join = false;
   // A program that answers as worker.h says: `{"stoker", "dicom-worker"}`.
   std::vector<std::string> worker_command;
   // Called several times a second. False ends the run with Error(unavailable, "interrupted").
@@ -46,6 +52,7 @@ struct PrepareReport {
   std::string source, destination, index;
   Format format = Format::png;
   bool dry_run = false, idle = false;              // idle: everything was there
+  std::optional<prepare::PartName> part;           // this run made one part; series and slices are those of the part
   std::uint64_t files = 0;                         // that were looked at
   std::uint64_t images = 0;                        // DICOM files that slices come from
   std::uint64_t series = 0, slices = 0;            // in the index; dry_run: planned

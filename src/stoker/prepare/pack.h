@@ -13,6 +13,7 @@
 #include "stoker/dataset/narrowing.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/loader/options.h"
+#include "stoker/prepare/part_name.h"
 #include "stoker/prepare/progress.h"
 
 namespace stoker::prepare {
@@ -37,6 +38,9 @@ struct PackOptions {
   // content changed; false: compare the content then.
   bool trust_times = false;
   std::string cache_dir;  // as in dataset::OpenOptions; has the listing of the source, and source_times.h
+  // Makes one part of the pack, or joins its parts (pack_parts.h).
+  std::optional<PartName> part;
+  bool join = false;
   // A destination in a store: the local folder where the pack is made first; empty: the cache folder.
   std::string work_folder;
   bool force = false;                                   // replace a pack of another source or with other settings
@@ -64,6 +68,8 @@ struct PackReport {
   bool was_there = false;           // the destination was a pack already
   bool idle = false;                // nothing was to be done
   bool dry_run = false;
+  std::optional<PartName> part;        // this run made one part; count, shards and bytes are those of the part
+  std::uint64_t parts_whole = 0;       // how many parts are there, with this one
   double seconds = 0;                  // taken; dry_run: expected
   std::uint64_t measured_samples = 0;  // dry_run: how many samples the estimate rests on
   std::vector<dataset::PackSkipped> skipped;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/format_text.h"
 #include "stoker/os/fd.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/os/folder_entries.h"
@@ -129,6 +130,15 @@ void PackFolder::commit(const dataset::PackManifest& pack) {
   (void)os::remove_entry(fmt::format("{}/{}", destination_, kJournal));
   sync_names_in(parent());
   remove_flat_folder(part_);
+}
+
+void refuse_unfinished_rows(const PackFolder& folder, bool force) {
+  if (force || !os::can_reach(fmt::format("{}/{}", folder.part(), kShape))) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("cannot make the pack `{}`: `{}` holds rows that a program wrote and did not finish",
+                          folder.destination(), folder.part()),
+              format_text("finish that pack first, choose another name, or add {} to throw those rows away",
+                          option("force", "True")));
 }
 
 bool remove_flat_folder(const std::string& path) {

@@ -23,7 +23,10 @@ class ProgressTeller {
  public:
   explicit ProgressTeller(TellProgress tell) : tell_(std::move(tell)) {}
 
-  void restart() { since_ = Clock::now(); }
+  void restart() {  // the next call tells
+    since_ = Clock::now();
+    told_ = {};
+  }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - since_).count(); }
   // False: the caller wants it to end.
   bool operator()(std::string_view phase, std::uint64_t done, std::uint64_t total, std::uint64_t bytes) {

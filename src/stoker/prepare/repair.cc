@@ -246,7 +246,7 @@ class Repair {
       return !options_.progress || options_.progress({"noting places", done, total, writer.bytes(), 0});
     };
     if (!kept.complete(*writer.spill(), keep_going)) throw Error(ErrorKind::unavailable, "interrupted");
-    (void)write_pack_seek(folder_.part(), rows, kept, pack);
+    (void)write_pack_seek(folder_.part(), {folder_.part()}, rows, kept, pack);
   }
 
   const CheckOptions& options_;

@@ -120,9 +120,9 @@ const SeekRow* KeptPlaces::of(std::uint64_t position) const noexcept {
   return found == rows_.end() ? nullptr : found->second;
 }
 
-std::uint64_t write_pack_seek(const std::string& folder, std::span<const JournalRow> rows, const KeptPlaces& kept,
-                              dataset::PackManifest& pack) {
-  const SpilledParts spilled(folder);
+std::uint64_t write_pack_seek(const std::string& folder, const std::vector<std::string>& spill_folders,
+                              std::span<const JournalRow> rows, const KeptPlaces& kept, dataset::PackManifest& pack) {
+  const SpilledParts spilled(spill_folders);
   std::vector<loader::SeekRecord> records;
   for (std::uint64_t i = 0; i < rows.size(); ++i) {
     loader::SeekRecord record;

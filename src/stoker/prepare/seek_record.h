@@ -47,10 +47,10 @@ class KeptPlaces {
   std::unordered_map<std::uint64_t, std::uint64_t> missing_;  // sample of the old pack to position
 };
 
-// Writes seek.bin into `folder` from its spill and what is kept, and adds it to `pack.files`. `rows` are sorted by
-// position. Returns how many JPEG files it knows. Throws Error.
-std::uint64_t write_pack_seek(const std::string& folder, std::span<const JournalRow> rows, const KeptPlaces& kept,
-                              dataset::PackManifest& pack);
+// Writes seek.bin into `folder` from the spills of `spill_folders` and what is kept, and adds it to `pack.files`.
+// `rows` are sorted by position. Returns how many JPEG files it knows. Throws Error.
+std::uint64_t write_pack_seek(const std::string& folder, const std::vector<std::string>& spill_folders,
+                              std::span<const JournalRow> rows, const KeptPlaces& kept, dataset::PackManifest& pack);
 
 // Whether a row speaks of this file; `deep`: and has the very places that are noted of it now.
 bool is_noted(codec::Bytes file, std::uint64_t identity, const loader::SeekFile& seek, const loader::SeekRow& row,

@@ -41,17 +41,19 @@ void SeekSpill::sync() {
   file_.sync();
 }
 
-SpilledParts::SpilledParts(const std::string& folder) {
-  const std::string path = fmt::format("{}/{}", folder, kSpill);
-  const os::Fd fd = os::open_file(path, O_RDONLY);
-  mapping_ = os::Mapping(fd.get(), os::file_size(fd.get(), path), path);
-  for (std::span<const std::byte> left = mapping_.bytes(); left.size() >= sizeof(Head);) {
-    Head head;
-    std::memcpy(&head, left.data(), sizeof head);
-    left = left.subspan(sizeof head);
-    if (head.length > left.size()) break;
-    parts_[head.position] = left.first(head.length);
-    left = left.subspan(head.length);
+SpilledParts::SpilledParts(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const std::string path = fmt::format("{}/{}", folder, kSpill);
+    const os::Fd fd = os::open_file(path, O_RDONLY);
+    mappings_.emplace_back(fd.get(), os::file_size(fd.get(), path), path);
+    for (std::span<const std::byte> left = mappings_.back().bytes(); left.size() >= sizeof(Head);) {
+      Head head;
+      std::memcpy(&head, left.data(), sizeof head);
+      left = left.subspan(sizeof head);
+      if (head.length > left.size()) break;
+      parts_[head.position] = left.first(head.length);
+      left = left.subspan(head.length);
+    }
   }
 }
 

@@ -31,14 +31,14 @@ class SeekSpill {
   std::uint64_t bytes_ = 0;
 };
 
-// What a spill holds, by position in the pack; parts begin at multiples of 4.
+// What spills hold, by position in the pack; parts begin at multiples of 4.
 class SpilledParts {
  public:
-  explicit SpilledParts(const std::string& folder);  // throws Error
+  explicit SpilledParts(const std::vector<std::string>& folders);  // throws Error
   std::span<const std::byte> of(std::uint64_t position) const noexcept;
 
  private:
-  os::Mapping mapping_;
+  std::vector<os::Mapping> mappings_;
   std::unordered_map<std::uint64_t, std::span<const std::byte>> parts_;
 };
 

@@ -40,9 +40,8 @@ void ShardsWriter::resume() {
   std::vector<JournalRecord> records = read_journal(options_.folder, options_.plan);
   // After a power cut the journal may know more than the disk has: then all of it is made again.
   for (const JournalRecord& record : records) {
-    const std::string name = dataset::shard_name(options_.kind, options_.first_number + record.shard);
     std::error_code error;
-    const auto there = std::filesystem::file_size(fmt::format("{}/{}", options_.folder, name), error);
+    const auto there = std::filesystem::file_size(fmt::format("{}/{}", options_.folder, name_of(record.shard)), error);
     if ((error || there < record.shard_bytes) && record.shard_bytes > 0) {
       records.clear();
       break;
@@ -57,11 +56,10 @@ void ShardsWriter::resume() {
   std::uint64_t open_bytes = 0;
   for (JournalRecord& record : records) {
     cursor_ = record.cursor;
-    while (shards_.size() <= record.shard) {
-      shards_.push_back({dataset::shard_name(options_.kind, options_.first_number + shards_.size()), 0, 0});
-    }
-    shards_[record.shard].bytes = record.shard_bytes;
-    shards_[record.shard].count += record.rows.size();
+    if (shards_.empty() || number_ != record.shard) shards_.push_back({name_of(record.shard), 0, 0});
+    number_ = record.shard;
+    shards_.back().bytes = record.shard_bytes;
+    shards_.back().count += record.rows.size();
     open = !record.shard_done;
     open_bytes = record.shard_bytes;
     rows_.insert(rows_.end(), record.rows.begin(), record.rows.end());
@@ -81,10 +79,15 @@ void ShardsWriter::resume() {
     file_ = std::make_unique<ShardFile>(fmt::format("{}/{}", options_.folder, shards_.back().name), open_bytes);
 }
 
-void ShardsWriter::open_shard() {
-  const std::string name = dataset::shard_name(options_.kind, options_.first_number + shards_.size());
+std::string ShardsWriter::name_of(std::uint64_t number) const {
+  return dataset::shard_name(options_.kind, options_.first_number + number);
+}
+
+void ShardsWriter::open_shard(std::uint64_t number) {
+  const std::string name = name_of(number);
   file_ = std::make_unique<ShardFile>(fmt::format("{}/{}", options_.folder, name));
   shards_.push_back({name, 0, 0});
+  number_ = number;
   if (options_.kind == PackKind::raw) {
     std::vector<std::uint64_t> shape = {0};
     shape.insert(shape.end(), options_.shape.begin(), options_.shape.end());
@@ -100,9 +103,11 @@ std::uint64_t ShardsWriter::needed(const NewSample& sample) const {
 }
 
 void ShardsWriter::append(const NewSample& sample) {
-  if (file_ && shards_.back().count > 0 && file_->bytes() + needed(sample) + kTarEnd > options_.shard_bytes)
-    close_shard();
-  if (!file_) open_shard();
+  const bool is_full = sample.shard ? *sample.shard != number_
+                                    : file_ && shards_.back().count > 0 &&
+                                          file_->bytes() + needed(sample) + kTarEnd > options_.shard_bytes;
+  if (file_ && is_full) close_shard();
+  if (!file_) open_shard(sample.shard ? *sample.shard : shards_.empty() ? 0 : number_ + 1);
   const std::uint64_t before = file_->bytes();
   JournalRow row{sample.position, sample.row};
   row.row.shard = static_cast<std::uint32_t>(options_.first_shard + shards_.size() - 1);
@@ -154,7 +159,7 @@ void ShardsWriter::note(bool shard_done) {
     record.seek_bytes = spill_->bytes();
   }
   record.cursor = cursor_;
-  record.shard = shards_.empty() ? 0 : shards_.size() - 1;
+  record.shard = number_;
   record.shard_bytes = shards_.empty() ? 0 : shards_.back().bytes;
   record.shard_done = shard_done;
   record.rows.assign(rows_.begin() + static_cast<std::ptrdiff_t>(noted_rows_), rows_.end());

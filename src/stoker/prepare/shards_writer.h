@@ -35,7 +35,9 @@ struct ShardsOptions {
 
 struct NewSample {
   std::uint64_t position = 0;  // in the pack
-  dataset::PackRow row;        // all but shard, offset, bytes and xxh3
+  // Which new shard it goes into, from 0 and never falling; none: the next one, once the open one is full.
+  std::optional<std::uint64_t> shard;
+  dataset::PackRow row;  // all but shard, offset, bytes and xxh3
   std::span<const std::byte> payload;
   std::optional<std::uint64_t> xxh3;  // of the payload, where it is known already
   std::string_view name;              // kept in the journal, where no source has it
@@ -68,7 +70,8 @@ class ShardsWriter {
 
  private:
   void resume();
-  void open_shard();
+  void open_shard(std::uint64_t number);
+  std::string name_of(std::uint64_t number) const;
   void close_shard();
   void note(bool shard_done);
   std::uint64_t needed(const NewSample& sample) const;
@@ -82,6 +85,7 @@ class ShardsWriter {
   std::vector<JournalRow> rows_;
   std::size_t noted_rows_ = 0;
   std::vector<dataset::PackShard> shards_;  // the last one may be open
+  std::uint64_t number_ = 0;  // of the last one, from 0; a shard whose samples are all skipped has no file
   std::vector<dataset::PackSkipped> skipped_;
   std::size_t noted_skipped_ = 0;
   std::vector<std::string> names_;

@@ -9,6 +9,7 @@
 #include "stoker/base/ascii.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
+#include "stoker/dataset/tar_format.h"
 
 namespace stoker::prepare {
 
@@ -61,6 +62,17 @@ std::string TarNames::member(std::uint64_t index, std::string_view extension) co
 std::string TarNames::cls(std::uint64_t index) const {
   if (dataset_.facts().label_kind != dataset::LabelKind::integer) return {};
   return fmt::format("{}", dataset_.label(index).integer);
+}
+
+std::uint64_t TarNames::bytes(std::uint64_t index, std::uint64_t payload_bytes) const {
+  const std::string name = member(index, {}), key = name.substr(0, extension_of(name));
+  const auto needed = [](std::string_view of, std::uint64_t bytes) {
+    return dataset::tar_header_bytes(of, bytes) + dataset::tar_padded(bytes);
+  };
+  std::uint64_t all = needed(name, payload_bytes);
+  if (const std::string text = cls(index); !text.empty()) all += needed(key + ".cls", text.size());
+  if (const std::string text = json(index); !text.empty()) all += needed(key + ".json", text.size());
+  return all;
 }
 
 std::string TarNames::json(std::uint64_t index) const {

@@ -20,6 +20,9 @@ class TarNames {
   std::string member(std::uint64_t index, std::string_view extension) const;
   std::string cls(std::uint64_t index) const;   // empty: labels are not whole numbers
   std::string json(std::uint64_t index) const;  // {"label": 0.5, "column": "text"}; empty: nothing to say
+  // What the sample and the members beside it take in the tar. It follows from the listing: an extension that only the
+  // content tells is not counted.
+  std::uint64_t bytes(std::uint64_t index, std::uint64_t payload_bytes) const;
 
  private:
   const dataset::Dataset& dataset_;

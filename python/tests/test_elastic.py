@@ -1,0 +1,163 @@
+"""Jobs whose number of ranks changes while they run: kills, checkpoints and resumes with other world sizes."""
+
+import collections
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+EPOCHS, SAMPLES, BATCH = 3, 103, 3
+
+WORKER = """
+import json, os, sys, warnings
+import stoker
+warnings.simplefilter("ignore", stoker.Note)
+path, checkpoint, epochs, batch = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+loader = stoker.Loader(path, batch_size=batch, shuffle=True, seed=7, num_workers=1, output="numpy")
+if os.path.exists(checkpoint):
+    loader.load_state_dict(json.load(open(checkpoint)))
+def tell(**what):
+    print(json.dumps(what), flush=True)
+    if not sys.stdin.readline():
+        sys.exit(3)
+for epoch in range(loader.epoch, epochs):
+    for found in loader:
+        tell(epoch=epoch, ids=[int(one) for one in found.ids], state=loader.state_dict())
+    tell(epoch=epoch, ids=None, state=loader.state_dict())
+"""
+
+
+class World:
+    """The ranks of one launch. They go step by step: each tells its batch and waits, as for an all-reduce."""
+
+    def __init__(self, path, checkpoint, size):
+        self.ranks = [subprocess.Popen([sys.executable, "-c", WORKER, str(path), str(checkpoint), str(EPOCHS), str(BATCH)],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
+                                            "LOCAL_WORLD_SIZE": str(size)}) for rank in range(size)]
+
+    def step(self):
+        """What each rank tells next; None when all have ended."""
+        told = []
+        for rank in self.ranks:
+            assert select.select([rank.stdout], [], [], 60)[0], "a rank hangs"
+            told.append(rank.stdout.readline())
+        if not any(told):
+            return None
+        assert all(told), [rank.communicate()[1] for rank in self.ranks if rank.poll() is not None]
+        return [json.loads(line) for line in told]
+
+    def go_on(self):
+        for rank in self.ranks:
+            rank.stdin.write("\n")
+            rank.stdin.flush()
+
+    def end(self, how):
+        for rank in self.ranks:
+            rank.send_signal(how)
+        for rank in self.ranks:
+            rank.communicate(timeout=60)
+
+
+def every_sample_once(path, checkpoint, seed, sizes):
+    """Launches worlds of these sizes in turn; all but the last are killed at a random step. Returns how many were killed."""
+    chance, kills = random.Random(seed), 0
+    committed = [collections.Counter() for _ in range(EPOCHS)]
+    for number, size in enumerate(sizes):
+        world, waiting = World(path, checkpoint, size), []
+        last_step = chance.randrange(1, 20) if number + 1 < len(sizes) else 10**9
+        for step in range(10**9):
+            told = world.step()
+            if told is None:
+                break
+            assert len({(one["epoch"], one["ids"] is None) for one in told}) == 1, "ranks have unequal steps"
+            assert len({json.dumps(one["state"]) for one in told}) == 1, "ranks would save different states"
+            waiting += [(one["epoch"], sample) for one in told for sample in one["ids"] or ()]
+            if chance.random() < 0.5 or told[0]["ids"] is None:  # a checkpoint; what comes behind it is lost in a kill
+                checkpoint.with_suffix(".new").write_text(json.dumps(told[0]["state"]))
+                checkpoint.with_suffix(".new").replace(checkpoint)
+                for epoch, sample in waiting:
+                    committed[epoch][sample] += 1
+                waiting = []
+            if step == last_step:
+                kills += 1
+                world.end(signal.SIGKILL)
+                break
+            world.go_on()
+        else:
+            world.end(signal.SIGKILL)
+    for epoch, seen in enumerate(committed):
+        assert len(seen) == SAMPLES and set(seen.values()) == {1}, f"epoch {epoch}: {seen.most_common(3)} of {len(seen)} samples"
+    return kills
+
+
+def test_worlds_of_4_2_and_4_ranks_see_every_sample_once(array, tmp_path):
+    assert every_sample_once(array(SAMPLES), tmp_path / "state.json", 1, (4, 2, 4)) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 21))
+def test_worlds_of_any_size_see_every_sample_once(array, tmp_path, seed):
+    sizes = random.Random(seed).choices((1, 2, 3, 4, 5), k=5)
+    assert every_sample_once(array(SAMPLES), tmp_path / "state.json", seed, sizes) >= 1
+
+
+TORCHRUN = """
+import json, os, sys, warnings
+import torch, stoker
+warnings.simplefilter("ignore", stoker.Note)
+path, folder = sys.argv[1:]
+torch.distributed.init_process_group("gloo")
+rank = torch.distributed.get_rank()
+open(f"{folder}/{os.getpid()}.pid", "w").close()
+loader = stoker.Loader(path, batch_size=3, shuffle=True, seed=7, output="torch")
+done = [[], [], []]
+if os.path.exists(f"{folder}/state.json"):
+    saved = json.load(open(f"{folder}/state.json"))
+    done = saved["done"]
+    loader.load_state_dict(saved["loader"])
+for epoch in range(loader.epoch, 3):
+    for step, found in enumerate(loader):
+        parts = [None] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(parts, [int(one) for one in found.ids])
+        done[epoch] += sum(parts, [])
+        if rank == 0 and step % 3 == 2:
+            with open(f"{folder}/state.new", "w") as file:
+                json.dump({"done": done, "loader": loader.state_dict()}, file)
+            os.replace(f"{folder}/state.new", f"{folder}/state.json")
+    torch.distributed.barrier()
+if rank == 0:
+    json.dump(done, open(f"{folder}/done.json", "w"))
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_with_other_numbers_of_ranks_sees_every_sample_once(array, tmp_path):
+    pytest.importorskip("torch")
+    path = array(SAMPLES)
+    script = tmp_path / "train.py"
+    script.write_text(TORCHRUN)
+    for number, size in enumerate((4, 2, 4)):
+        for old in tmp_path.glob("*.pid"):
+            old.unlink()
+        run = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), script, path, tmp_path],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if number < 2:  # killed once there is a (new) checkpoint
+            state, deadline = tmp_path / "state.json", time.monotonic() + 120
+            before = state.read_bytes() if state.exists() else b""
+            while (not state.exists() or state.read_bytes() == before) and run.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            victims = sorted(tmp_path.glob("*.pid"))
+            if run.poll() is None and victims:
+                os.kill(int(victims[number].stem), signal.SIGKILL)
+        _, said = run.communicate(timeout=240)
+        assert number < 2 or run.returncode == 0, said
+    done = json.loads((tmp_path / "done.json").read_text())
+    assert [sorted(epoch) for epoch in done] == [list(range(SAMPLES))] * 3
