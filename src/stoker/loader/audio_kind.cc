@@ -18,6 +18,8 @@ AudioKind::AudioKind(const FirstSample& first, const LoaderOptions& options)
   facts_.first_bytes = std::max<std::uint64_t>(1, first.bytes.size());
   facts_.channels = plan_.output_channels();
   facts_.rate_hz = plan_.output_rate_hz();
+  facts_.is_heavy = info.working_bytes != 0;
+  facts_.scratch_estimate = info.working_bytes;
 }
 
 RowResult AudioKind::probe(codec::Bytes bytes, codec::Media& media, codec::AudioInfo& info) const noexcept {
@@ -48,7 +50,7 @@ RowResult AudioKind::make(codec::Bytes bytes, const SampleKey&, const Slot& slot
   if (plan_.is_direct()) {
     length = std::min(info.frames, room);
     float* const into = reinterpret_cast<float*>(slot.outputs[0]);
-    const Result result = codec::decode_audio(media, bytes, info, 0, length, into, room);
+    const Result result = codec::decode_audio(media, bytes, info, 0, length, into, room, scratch);
     if (!result.ok()) return bad(result);
     for (std::uint32_t c = 0; c < info.channels; ++c) {
       std::memset(into + c * room + length, 0, (room - length) * sizeof(float));
@@ -64,11 +66,13 @@ RowResult AudioKind::make(codec::Bytes bytes, const SampleKey&, const Slot& slot
   }
   const std::uint64_t decoded_bytes = info.frames * info.channels * sizeof(float);
   const std::uint64_t transform_bytes = plan_.working_bytes(info.frames, info.rate_hz, info.channels);
-  if (!scratch.expect(Scratch::rounded(decoded_bytes) + transform_bytes)) return bad(kNoRoom);
+  if (!scratch.expect(Scratch::rounded(decoded_bytes) + std::max(info.working_bytes, transform_bytes))) {
+    return bad(kNoRoom);
+  }
   const std::span<std::byte> memory = scratch.take(decoded_bytes);
   if (memory.empty()) return bad(kNoRoom);
   float* const planar = reinterpret_cast<float*>(memory.data());
-  const Result result = codec::decode_audio(media, bytes, info, 0, info.frames, planar, info.frames);
+  const Result result = codec::decode_audio(media, bytes, info, 0, info.frames, planar, info.frames, scratch);
   if (!result.ok()) return bad(result);
   return bad(plan_.apply(planar, info.frames, info.frames, info.rate_hz, slot.outputs[0], room, length, scratch,
                          info.channels),
