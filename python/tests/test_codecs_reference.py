@@ -1,6 +1,9 @@
 """Through the loader, against the libraries people trust: Pillow, soundfile, numpy. Bit for bit."""
 
 import struct
+import subprocess
+import sys
+import tarfile
 import zlib
 
 import numpy
@@ -255,6 +258,44 @@ def test_wav_has_soundfiles_samples(tmp_path, container, subtype, channels):
     soundfile.write(tmp_path / "a.wav", data, 22050, subtype=subtype, format=container)
     expected = soundfile.read(tmp_path / "a.wav", dtype="float32", always_2d=True)[0].T
     numpy.testing.assert_array_equal(one(tmp_path / "a.wav"), expected[0] if channels == 1 else expected)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("channels", [1, 2, 6])
+@pytest.mark.parametrize("subtype", ["PCM_S8", "PCM_16", "PCM_24"])
+def test_flac_has_soundfiles_samples(tmp_path, subtype, channels, level):
+    random = numpy.random.default_rng(channels)
+    time = numpy.arange(30_000)[:, None] / 16000
+    data = 0.4 * numpy.sin(2 * numpy.pi * 300 * time + 0.1 * numpy.arange(channels)) + random.normal(0, 0.02, (len(time), channels))
+    data[5000:12_000] = 0                                                    # constant subframes
+    data[20_000:24_000] = random.uniform(-1, 1, (4000, channels))            # stored as they are
+    data[:2] = [[-1.0] * channels, [0.999999] * channels]
+    soundfile.write(tmp_path / "a.flac", data.clip(-1, 1), 16000, subtype=subtype, compression_level=level)
+    expected = soundfile.read(tmp_path / "a.flac", dtype="float32", always_2d=True)[0].T
+    expected = expected[0] if channels == 1 else expected
+    numpy.testing.assert_array_equal(one(tmp_path / "a.flac"), expected)
+    numpy.testing.assert_array_equal(one(tmp_path / "a.flac", transform=[stoker.PadOrTrim(7777)]), expected[..., :7777])
+    if subtype != "PCM_24":
+        as_int16 = one(tmp_path / "a.flac", dtype="int16")
+        numpy.testing.assert_array_equal(as_int16, (expected * 32768).astype(numpy.int16))
+
+
+def test_flac_comes_out_of_folders_tars_and_packs_alike(tmp_path):
+    (tmp_path / "data/a").mkdir(parents=True)
+    for number in range(3):
+        sound = numpy.sin(numpy.arange(900 + number) / (5 + number)) * 0.7
+        soundfile.write(tmp_path / f"data/a/{number}.flac", sound, 8000, subtype="PCM_16")
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for number in range(3):
+            archive.add(tmp_path / f"data/a/{number}.flac", f"{number}.flac")
+    subprocess.run([sys.executable, "-m", "stoker", "pack", tmp_path / "data", tmp_path / "x.pack", "--quiet"], check=True)
+    batches = []
+    for source in ("data", "x.tar", "x.pack"):
+        with stoker.Loader(tmp_path / source, batch_size=3, output="numpy", copy=True) as loader:
+            batches.append(next(iter(loader)))
+    for batch in batches:
+        assert batch.lengths.tolist() == [900, 901, 902]
+        numpy.testing.assert_array_equal(batch.data, batches[0].data)
 
 
 # ---- arrays

@@ -26,6 +26,7 @@ FILES = {
     "progressive.jpg": encoded(lambda out: picture(1).save(out, "jpeg", quality=90, progressive=True)),
     "png": encoded(lambda out: picture(1).save(out, "png")),
     "wav": encoded(lambda out: soundfile.write(out, SMALL.ravel() / 12, 8000, format="WAV")),
+    "flac": encoded(lambda out: soundfile.write(out, SMALL.ravel() / 12, 8000, format="FLAC")),
     "npy": encoded(lambda out: numpy.save(out, SMALL)),
     "stored.npz": encoded(lambda out: numpy.savez(out, SMALL)),
     "deflated.npz": encoded(lambda out: numpy.savez_compressed(out, SMALL)),

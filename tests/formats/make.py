@@ -7,6 +7,8 @@ Files that exist are kept (they must stay readable for ever); the table is print
 
 import io
 import pathlib
+import subprocess
+import tempfile
 
 import numpy as np
 import soundfile
@@ -60,6 +62,28 @@ def sounds():
         out = io.BytesIO()
         soundfile.write(out, samples, 16000, subtype=kind, format=container)
         yield f"{name}.wav", out.getvalue()
+    for name, kind, shape, options in [
+        ("s16-stereo", "PCM_16", (700, 2), []), ("s24-blocks", "PCM_24", (250, 1), ["--blocksize=97", "-e"]),
+        ("s8-fixed", "PCM_S8", (400, 2), ["--blocksize=192", "-0"])]:
+        yield f"{name}.flac", flac(music(*shape), kind, options)
+
+
+def music(frames, channels):
+    """Tones whose channels have much in common, a silence, and a stretch of noise: every kind of subframe has work."""
+    time = np.arange(frames)[:, None] / 16000
+    sound = 0.5 * np.sin(2 * np.pi * 440 * time) + 0.2 * np.sin(2 * np.pi * (700 + np.arange(channels)) * time)
+    sound[frames // 2:frames * 2 // 3] = 0
+    sound[-100:] = random.uniform(-1, 1, (100, channels))
+    return sound + random.normal(0, 1e-3, sound.shape) * (np.arange(frames) < frames // 2)[:, None]
+
+
+def flac(samples, kind, options):
+    """By the program of libFLAC (apt-get install flac), which takes the size of blocks; soundfile does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        wave, coded = pathlib.Path(folder, "a.wav"), pathlib.Path(folder, "a.flac")
+        soundfile.write(wave, samples, 16000, subtype=kind.replace("S8", "U8"))
+        subprocess.run(["flac", "--silent", "--no-padding", *options, "-o", coded, wave], check=True)
+        return coded.read_bytes()
 
 
 def digest(array):

@@ -36,10 +36,15 @@ Result probe_audio(Media media, Bytes bytes, AudioInfo& info) noexcept {
 }
 
 Result decode_audio(Media media, Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames,
-                    float* into, std::size_t channel_stride) noexcept {
+                    float* into, std::size_t channel_stride, Scratch& scratch) noexcept {
   const auto* const codec = decoder_of<AudioCodec>(media);
   if (codec == nullptr) return failed(Code::unsupported, refusal(SampleKind::audio), 0);
-  return codec->decode(bytes, info, first, frames, into, channel_stride);
+  return codec->decode(bytes, info, first, frames, into, channel_stride, scratch);
+}
+
+Result verify_audio(Media media, Bytes bytes, const AudioInfo& info, Scratch& scratch) noexcept {
+  const auto* const codec = decoder_of<AudioCodec>(media);
+  return codec != nullptr && codec->verify != nullptr ? codec->verify(bytes, info, scratch) : Result{};
 }
 
 Result probe_array(Media media, Bytes bytes, ArrayInfo& info, Scratch& scratch) noexcept {

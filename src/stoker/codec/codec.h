@@ -72,14 +72,19 @@ struct AudioInfo {
   std::uint32_t channels = 0, rate_hz = 0;
   std::uint64_t frames = 0;
   std::uint64_t data_offset = 0;  // of the first frame in the file, where they lie there as `format` says; else 0
-  SampleFormat format = SampleFormat::s16;
+  SampleFormat format = SampleFormat::s16;  // the narrowest of these that holds a sample
+  std::uint64_t working_bytes = 0;          // of the Scratch: the most that decode_audio takes
 };
 
 Result probe_audio(Media media, Bytes bytes, AudioInfo& info) noexcept;
 
 // Frames [first, first + frames) as float32 in [-1, 1) (soundfile's scaling), channel c at into + c * channel_stride.
 Result decode_audio(Media media, Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames,
-                    float* into, std::size_t channel_stride) noexcept;
+                    float* into, std::size_t channel_stride, Scratch& scratch) noexcept;
+
+// Compares what the file says of all its samples together, such as their MD5, with the samples: for tools that check.
+// Ok where a format says nothing.
+Result verify_audio(Media media, Bytes bytes, const AudioInfo& info, Scratch& scratch) noexcept;
 
 // ---- arrays
 

@@ -10,6 +10,7 @@ TEST(Sniff, GoesByContentNotByName) {
   EXPECT_EQ(sniff(File().text("\x89PNG\r\n\x1A\n")), media_named("png"));
   EXPECT_EQ(sniff(File().text("RIFF....WAVE")), media_named("wav"));
   EXPECT_EQ(sniff(File().text("RF64....WAVE")), media_named("wav"));
+  EXPECT_EQ(sniff(File().text("fLaC")), media_named("flac"));
   EXPECT_EQ(sniff(File().text("\x93NUMPY")), media_named("npy"));
   EXPECT_EQ(sniff(File().text("PK\x03\x04")), media_named("npz"));
   EXPECT_EQ(sniff(File().text("PK\x05\x06")), media_named("npz"));
@@ -27,6 +28,7 @@ TEST(MediaOfName, GoesByTheExtensionInAnyCase) {
   EXPECT_EQ(media_of_name("x.jpg"), media_named("jpeg"));
   EXPECT_EQ(media_of_name("x.tar.Png"), media_named("png"));
   EXPECT_EQ(media_of_name("x.wav"), media_named("wav"));
+  EXPECT_EQ(media_of_name("x.FLAC"), media_named("flac"));
   EXPECT_EQ(media_of_name("x.npy"), media_named("npy"));
   EXPECT_EQ(media_of_name("x.npz"), media_named("npz"));
   EXPECT_EQ(media_of_name("x.txt"), Media{});

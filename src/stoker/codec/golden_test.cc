@@ -4,7 +4,6 @@
 
 #include "stoker/base/hash.h"
 #include "stoker/codec/damage_test.h"
-#include "stoker/codec/wav.h"
 
 namespace stoker::codec {
 namespace {
@@ -40,9 +39,11 @@ struct GoldenAudio {
 };
 
 constexpr GoldenAudio kAudio[] = {
-    {"pcm-u8.wav", 2, 50, 0x858D3E8376B029E7},  {"pcm-s16.wav", 2, 50, 0x671353B46E913269},
-    {"pcm-s24.wav", 2, 50, 0xAA085A50CF5C7625}, {"pcm-s32.wav", 2, 50, 0xCA3F31937E0D886F},
-    {"float32.wav", 2, 50, 0x5657EEAB8D1BF70A}, {"float64.wav", 2, 50, 0x5657EEAB8D1BF70A},
+    {"pcm-u8.wav", 2, 50, 0x858D3E8376B029E7},       {"pcm-s16.wav", 2, 50, 0x671353B46E913269},
+    {"pcm-s24.wav", 2, 50, 0xAA085A50CF5C7625},      {"pcm-s32.wav", 2, 50, 0xCA3F31937E0D886F},
+    {"float32.wav", 2, 50, 0x5657EEAB8D1BF70A},      {"float64.wav", 2, 50, 0x5657EEAB8D1BF70A},
+    {"s16-stereo.flac", 2, 700, 0x9A7810991689BB7F}, {"s24-blocks.flac", 1, 250, 0x57A95E160EF0444D},
+    {"s8-fixed.flac", 2, 400, 0xCD8409874537FE9A},
 };
 
 template <typename T>
@@ -102,12 +103,15 @@ TEST(Golden, AudioHasTheSamplesOfSoundfile) {
   for (const GoldenAudio& expected : kAudio) {
     const File file = golden(expected.name);
     AudioInfo info;
-    ASSERT_TRUE(probe_wav(file, info).ok()) << expected.name;
+    const Media media = sniff(file);
+    ASSERT_TRUE(probe_audio(media, file, info).ok()) << expected.name;
     EXPECT_EQ(info.channels, expected.channels) << expected.name;
     EXPECT_EQ(info.rate_hz, 16000u) << expected.name;
     ASSERT_EQ(info.frames, expected.frames) << expected.name;
     std::vector<float> samples(info.channels * info.frames);
-    ASSERT_TRUE(decode_wav(file, info, 0, info.frames, samples.data(), info.frames).ok()) << expected.name;
+    Scratch scratch;
+    ASSERT_TRUE(decode_audio(media, file, info, 0, info.frames, samples.data(), info.frames, scratch).ok())
+        << expected.name;
     EXPECT_EQ(hash_of(samples), expected.samples) << expected.name;
   }
 }

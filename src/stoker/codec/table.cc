@@ -11,9 +11,9 @@
 
 namespace stoker::codec {
 
-extern const Codec kJpeg, kPng, kWav, kNpy, kNpz;
+extern const Codec kJpeg, kPng, kWav, kFlac, kNpy, kNpz;
 namespace {
-constexpr std::array kTable{&kJpeg, &kPng, &kWav, &kNpy, &kNpz};
+constexpr std::array kTable{&kJpeg, &kPng, &kWav, &kFlac, &kNpy, &kNpz};
 
 bool has(Bytes bytes, const Magic& magic) noexcept {
   if (magic.bytes.empty() || bytes.size() < magic.offset + magic.bytes.size()) return false;

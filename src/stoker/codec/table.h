@@ -30,7 +30,8 @@ struct ImageCodec {
 struct AudioCodec {
   Result (*probe)(Bytes, AudioInfo&) noexcept;
   Result (*decode)(Bytes, const AudioInfo&, std::uint64_t first, std::uint64_t frames, float* into,
-                   std::size_t channel_stride) noexcept;
+                   std::size_t channel_stride, Scratch&) noexcept;
+  Result (*verify)(Bytes, const AudioInfo&, Scratch&) noexcept = nullptr;  // null: there is nothing to compare
 };
 
 struct ArrayCodec {

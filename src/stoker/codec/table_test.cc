@@ -57,10 +57,10 @@ TEST(CodecTable, HasNoNameOrExtensionTwice) {
 }
 
 TEST(CodecTable, MakesTheWordsOfMessages) {
-  EXPECT_EQ(names(), "jpeg, png, wav, npy, npz");
-  EXPECT_STREQ(refusal(), "not a JPEG, PNG, WAV, NPY or NPZ file");
+  EXPECT_EQ(names(), "jpeg, png, wav, flac, npy, npz");
+  EXPECT_STREQ(refusal(), "not a JPEG, PNG, WAV, FLAC, NPY or NPZ file");
   EXPECT_STREQ(refusal(SampleKind::image), "not a JPEG or PNG file");
-  EXPECT_STREQ(refusal(SampleKind::audio), "not a WAV file");
+  EXPECT_STREQ(refusal(SampleKind::audio), "not a WAV or FLAC file");
   EXPECT_STREQ(refusal(SampleKind::array), "not an NPY or NPZ file");
   EXPECT_EQ(name(Media{}), "unknown");
   EXPECT_EQ(extension(Media{}), "");
@@ -71,7 +71,7 @@ TEST(CodecTable, MakesTheWordsOfMessages) {
 TEST(Whole, LooksAtAndDecodesASampleOfAnyKind) {
   Scratch scratch;
   Head head;
-  for (const char* file : {"rgb.png", "gray16.png", "yuv420.jpg", "pcm-s16.wav"}) {
+  for (const char* file : {"rgb.png", "gray16.png", "yuv420.jpg", "pcm-s16.wav", "s16-stereo.flac"}) {
     const File bytes = golden(file);
     ASSERT_TRUE(probe(bytes, head, scratch).ok()) << file;
     std::vector<std::byte> into(decoded_bytes(head));

@@ -98,7 +98,7 @@ Result probe_wav(Bytes bytes, AudioInfo& info) noexcept {
 }
 
 Result decode_wav(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
-                  std::size_t channel_stride) noexcept {
+                  std::size_t channel_stride, Scratch&) noexcept {
   if (first > info.frames || frames > info.frames - first) {
     return failed(Code::mismatch, "more frames asked for than there are");
   }

@@ -14,6 +14,6 @@ Result probe_wav(Bytes bytes, AudioInfo& info) noexcept;
 
 // As decode_audio.
 Result decode_wav(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
-                  std::size_t channel_stride) noexcept;
+                  std::size_t channel_stride, Scratch& scratch) noexcept;
 
 }  // namespace stoker::codec

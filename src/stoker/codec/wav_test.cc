@@ -53,7 +53,8 @@ std::vector<float> samples_of(Bytes file) {
   EXPECT_TRUE(probed.ok()) << probed.cause;
   if (!probed.ok()) return {};
   std::vector<float> samples(info.channels * info.frames, -9.0f);
-  const Result decoded = decode_wav(file, info, 0, info.frames, samples.data(), info.frames);
+  Scratch scratch;
+  const Result decoded = decode_wav(file, info, 0, info.frames, samples.data(), info.frames, scratch);
   EXPECT_TRUE(decoded.ok()) << decoded.cause;
   return samples;
 }
@@ -63,7 +64,8 @@ Result verdict_on(Bytes file) {
   Result result = probe_wav(file, info);
   if (!result.ok() || info.frames * info.channels > 1'000'000) return result;
   std::vector<float> samples(info.channels * info.frames);
-  return decode_wav(file, info, 0, info.frames, samples.data(), info.frames);
+  Scratch scratch;
+  return decode_wav(file, info, 0, info.frames, samples.data(), info.frames, scratch);
 }
 
 using Floats = std::vector<float>;
@@ -134,11 +136,12 @@ TEST(Wav, ReadsFromTheMiddleAndWritesNothingElse) {
   AudioInfo info;
   ASSERT_TRUE(probe_wav(file, info).ok());
   Floats into(32, -9.0f);
-  ASSERT_TRUE(decode_wav(file, info, 41, 30, into.data() + 1, 30).ok());
+  Scratch scratch;
+  ASSERT_TRUE(decode_wav(file, info, 41, 30, into.data() + 1, 30, scratch).ok());
   EXPECT_EQ(into.front(), -9.0f);
   EXPECT_EQ(into.back(), -9.0f);
   for (int i = 0; i < 30; ++i) EXPECT_EQ(into[static_cast<std::size_t>(1 + i)], static_cast<float>(41 + i) / 32768);
-  EXPECT_EQ(decode_wav(file, info, 71, 30, into.data(), 30).code, Code::mismatch);
+  EXPECT_EQ(decode_wav(file, info, 71, 30, into.data(), 30, scratch).code, Code::mismatch);
 }
 
 TEST(Wav, SkipsUnknownChunksAndTheirPadding) {

@@ -68,9 +68,11 @@ Result decode(Bytes bytes, const Head& head, bool strict, std::byte* into, Scrat
       pixels.data = into;
       return decode_image(head.media, bytes, options, {0, 0, pixels.width, pixels.height}, pixels, scratch);
     }
-    case SampleKind::audio:
-      return decode_audio(head.media, bytes, head.audio, 0, head.audio.frames, reinterpret_cast<float*>(into),
-                          head.audio.frames);
+    case SampleKind::audio: {
+      const Result result = decode_audio(head.media, bytes, head.audio, 0, head.audio.frames,
+                                         reinterpret_cast<float*>(into), head.audio.frames, scratch);
+      return result.ok() && strict ? verify_audio(head.media, bytes, head.audio, scratch) : result;
+    }
     case SampleKind::array:
       return decode_array(head.media, bytes, head.array, into, scratch);
     case SampleKind::volume:

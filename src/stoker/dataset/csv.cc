@@ -41,10 +41,10 @@ constexpr std::uint64_t kCountEvery = 65536;
 constexpr std::string_view kIndexFolder = "_index";
 
 // Columns that hold paths, by preference. Names are compared without regard to case.
-constexpr std::array<std::string_view, 20> kPathColumns = {
-    "path",      "file",     "filename",   "file_name", "filepath", "file_path", "relative_path",
-    "rel_path",  "image",    "image_path", "img_path",  "img",      "png_path",  "jpg_path",
-    "jpeg_path", "wav_path", "audio_path", "audio",     "npy_path", "npz_path"};
+constexpr std::array<std::string_view, 21> kPathColumns = {
+    "path",      "file",     "filename",   "file_name",  "filepath", "file_path", "relative_path",
+    "rel_path",  "image",    "image_path", "img_path",   "img",      "png_path",  "jpg_path",
+    "jpeg_path", "wav_path", "flac_path",  "audio_path", "audio",    "npy_path",  "npz_path"};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);

@@ -6,8 +6,9 @@
 namespace stoker::loader {
 
 AudioKind::AudioKind(const FirstSample& first, const LoaderOptions& options)
-    : plan_(transform::AudioPlan::compile(options.transform, {first.head.audio.channels, first.head.audio.rate_hz},
-                                          options.output)) {
+    : plan_(transform::AudioPlan::compile(
+          options.transform, {first.head.audio.channels, first.head.audio.rate_hz, first.head.audio.frames},
+          options.output)) {
   const codec::AudioInfo& info = first.head.audio;
   facts_.kind = SampleKind::audio;
   facts_.outputs = {plan_.output()};
@@ -18,6 +19,13 @@ AudioKind::AudioKind(const FirstSample& first, const LoaderOptions& options)
   facts_.first_bytes = std::max<std::uint64_t>(1, first.bytes.size());
   facts_.channels = plan_.output_channels();
   facts_.rate_hz = plan_.output_rate_hz();
+  facts_.is_heavy = info.working_bytes != 0 || plan_.has_spectrogram();
+  facts_.scratch_estimate = info.working_bytes;
+  if (!plan_.is_direct()) {
+    const transform::AudioWindow window = plan_.window(info.frames, info.rate_hz, {});
+    facts_.scratch_estimate +=
+        window.count * info.channels * sizeof(float) + plan_.working_bytes(window.count, info.rate_hz, info.channels);
+  }
 }
 
 RowResult AudioKind::probe(codec::Bytes bytes, codec::Media& media, codec::AudioInfo& info) const noexcept {
@@ -34,21 +42,23 @@ RowResult AudioKind::measure(codec::Bytes bytes, std::uint64_t& length) const no
   return probed;
 }
 
-RowResult AudioKind::make(codec::Bytes bytes, const SampleKey&, const Slot& slot, std::uint64_t& length,
+RowResult AudioKind::make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length,
                           Scratch& scratch, SeekStore*) const noexcept {
   codec::Media media;
   codec::AudioInfo info;
   if (const RowResult probed = probe(bytes, media, info); !probed.result.ok()) return probed;
   const std::uint64_t room = facts_.varies ? slot.length : plan_.output_frames(info.frames, info.rate_hz);
-  if (info.frames == 0) {  // padding is all of it: there is nothing to decode, and no working memory to take
+  if (info.frames == 0 && !plan_.has_spectrogram()) {  // padding is all of it: there is nothing to decode
     length = 0;
     std::memset(slot.outputs[0], 0, room * plan_.output_channels() * size_of(plan_.output().dtype));
     return {};
   }
+  const transform::AudioChance chance{key.seed, key.epoch, key.id};
+  const transform::AudioWindow window = plan_.window(info.frames, info.rate_hz, chance);
   if (plan_.is_direct()) {
-    length = std::min(info.frames, room);
+    length = std::min(window.count, room);
     float* const into = reinterpret_cast<float*>(slot.outputs[0]);
-    const Result result = codec::decode_audio(media, bytes, info, 0, length, into, room);
+    const Result result = codec::decode_audio(media, bytes, info, window.first, length, into, room, scratch);
     if (!result.ok()) return bad(result);
     for (std::uint32_t c = 0; c < info.channels; ++c) {
       std::memset(into + c * room + length, 0, (room - length) * sizeof(float));
@@ -57,21 +67,24 @@ RowResult AudioKind::make(codec::Bytes bytes, const SampleKey&, const Slot& slot
   }
   const bool is_stored_so = info.format == codec::SampleFormat::s16 && info.channels == 1 && info.data_offset != 0;
   if (plan_.is_int16() && is_stored_so) {
-    length = std::min(info.frames, room);
-    std::memcpy(slot.outputs[0], bytes.data() + info.data_offset, length * 2);
+    length = std::min(window.count, room);
+    std::memcpy(slot.outputs[0], bytes.data() + info.data_offset + window.first * 2, length * 2);
     std::memset(slot.outputs[0] + length * 2, 0, (room - length) * 2);
     return {};
   }
-  const std::uint64_t decoded_bytes = info.frames * info.channels * sizeof(float);
-  const std::uint64_t transform_bytes = plan_.working_bytes(info.frames, info.rate_hz, info.channels);
-  if (!scratch.expect(Scratch::rounded(decoded_bytes) + transform_bytes)) return bad(kNoRoom);
+  const std::uint64_t decoded_bytes = window.count * info.channels * sizeof(float);
+  const std::uint64_t transform_bytes = plan_.working_bytes(window.count, info.rate_hz, info.channels);
+  if (!scratch.expect(Scratch::rounded(decoded_bytes) + std::max(info.working_bytes, transform_bytes))) {
+    return bad(kNoRoom);
+  }
   const std::span<std::byte> memory = scratch.take(decoded_bytes);
-  if (memory.empty()) return bad(kNoRoom);
+  if (memory.data() == nullptr) return bad(kNoRoom);
   float* const planar = reinterpret_cast<float*>(memory.data());
-  const Result result = codec::decode_audio(media, bytes, info, 0, info.frames, planar, info.frames);
+  const Result result =
+      codec::decode_audio(media, bytes, info, window.first, window.count, planar, window.count, scratch);
   if (!result.ok()) return bad(result);
-  return bad(plan_.apply(planar, info.frames, info.frames, info.rate_hz, slot.outputs[0], room, length, scratch,
-                         info.channels),
+  return bad(plan_.apply(planar, window.count, window.count, info.rate_hz, slot.outputs[0], room, length, scratch,
+                         info.channels, chance),
              "transform");
 }
 

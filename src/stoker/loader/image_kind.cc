@@ -91,9 +91,7 @@ bool ImageKind::takes(const codec::ArrayInfo& row, const transform::Ops& ops) no
   const bool is_flat = row.rank == 2 || (row.rank == 3 && (row.shape[2] == 1 || row.shape[2] == 3));
   if (!is_flat || (row.dtype != DType::u8 && row.dtype != DType::u16)) return false;
   return std::any_of(ops.begin(), ops.end(), [](const transform::Op& op) {  // one that only images have
-    return !std::holds_alternative<transform::ToFloat>(op.what) &&
-           !std::holds_alternative<transform::PadOrTrim>(op.what) &&
-           !std::holds_alternative<transform::Resample>(op.what) && !std::holds_alternative<transform::Mono>(op.what);
+    return !std::holds_alternative<transform::ToFloat>(op.what) && !transform::is_for_audio(op);
   });
 }
 

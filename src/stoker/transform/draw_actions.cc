@@ -309,7 +309,12 @@ bool keeps_size(const Op& op) noexcept {
 }
 
 bool is_augmentation(const Op& op) noexcept {
-  return std::visit([](const auto& what) { return Augmentation<std::decay_t<decltype(what)>>; }, op.what);
+  return std::visit(
+      [](const auto& what) {
+        using T = std::decay_t<decltype(what)>;
+        return Augmentation<T> && !AudioOperation<T>;
+      },
+      op.what);
 }
 
 }  // namespace stoker::transform

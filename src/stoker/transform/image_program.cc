@@ -227,7 +227,11 @@ class ImageCompiler {
 
   template <Augmentation T>
   void add(const Op& op, const T& what) {
-    add_augmentation(op, what);
+    if constexpr (AudioOperation<T>) {
+      refuse_audio(op);
+    } else {
+      add_augmentation(op, what);
+    }
   }
 
   template <typename T>

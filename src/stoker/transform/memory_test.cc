@@ -93,7 +93,10 @@ TEST(PlanMemory, OfAnImageIsEnoughForApplyAndApplyFast) {
 }
 
 TEST(PlanMemory, OfAudioIsEnough) {
-  for (const char* const text : {"mono", "resample:16000", "mono,resample:16000", "mono,resample:11025,pad:9000"}) {
+  for (const char* const text :
+       {"mono", "resample:16000", "mono,resample:16000", "mono,resample:11025,pad:9000", "gain", "shift,pad:9000",
+        "resample:16000,random_trim:5000,shift", "resample:16000,mel", "mono,resample:16000,random_trim:30000,mfcc",
+        "resample:16000,shift,random_trim:5000,mel:16000:101,db"}) {
     for (const DType dtype : {DType::f32, DType::f16}) {
       const AudioPlan plan = AudioPlan::compile(parse_ops(text), {2, 8000}, {dtype});
       for (const std::uint32_t rate_hz : {8000u, 44100u}) {
@@ -101,7 +104,7 @@ TEST(PlanMemory, OfAudioIsEnough) {
         constexpr std::uint64_t kFrames = 20000;
         const std::vector<float> planar(2 * kFrames, 0.5F);
         const std::uint64_t frames = plan.output_frames(kFrames, rate_hz);
-        std::vector<std::byte> slot(plan.output_channels() * frames * size_of(dtype));
+        std::vector<std::byte> slot(plan.output_rows() * frames * size_of(dtype));
         Given given(plan.working_bytes(kFrames, rate_hz, 2) + kHeader);
         std::uint64_t written = 0;
         EXPECT_TRUE(

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "stoker/transform/audio_ops.h"
 #include "stoker/transform/augment_ops.h"
 
 namespace stoker::transform {
@@ -62,11 +63,15 @@ struct Op {
                Mono, Views, ColorJitter, Grayscale, VerticalFlip, RandomInvert, RandomAutocontrast, RandomEqualize,
                RandomGrayscale, RandomPosterize, RandomSolarize, RandomAdjustSharpness, GaussianBlur, RandomApply,
                RandomChoice, RandomOrder, RandAugment, TrivialAugmentWide, AutoAugment, RandomErasing, Pad, RandomCrop,
-               RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix, FiveCrop, TenCrop>
+               RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix, FiveCrop, TenCrop,
+               RandomTrim, Vol, Gain, PolarityInversion, Shift, MelSpectrogram, MFCC, AmplitudeToDB, FrequencyMasking,
+               TimeMasking>
       what;
 };
 
 using Ops = std::vector<Op>;
+
+bool is_for_audio(const Op& op) noexcept;  // and for nothing else
 
 // Throws Error(usage) with one sentence: an unknown name offers the nearest, a wrong argument shows the right form.
 Ops parse_ops(std::string_view text);

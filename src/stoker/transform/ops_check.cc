@@ -123,6 +123,33 @@ std::string fault_of(const RandomChoice& op) {
   return {};
 }
 
+std::string fault_of(const Vol& op) {
+  if (op.type == GainType::db || op.gain > 0 || (op.gain == 0 && op.type == GainType::amplitude)) return {};
+  return fmt::format("gain = {} is not above 0; give decibels with gain_type db", op.gain);
+}
+std::string fault_of(const Gain& op) {
+  if (op.least_db <= op.most_db) return {};
+  return fmt::format("min_gain_in_db = {} is above max_gain_in_db = {}", op.least_db, op.most_db);
+}
+std::string fault_of(const Shift& op) {
+  if (op.least <= op.most) return {};
+  return fmt::format("min_shift = {} is above max_shift = {}", op.least, op.most);
+}
+std::string fault_of(const MelSpectrogram& op) {
+  if (op.win_length > op.n_fft)
+    return fmt::format("win_length = {} is not between 1 and n_fft = {}", op.win_length, op.n_fft);
+  const double most = op.sample_rate / 2.0;
+  if (op.f_max > most) return fmt::format("f_max = {} is above half the sample rate, {}", op.f_max, most);
+  if (op.f_min >= (op.f_max > 0 ? op.f_max : op.sample_rate / 2))
+    return fmt::format("f_min = {} is not below f_max = {}", op.f_min, op.f_max > 0 ? op.f_max : most);
+  return {};
+}
+std::string fault_of(const MFCC& op) {
+  if (op.n_mfcc > op.mel.n_mels)
+    return fmt::format("n_mfcc = {} is not between 1 and n_mels = {}", op.n_mfcc, op.mel.n_mels);
+  return fault_of(op.mel);
+}
+
 struct Check {
   static constexpr std::uint32_t kLargestSide = 65535;
 

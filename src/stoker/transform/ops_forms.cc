@@ -110,6 +110,37 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
     {"CutMix", "cutmix", {"", ""}, "cutmix:1:1000", "batches: a rectangle of each row comes from the one before it"},
     {"FiveCrop", "five_crop", {"", ""}, "five_crop:224", "the corners and the middle, as five views"},
     {"TenCrop", "ten_crop", {"", ""}, "ten_crop:224", "five_crop of the image and of the mirrored one, as ten views"},
+    {"RandomTrim", "random_trim", {"", ""}, "random_trim:16000", "audio: exactly 16000 frames, from a random place"},
+    {"Vol", "vol", {"", ""}, "vol:0.5:db", "audio: a fixed gain, clipped to [-1, 1]; gain_type: amplitude, power, db"},
+    {"Gain", "gain", {"", ""}, "gain:-18:6:0.5", "audio: a random gain between two numbers of decibels, by chance"},
+    {"PolarityInversion",
+     "polarity_inversion",
+     {"invert_polarity", ""},
+     "polarity_inversion:0.5",
+     "audio: -x by chance"},
+    {"Shift",
+     "shift",
+     {"roll", ""},
+     "shift:-0.5:0.5:p=0.5",
+     "audio: moved in time by a share of its length, by chance"},
+    {"MelSpectrogram",
+     "mel",
+     {"melspectrogram", "mel_spectrogram"},
+     "mel:16000:400:hop_length=160:n_mels=80",
+     "audio: sample rate, n_fft; also win_length, f_min, f_max, pad, power, normalized, center, pad_mode, norm, "
+     "mel_scale"},
+    {"MFCC", "mfcc", {"", ""}, "mfcc:16000:40:n_fft=400:hop_length=160", "audio: sample rate, coefficients"},
+    {"AmplitudeToDB",
+     "db",
+     {"amplitude_to_db", ""},
+     "db:power:80",
+     "spectrograms: decibels, at most 80 below the largest"},
+    {"FrequencyMasking",
+     "freq_mask",
+     {"frequency_masking", ""},
+     "freq_mask:27",
+     "spectrograms: up to 26 bands become 0"},
+    {"TimeMasking", "time_mask", {"time_masking", ""}, "time_mask:100:p=0.5", "spectrograms: up to 99 steps become 0"},
 }};
 
 void refuse(const std::string& message, const std::string& hint) {
@@ -171,6 +202,16 @@ std::string_view name(Filter filter) noexcept {
 
 std::string_view name(const Op& op) noexcept {
   return kForms[op.what.index()].full;
+}
+
+bool is_for_audio(const Op& op) noexcept {
+  return std::visit(
+      [](const auto& what) {
+        using T = std::decay_t<decltype(what)>;
+        return AudioOperation<T> || std::is_same_v<T, PadOrTrim> || std::is_same_v<T, Resample> ||
+               std::is_same_v<T, Mono>;
+      },
+      op.what);
 }
 
 std::string ops_help() {

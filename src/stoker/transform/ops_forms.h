@@ -25,6 +25,12 @@ extern const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms;
 inline constexpr std::array<std::string_view, 4> kFilters = {"bilinear", "bicubic", "nearest", "box"};
 inline constexpr std::array<std::string_view, 4> kPaddings = {"constant", "edge", "reflect", "symmetric"};
 inline constexpr std::array<std::string_view, 3> kPolicies = {"imagenet", "cifar10", "svhn"};
+inline constexpr std::array<std::string_view, 3> kGainTypes = {"amplitude", "power", "db"};
+inline constexpr std::array<std::string_view, 3> kEdges = {"reflect", "constant", "replicate"};
+inline constexpr std::array<std::string_view, 2> kMelScales = {"htk", "slaney"};
+inline constexpr std::array<std::string_view, 2> kMelNorms = {"none", "slaney"};
+inline constexpr std::array<std::string_view, 2> kDctNorms = {"ortho", "none"};
+inline constexpr std::array<std::string_view, 2> kAmplitudeKinds = {"power", "magnitude"};
 
 // The words of an enumeration, in its order.
 template <typename T>
@@ -32,6 +38,12 @@ constexpr auto& words_of() {
   if constexpr (std::is_same_v<T, Filter>) return kFilters;
   if constexpr (std::is_same_v<T, Padding>) return kPaddings;
   if constexpr (std::is_same_v<T, Policy>) return kPolicies;
+  if constexpr (std::is_same_v<T, GainType>) return kGainTypes;
+  if constexpr (std::is_same_v<T, Edge>) return kEdges;
+  if constexpr (std::is_same_v<T, MelScale>) return kMelScales;
+  if constexpr (std::is_same_v<T, MelNorm>) return kMelNorms;
+  if constexpr (std::is_same_v<T, DctNorm>) return kDctNorms;
+  if constexpr (std::is_same_v<T, AmplitudeKind>) return kAmplitudeKinds;
 }
 
 template <typename T>

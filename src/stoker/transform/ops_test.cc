@@ -290,7 +290,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 39u);
+  EXPECT_EQ(examples, 49u);
 }
 
 }  // namespace
