@@ -170,6 +170,8 @@ class Loader(ReadByTrainers):
         if dataset is not None:
             _refuse_beside_dataset(source=source, samples=samples, transform=transform, batch_transform=batch_transform, label=label, where=where, arrays=arrays, device=device,
                                    decode=None if decode == "exact" else decode)
+            if python_workers is None and num_workers not in ("auto", 0):
+                self._say("num_workers= are threads of the engine, and the Dataset runs in the calling thread: python_workers= runs it in processes")
             python_workers = 0 if python_workers is None else python_workers
         if python_workers is not None:
             python_workers = whole_count("python_workers", python_workers, least=0, most=_MOST_WORKERS)
@@ -664,6 +666,7 @@ class Loader(ReadByTrainers):
         stats["compute_s"] = max(0.0, stats["compute_s"] - self._ahead.wait_s)
         rows, busy_s = self._stage.work()
         stats["python_rows"], stats["python_busy_s"] = rows - self._work_before[0], busy_s - self._work_before[1]
+        stats["prep"]["busy_s"] += stats["python_busy_s"]
         stats["python_bytes"] = self._stage.worker_bytes()
         for word, blocks in (("memory_used", self._stage.blocks_bytes), ("memory_peak", self._stage.blocks_peak)):
             stats[word] += blocks + stats["python_bytes"]

@@ -67,7 +67,7 @@ class Channel:
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = None if until is None else max(0.0, until - time.monotonic())
-            if not select.select([self.socket], [], [], left)[0]:
+            if not _readable([self.socket], left):
                 return None
             try:
                 message = self.socket.recv(_HEAD.size + _PART)
@@ -92,6 +92,15 @@ class Channel:
                 yield value
         except EOFError:
             return
+
+
+def _readable(ends: list[socket.socket], timeout_s: float | None) -> list[socket.socket]:
+    """Those that can be read, or have ended. select() would refuse descriptors from 1024 on."""
+    poll = select.poll()
+    for end in ends:
+        poll.register(end, select.POLLIN)
+    numbers = {number for number, _ in poll.poll(None if timeout_s is None else max(0, int(timeout_s * 1000)))}
+    return [end for end in ends if end.fileno() in numbers]
 
 
 def mapped_array(fd: int, offset: int, size: int) -> numpy.ndarray:
@@ -165,7 +174,7 @@ class _Server:
         self._end()
 
     def _serve(self, reader: socket.socket) -> bool:
-        readable = select.select([self._control.socket, reader], [], [], _CHECK_S)[0]
+        readable = _readable([self._control.socket, reader], _CHECK_S)
         if os.getppid() != self._parent:
             raise EOFError
         if reader in readable:

@@ -75,6 +75,11 @@ def test_what_no_dataset_can_be_is_refused():
         next(iter(loader))
 
 
+def test_num_workers_is_told_from_python_workers():
+    with pytest.warns(stoker.Note, match="python_workers= runs it in processes"):
+        load(per_sample.Items(), num_workers=2).close()
+
+
 def test_a_list_is_a_dataset_too():
     with load([numpy.full(3, number) for number in range(5)], python_workers=1) as loader:
         assert [plain(batch) for batch in loader] == [[[number] * 3 for number in range(4)], [[4] * 3]]

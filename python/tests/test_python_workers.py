@@ -167,6 +167,22 @@ def test_a_worker_that_is_killed_costs_its_sample_and_says_why(rows):
         list(loader)
 
 
+def test_descriptors_beyond_those_of_select_do(rows):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 4096:
+        pytest.skip("this machine allows too few files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, before[1]))
+    files = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        with load(rows, transform=[per_sample.picky], python_workers=1, on_error="skip") as loader:
+            assert sum(batch.size for batch in loader) == 29
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 def test_close_and_the_end_of_a_loader_leave_no_process(rows):
     with load(rows, transform=[per_sample.same], python_workers=2) as loader:
         next(iter(loader))
