@@ -293,10 +293,10 @@ def test_what_makes_no_sense_is_refused(rows, records):
 
 
 def test_a_callable_that_never_returns_is_named_after_the_timeout(rows):
-    with load(rows, transform=[per_sample.stuck_after_four], python_workers=1, timeout=0.5) as loader:
+    with load(rows, transform=[per_sample.stuck_after_four], python_workers=1, timeout=2) as loader:
         iterator = iter(loader)
         next(iterator)
-        with pytest.raises(stoker.Error, match="no Python callable has returned for 0.5 s.*sample id 4"):
+        with pytest.raises(stoker.Error, match="no Python callable has returned for 2 s.*sample id 4"):
             next(iterator)
 
 
