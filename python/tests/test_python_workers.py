@@ -230,7 +230,8 @@ def test_ctrl_c_ends_a_wait_for_workers_at_once_and_quietly(rows, tmp_path):
         except KeyboardInterrupt:
             print("interrupted")
         """)
-    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job in the background starts with it ignored
     assert program.stdout.readline() == "waiting\n"
     os.killpg(program.pid, signal.SIGINT)
     out, err = program.communicate(timeout=30)
