@@ -49,6 +49,7 @@ class World:
             assert select.select([rank.stdout], [], [], 60)[0], "a rank hangs"
             told.append(rank.stdout.readline())
         if not any(told):
+            assert [rank.wait(60) for rank in self.ranks] == [0] * len(self.ranks), self.ranks[0].stderr.read()
             return None
         assert all(told), [rank.communicate()[1] for rank in self.ranks if rank.poll() is not None]
         return [json.loads(line) for line in told]
