@@ -343,10 +343,10 @@ const Verb& plan_verb() {
          {"--cold-rate", "N", "", "samples per second of epoch 0, from a cold disk or a far store"}}},
        {"model and machine",
         {{"--model", "TEXT", "",
-          "such as vit:dim=1024,depth=24,heads=16,patch=14,img=224, or one to trace: torchvision:resnet50,img=224; "
-          "one, "
-          "or one per run"},
-         {"--optimizer", "NAME", "", "sgd (with momentum) or adam; without: adam for vit:, sgd for others"},
+          "such as vit:dim=1024,depth=24,heads=16,patch=14,img=224, dino:large,img=224,small_views=8 (student, "
+          "teacher, "
+          "all views), or one to trace: torchvision:resnet50,img=224; one, or one per run"},
+         {"--optimizer", "NAME", "", "sgd (with momentum) or adam; without: adam for vit: and dino:, sgd for others"},
          {"--python", "PROGRAM", "python3", "traces models; it needs torch and the package stoker"},
          {"--amp", "NAME", "bf16", "activations in bf16, fp16 or none"},
          {"--checkpointing", "", "", "activations are recomputed, layer by layer"},

@@ -1,8 +1,10 @@
 // stoker tune: runs a loader, or any command, with many settings, and says which to use.
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <deque>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,6 +67,7 @@ tune::RunConfig config_of(const Arguments& arguments) {
   config.search = arguments.text("--search");
   config.steps_from = arguments.text("--steps-from");
   config.rate_regex = arguments.text("--rate-regex");
+  config.log_pattern = arguments.text("--log-pattern");
   config.effective_batch = arguments.text("--effective-batch");
   config.warmup_steps = arguments.count("--warmup-steps");
   config.bench_steps = arguments.count("--bench-steps", 1);
@@ -119,8 +122,9 @@ void check_apply(const Arguments& arguments, const std::string& config_file) {
 
 // Runs a job that has a DataLoader to tune once as it is, and takes from it what the search needs: where the loader is
 // made and, without --grid, what to try. None: the knobs of this target are all its own.
+// `is_over`: the time limit of the search has passed.
 std::optional<tune::JobLook> look_first(const Arguments& arguments, const Face& face, tune::RunConfig& config,
-                                        const tune::RunLimits& limits) {
+                                        const tune::RunLimits& limits, const std::function<bool()>& is_over) {
   tune::Target& target = config.target;
   const bool proposes = !target.command.empty() && config.knobs.empty();
   if (arguments.has("--loader") && !proposes && target.loader_knobs.empty()) {
@@ -144,7 +148,17 @@ std::optional<tune::JobLook> look_first(const Arguments& arguments, const Face& 
   const bool quiet = face.json || arguments.has("--quiet");
   if (!quiet) say(printable_lines(fmt::format("looking at {}: one run as it is\n", target.text())));
   watch_for_termination();
-  const tune::JobLook look = tune::look_at_job(trial, arguments.text("--loader"), interrupted);
+  const tune::JobLook look = [&] {
+    try {
+      return tune::look_at_job(trial, arguments.text("--loader"), [&] { return interrupted() || is_over(); });
+    } catch (const Error&) {
+      if (interrupted() || !is_over()) throw;
+      throw Error(ErrorKind::usage,
+                  fmt::format("`--time-limit {}` is over, and the first run of the job has not ended",
+                              arguments.text("--time-limit")),
+                  "give it more time: the search looks at the job once as it is, then tries settings");
+    }
+  }();
   target.loader = {.file = look.loader.file, .name = look.loader.name, .line = look.loader.line};
   if (proposes) {
     config.knobs = tune::propose_grid(look, tune::room_of_machine()).knobs();
@@ -320,7 +334,8 @@ int run(const Arguments& arguments) {
             "--class-list", "--subset",     "--subset-seed", "--inflate",     "--search",       "--seed",
             "--step-ms",    "--with",       "--python",      "--transform",   "--dtype",        "--image-color",
             "--storage",    "--shuffle",    "--label",       "--workload",    "--config",       "--template",
-            "--steps-from", "--rate-regex", "--bench-time",  "--bench-steps", "--warmup-steps", "--effective-batch"});
+            "--steps-from", "--rate-regex", "--bench-time",  "--bench-steps", "--warmup-steps", "--effective-batch",
+            "--log-pattern"});
     config = tune::read_config(arguments.text("--resume"));
   } else {
     config = config_of(arguments);
@@ -329,8 +344,12 @@ int run(const Arguments& arguments) {
   check_apply(arguments, target.config_file);
   const tune::RunLimits limits = limits_of(arguments);
   tune::check_run(config, limits);
+  const std::chrono::nanoseconds time_limit =
+      arguments.has("--time-limit") ? arguments.duration("--time-limit") : std::chrono::nanoseconds(0);
+  const auto began = std::chrono::steady_clock::now();  // the look at the job counts, too
+  const auto is_over = [&] { return time_limit.count() > 0 && std::chrono::steady_clock::now() - began >= time_limit; };
   const std::optional<tune::JobLook> look =
-      arguments.has("--resume") ? std::nullopt : look_first(arguments, face, config, limits);
+      arguments.has("--resume") ? std::nullopt : look_first(arguments, face, config, limits, is_over);
   const tune::Grid grid = config.grid();
   if (target.is_ours()) (void)first_request(config);
   const tune::SearchOptions searching = tune::search_options(config, limits);
@@ -360,7 +379,10 @@ int run(const Arguments& arguments) {
   const bool quiet = face.json || arguments.has("--quiet");
   TuneScreen screen(face, quiet);
   tune::TunerOptions options;
-  if (arguments.has("--time-limit")) options.time_limit = arguments.duration("--time-limit");
+  if (time_limit.count() > 0) {
+    const auto left = time_limit - (std::chrono::steady_clock::now() - began);
+    options.time_limit = std::max<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(1));
+  }
   options.interrupted = [&] {
     screen.tick();
     return interrupted();
@@ -493,7 +515,10 @@ const Verb& tune_verb() {
           "command, such as builder.py:cpu_max_workers=4,8; again for each"},
          {"--template", "FILE", "", "a text file with {knob} in it; each trial gets a copy, named by {template}"},
          {"--steps-from", "WHERE", "auto", "hook (torch DataLoaders), output (printed rates) or reports (JSON lines)"},
-         {"--rate-regex", "REGEX", "", "finds samples per second in what it prints: its first group"}}},
+         {"--rate-regex", "REGEX", "", "finds samples per second in what it prints: its first group"},
+         {"--log-pattern", "REGEX", "",
+          "the same by named groups, as in `stoker measure`: 'took (?<step_s>[0-9.]+)'; step_ms and steps_per_s times "
+          "the batch size, samples_per_s, images_per_s"}}},
        {"trials",
         {{"--warmup-steps", "N", "5", "steps before the clock starts"},
          {"--bench-steps", "N", "20", "steps that are measured"},

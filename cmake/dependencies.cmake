@@ -20,6 +20,7 @@ endfunction()
 stoker_find_library(stoker_dep::uring liburing.h uring liburing-dev)
 stoker_find_library(stoker_dep::jpeg jpeglib.h jpeg libjpeg62-turbo-dev)
 stoker_find_library(stoker_dep::deflate libdeflate.h deflate libdeflate-dev)
+stoker_find_library(stoker_dep::re2 re2/re2.h re2 libre2-dev)
 if(STOKER_S3)  # or -DSTOKER_S3=OFF
   stoker_find_library(stoker_dep::curl curl/curl.h curl libcurl4-openssl-dev)
   stoker_find_library(stoker_dep::pugixml pugixml.hpp pugixml libpugixml-dev)

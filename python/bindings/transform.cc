@@ -30,7 +30,7 @@ nb::dict describe(const transform::Action& action) {
   nb::list figures, fill;
   for (const double figure : action.figures) figures.append(figure);
   for (const std::uint8_t value : action.fill) fill.append(static_cast<int>(value));
-  static constexpr const char* kFilterWords[] = {"bilinear", "bicubic", "nearest", "box"};
+  static constexpr const char* kFilterWords[] = {"bilinear", "bicubic", "nearest", "box", "lanczos"};
   static constexpr const char* kPaddingWords[] = {"constant", "edge", "reflect", "symmetric"};
   nb::dict out;
   out["what"] = to_str(transform::kActs[static_cast<std::size_t>(action.what)]);

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ Size = int | Sequence[int]
 Range = float | Sequence[float]
 Fill = float | Sequence[float] | None
 
-_FILTERS = ("bilinear", "bicubic", "nearest", "box")
+_FILTERS = ("bilinear", "bicubic", "nearest", "box", "lanczos")
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -711,7 +712,9 @@ def _held(owner: Any, transforms: Any) -> list[dict[str, Any]]:
 
 def _plain(owner: Any, word: str, value: Any) -> Any:
     """Numbers, texts and lists of them, as JSON has them."""
-    if isinstance(value, (bool, int, float, str)):
+    if isinstance(value, float):
+        return _number(owner, word, value)
+    if isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, Iterable):
         return [entry if isinstance(entry, dict) else _number(owner, word, entry) for entry in value]
@@ -735,16 +738,23 @@ def _who(owner: Any) -> str:
 def _number(owner: Any, word: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UsageError(f"{_who(owner)}: {word} is a number, not {value!r}")
-    return float(value)
+    return _finite(owner, word, float(value))
+
+
+def _finite(owner: Any, word: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise UsageError(f"{_who(owner)}: {word} is a finite number, not {value!r}")
+    return value
 
 
 def _numbers(owner: Any, word: str, value: Any) -> list[float]:
     if isinstance(value, (int, float)):
         return [_number(owner, word, value)]
     try:
-        return [float(entry) for entry in value]
+        numbers = [float(entry) for entry in value]
     except (TypeError, ValueError):
         raise UsageError(f"{_who(owner)}: {word} is a list of numbers, not {value!r}") from None
+    return [_finite(owner, word, number) for number in numbers]
 
 
 def _whole(owner: Any, word: str, value: Any) -> int:

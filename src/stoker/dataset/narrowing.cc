@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/plain_text.h"
 #include "stoker/os/read_file.h"
 
 namespace stoker::dataset {
@@ -54,7 +55,7 @@ Narrowing Narrowing::from_json(const Json& json) {
 }
 
 std::vector<std::string> read_class_list(const std::string& path) {
-  const std::string text = os::read_text(path);
+  const std::string text = utf8_of_marked(os::read_text(path));
   std::vector<std::string> names;
   std::unordered_set<std::string_view> seen;
   for (std::size_t at = 0; at < text.size();) {

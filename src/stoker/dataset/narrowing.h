@@ -24,8 +24,8 @@ struct Narrowing {
   static Narrowing from_json(const Json& json);  // ignores what it does not know
 };
 
-// The names in a text file, one per line, each once, in the order of the file. Blank lines and lines that begin with #
-// are comments. Throws Error; a file without names is `usage`.
+// The names in a text file, UTF-8 or with the byte order mark of UTF-16, one per line, each once, in the order of the
+// file. Blank lines and lines that begin with # are comments. Throws Error; a file without names is `usage`.
 std::vector<std::string> read_class_list(const std::string& path);
 
 }  // namespace stoker::dataset

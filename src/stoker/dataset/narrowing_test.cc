@@ -128,6 +128,13 @@ TEST(ClassList, HasOneNameOnEachLine) {
   Tree tree;
   const std::string path = tree.write("classes.txt", "# ours\nn01\r\n\nn02 with space\nn01\n  \nlast");
   EXPECT_EQ(read_class_list(path), (std::vector<std::string>{"n01", "n02 with space", "last"}));
+  EXPECT_EQ(read_class_list(tree.write("wide.txt", std::string("\xFF\xFEn\0"
+                                                               "1\0\r\0\n\0n\0"
+                                                               "2\0",
+                                                               14))),
+            (std::vector<std::string>{"n1", "n2"}))
+      << "UTF-16, as Windows saves it";
+  EXPECT_EQ(read_class_list(tree.write("marked.txt", "\xEF\xBB\xBFn1\n")), std::vector<std::string>{"n1"});
   EXPECT_TRUE(mentions(error_of([&] { read_class_list(tree.write("none.txt", "# nothing\n")); }), "it names none"));
   EXPECT_EQ(error_of([&] { read_class_list(tree.at("nowhere")); })->kind(), ErrorKind::not_found);
 }

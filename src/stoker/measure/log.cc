@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <regex>
 #include <span>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stoker/base/ascii.h"
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/base/plain_text.h"
 #include "stoker/os/fd.h"
 
 namespace stoker::measure {
@@ -27,6 +30,29 @@ constexpr std::string_view kTrouble[] = {
     "items of ancdata", "too many open files"};
 constexpr std::string_view kTroubleWords[] = {"killed", "oom"};
 constexpr std::string_view kTroubleTails[] = {"killed", "killer", "kill"};  // "OOMKilled" is one word
+
+// Groups of a pattern that have a meaning.
+constexpr std::string_view kKnownGroups[] = {"step",        "epoch",         "step_s",      "step_ms",
+                                             "steps_per_s", "samples_per_s", "images_per_s"};
+
+// Whether one letter more, less or other makes `a` of `b`.
+bool is_one_letter_off(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > 1) return false;
+  const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin());
+  const std::string_view rest_a(in_a, a.end()), rest_b(in_b, b.end());
+  return !rest_b.empty() && (a.size() == b.size() ? rest_a.substr(1) == rest_b.substr(1) : rest_a == rest_b.substr(1));
+}
+
+// The known group that `name` misspells; empty: it is one, or has a name of its own.
+std::string_view almost_known(const std::string& name) {
+  if (std::find(std::begin(kKnownGroups), std::end(kKnownGroups), name) != std::end(kKnownGroups)) return {};
+  const std::string lower = to_lower(name);
+  for (const std::string_view known : kKnownGroups) {
+    if (lower == known || is_one_letter_off(lower, known)) return known;
+  }
+  return {};
+}
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -219,7 +245,7 @@ class LogReader {
   }
 
   void add(std::string_view whole) {
-    const std::string line(whole.substr(0, kLongestLine));
+    const std::string line = without_escapes(whole.substr(0, kLongestLine));
     if (is_trouble(line)) {
       facts_.trouble.push_back(line.substr(0, 200));
       if (facts_.trouble.size() > kTroubleKept) facts_.trouble.erase(facts_.trouble.begin());
@@ -354,68 +380,39 @@ int LogFigure::better() const noexcept {
   return 0;
 }
 
-LogPattern::LogPattern(const std::string& text) {
-  std::string plain;
-  std::size_t group = 0;
-  bool in_class = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '\\' && at + 1 < text.size()) {
-      plain += c;
-      plain += text[++at];
-      continue;
-    }
-    if (in_class || c == '[') {
-      in_class = c != ']';
-      plain += c;
-      continue;
-    }
-    plain += c;
-    if (c != '(') continue;
-    const std::string_view rest = std::string_view(text).substr(at + 1);
-    const std::size_t skip = rest.starts_with("?P<") ? 3 : rest.starts_with("?<") ? 2 : 0;
-    if (skip == 0 && rest.starts_with("?")) continue;  // (?:...) and (?=...) are no groups
-    ++group;
-    if (skip == 0) continue;
-    const std::size_t end = rest.find('>', skip);
-    if (end == std::string_view::npos || end == skip) {
-      throw Error(ErrorKind::usage,
-                  format_text("{} `{}` has a group whose name does not end", option("log_pattern"), text),
-                  "name a group like (?<step_s>[0-9.]+)")
-          .about("log_pattern");
-    }
-    groups_.emplace_back(rest.substr(skip, end - skip), group);
-    at += 1 + end;
-  }
-  try {
-    regex_ = std::regex(plain, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::usage,
-                format_text("{} `{}` is no regular expression: {}", option("log_pattern"), text, error.what()))
-        .about("log_pattern");
-  }
-  if (groups_.empty()) {
+LogPattern::LogPattern(const std::string& text) : regex_(text, "log_pattern") {
+  if (regex_.names().empty()) {
     throw Error(ErrorKind::usage, format_text("{} `{}` has no named group", option("log_pattern"), text),
                 "name what each number is: 'Train step (?<step>[0-9]+).*took (?<step_s>[0-9.]+)'")
+        .about("log_pattern");
+  }
+  for (const auto& [name, number] : regex_.names()) {
+    const std::string_view meant = almost_known(name);
+    if (meant.empty()) continue;
+    throw Error(
+        ErrorKind::usage,
+        format_text("{} has a group `{}`; the nearest name with a meaning is `{}`", option("log_pattern"), name, meant),
+        fmt::format("known are {}; a figure of your own needs a name that differs more", fmt::join(kKnownGroups, ", ")))
         .about("log_pattern");
   }
 }
 
 std::vector<std::pair<std::string, std::string>> LogPattern::find(std::string_view line) const {
-  const std::string text(line.substr(0, kLongestLine));
   std::vector<std::pair<std::string, std::string>> found;
-  std::smatch match;
-  if (!std::regex_search(text, match, regex_)) return found;
-  for (const auto& [name, number] : groups_) {
-    if (match[number].matched) found.emplace_back(name, match[number].str());
+  const auto groups = regex_.search(line.substr(0, kLongestLine));
+  if (groups.empty()) return found;
+  for (const auto& [name, number] : regex_.names()) {
+    if (groups[number]) found.emplace_back(name, *groups[number]);
   }
   return found;
 }
 
+bool LogPattern::has(std::string_view group) const noexcept {
+  return std::any_of(regex_.names().begin(), regex_.names().end(), [&](const auto& one) { return one.first == group; });
+}
+
 bool LogPattern::tells_step() const noexcept {
-  return std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
-    return group.first == "step_s" || group.first == "step_ms" || group.first == "steps_per_s";
-  });
+  return has("step_s") || has("step_ms") || has("steps_per_s");
 }
 
 LogFacts parse_log(std::string_view text, const LogPattern* pattern) {
@@ -431,10 +428,15 @@ LogFacts parse_log(std::string_view text, const LogPattern* pattern) {
 LogFacts read_log(const std::string& path, const LogPattern* pattern, std::uint64_t most_bytes) {
   const os::Fd fd = os::open_file(path, O_RDONLY);
   const std::uint64_t size = os::file_size(fd.get(), path);
-  const std::uint64_t from = size > most_bytes ? size - most_bytes : 0;
-  std::string text(size - from, '\0');
+  std::string mark(2, '\0');
+  mark.resize(os::read_up_to(fd.get(), std::as_writable_bytes(std::span(mark)), 0, path));
+  const bool is_utf16 = has_utf16_mark(mark);
+  // Of UTF-16 a part begins at an even place, and gets the mark that stands at the start of the file.
+  const std::uint64_t from = size > most_bytes ? (size - most_bytes + 1) / 2 * 2 : 0;
+  std::string text(size - std::min(from, size), '\0');
   text.resize(os::read_up_to(fd.get(), std::as_writable_bytes(std::span(text)), from, path));
-  LogFacts facts = parse_log(text, pattern);
+  if (is_utf16 && from > 0) text = mark + text;
+  LogFacts facts = parse_log(is_utf16 ? utf8_of_marked(text) : text, pattern);
   facts.path = path;
   return facts;
 }

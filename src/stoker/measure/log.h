@@ -4,11 +4,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "stoker/measure/user_regex.h"
 
 namespace stoker::measure {
 
@@ -43,20 +44,22 @@ struct LogFacts {
 // matches a number is a figure of that name.
 class LogPattern {
  public:
-  // Throws Error(usage) where it is no regular expression or has no named group.
+  // Throws Error(usage) where it is no regular expression of RE2's, has no named group, or has one whose name is almost
+  // one of the known names (`steps_s`).
   explicit LogPattern(const std::string& text);
 
   // The named groups that a line matches, with their text. Lines beyond 2,000 characters are cut.
   std::vector<std::pair<std::string, std::string>> find(std::string_view line) const;
+  bool has(std::string_view group) const noexcept;
   bool tells_step() const noexcept;
 
  private:
-  std::regex regex_;
-  std::vector<std::pair<std::string, std::size_t>> groups_;
+  UserRegex regex_;
 };
 
+// Colours and other commands to a terminal are dropped from each line.
 LogFacts parse_log(std::string_view text, const LogPattern* pattern = nullptr);
-// The last `most_bytes` of the log. Throws Error where it cannot be read.
+// The last `most_bytes` of the log, which may be UTF-16 with a byte order mark. Throws Error where it cannot be read.
 LogFacts read_log(const std::string& path, const LogPattern* pattern = nullptr, std::uint64_t most_bytes = 256 * 1024);
 
 // One figure in several logs, in their order; none: that log does not have it.

@@ -96,5 +96,28 @@ TEST(Log, APatternOfTheUsersOwnNamesItsGroups) {
   EXPECT_FALSE(LogPattern(R"([(]?<(?<rate>\d+))").tells_step());  // a bracket inside a class opens no group
 }
 
+TEST(Log, APatternWhoseGroupIsAlmostAKnownOneIsRefused) {
+  for (const char* name : {"steps_s", "Step_s", "step_m", "step", "steps"}) {
+    const std::string text = std::string("(?<") + name + ">[0-9]+)";
+    const bool is_known = std::string(name) == "step";
+    try {
+      const LogPattern pattern(text);
+      EXPECT_TRUE(is_known) << name;
+    } catch (const Error& error) {
+      EXPECT_FALSE(is_known) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the nearest name with a meaning is `step"), std::string::npos);
+    }
+  }
+  EXPECT_NO_THROW(LogPattern("(?<queue>[0-9]+)"));
+}
+
+TEST(Log, ColoursAreNoPartOfALine) {
+  const LogFacts log =
+      parse_log("\x1B[32mTrain step\x1B[0m 7 took \x1B[1m17.9\x1B[0m seconds\n\x1B[31mGPU\x1B[0m: 0.5s\n");
+  EXPECT_NEAR(log.step_s.value_or(-1), 17.9, 1e-9);
+  ASSERT_EQ(log.figures.size(), 1u);
+  EXPECT_EQ(log.figures[0].name, "GPU");
+}
+
 }  // namespace
 }  // namespace stoker::measure

@@ -24,7 +24,7 @@ Training training_of(const PlanRun& run, const Configuration& one) {
   Training training = run.training;
   if (one.knobs.contains("checkpointing")) training.checkpointing = knob(one, "checkpointing", 0) > 0;
   if (const auto amp = one.knobs.find("amp"); amp != one.knobs.end())
-    training.half = amp->second != "none" && amp->second != "false";
+    training.half = amp->second != "none" && amp->second != "off" && amp->second != "false";
   return training;
 }
 

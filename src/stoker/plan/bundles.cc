@@ -122,12 +122,14 @@ std::optional<Stages> combined(const Stages& now, const Stages& one, const Stage
 std::vector<Bundle> bundles(const Situation& situation, const std::vector<Option>& options) {
   if (!situation.stages) return {};
   struct Level {
+    char label;
     const char* title;
     Risk most;
     bool may_change_training, cheap;
   };
-  constexpr Level kLevels[] = {
-      {"careful", Risk::low, false, true}, {"balanced", Risk::medium, false, false}, {"bold", Risk::high, true, false}};
+  constexpr Level kLevels[] = {{'A', "careful", Risk::low, false, true},
+                               {'B', "balanced", Risk::medium, false, false},
+                               {'C', "bold", Risk::high, true, false}};
   std::vector<Bundle> all;
   for (const Level& level : kLevels) {
     const auto takes = [&](const Option& option) {
@@ -138,7 +140,7 @@ std::vector<Bundle> bundles(const Situation& situation, const std::vector<Option
     if (!all.empty() && bundle.gain.p50 < kBundleFaster * all.back().gain.p50) continue;
     describe(bundle, situation, options);
     bundle.title = level.title;
-    bundle.label = static_cast<char>('A' + all.size());
+    bundle.label = level.label;
     all.push_back(std::move(bundle));
   }
   return all;

@@ -31,8 +31,8 @@ struct Bundle {
 std::optional<Stages> combined(const Stages& now, const Stages& one, const Stages& other);
 
 // A: low risk and the least memory; B: the fastest of at most medium risk; C: the fastest that fits, also where it
-// changes the training. One that is no faster than the one before is left out. Empty: no ledger, or nothing is worth
-// it.
+// changes the training. One that is no faster than the one before is left out, and the others keep their letters.
+// Empty: no ledger, or nothing is worth it.
 std::vector<Bundle> bundles(const Situation& situation, const std::vector<Option>& options);
 
 }  // namespace stoker::plan

@@ -95,6 +95,15 @@ TEST(Bundles, GoFromCarefulToBold) {
   EXPECT_EQ(three[2].training, "img_size=160: another training");
 }
 
+TEST(Bundles, KeepTheirLettersWhereOneIsLeftOut) {
+  const Situation situation = store();
+  const std::vector<Option> options = {option("local copy", local_copy(situation), Risk::medium, 2e9)};
+  const std::vector<Bundle> all = bundles(situation, options);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].label, 'B');
+  EXPECT_EQ(all[0].title, "balanced");
+}
+
 TEST(Bundles, LeaveOutWhatDoesNotFit) {
   const Situation situation = store();
   std::vector<Option> options = {option("local copy", local_copy(situation), Risk::high, 20e9)};

@@ -235,7 +235,10 @@ PlanInput parse_case(std::string_view text, const std::string& file) {
   if (root.text("schema") != "stoker.case/1") root.refuse("schema", "is not stoker.case/1");
   PlanInput input;
   input.job = read_job(root.child("job"), input.effective_batch);
-  if (root.child("job").has("lr")) input.learning_rate = root.child("job").number("lr", 0);
+  if (root.child("job").has("lr")) {
+    input.learning_rate = root.child("job").number("lr", 0);
+    if (*input.learning_rate <= 0) root.child("job").refuse("lr", "is 0: a learning rate is above 0");
+  }
   for (const Node& node : root.children("runs")) {
     node.only({"name", "model", "amp", "checkpointing", "img_size", "current", "rows", "stages", "memory", "epochs",
                "target_per_s"});
@@ -247,7 +250,7 @@ PlanInput parse_case(std::string_view text, const std::string& file) {
     if (root.has("machine")) read_machine(root.child("machine"), run, cores);
     if (root.has("data")) read_data(root.child("data"), run);
     run.model = node.text("model");
-    if (run.model.starts_with("vit:")) run.vit = parse_vit(run.model);
+    if (run.model.starts_with("vit:") || run.model.starts_with("dino:")) run.vit = parse_vit(run.model);
     run.training.half = node.text("amp", "bf16") != "none";
     run.training.checkpointing = node.flag("checkpointing", false);
     if (node.has("img_size")) run.img_size = node.number("img_size", 0, 1e6);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,19 +26,42 @@ const Named* find_named(std::string_view name) {
   return nullptr;
 }
 
+double* dino_field(Vit& vit, std::string_view key) {
+  return key == "large_views"   ? &vit.large_views
+         : key == "small_views" ? &vit.small_views
+         : key == "small"       ? &vit.small_img
+         : key == "outputs"     ? &vit.outputs
+                                : nullptr;
+}
+
+// Bytes of what the loss of DINO keeps for one image: a log-softmax in float32 for each pair of different views, and
+// the outputs of both networks.
+double loss_bytes(const Vit& vit) {
+  const double views = vit.large_views + vit.small_views, pairs = vit.large_views * (views - 1);
+  return vit.is_dino() ? 4 * vit.outputs * (pairs + views + 2 * vit.large_views) : 0;
+}
+
 }  // namespace
 
-double Vit::tokens() const noexcept {
-  return std::pow(std::floor(img / patch), 2) + 1;
+double Vit::tokens_of(double side) const noexcept {
+  return std::pow(std::floor(side / patch), 2) + 1;
 }
 
 double Vit::parameters() const noexcept {
-  return depth * (12 * dim * dim + 13 * dim) + 3 * patch * patch * dim + dim + (tokens() + 1) * dim + 2 * dim;
+  const double backbone =
+      depth * (12 * dim * dim + 13 * dim) + 3 * patch * patch * dim + dim + (tokens() + 1) * dim + 2 * dim;
+  if (!is_dino()) return backbone;
+  const double hidden = std::min(2048.0, 2 * dim), narrow = std::min(256.0, dim);  // as stoker.targets:dino
+  return backbone + (dim + 1) * hidden + (hidden + 1) * hidden + (hidden + 1) * narrow + narrow * outputs;
 }
 
 double Vit::forward_flops() const noexcept {
-  const double s = tokens();
-  return depth * (24 * s * dim * dim + 4 * s * s * dim) + 2 * (s - 1) * 3 * patch * patch * dim;
+  const auto of_view = [&](double side) {
+    const double s = tokens_of(side);
+    return depth * (24 * s * dim * dim + 4 * s * s * dim) + 2 * (s - 1) * 3 * patch * patch * dim;
+  };
+  if (!is_dino()) return of_view(img);
+  return (1 + 1.0 / 3) * large_views * of_view(img) + small_views * of_view(small_img);
 }
 
 Vit parse_vit(std::string_view text) {
@@ -45,13 +69,17 @@ Vit parse_vit(std::string_view text) {
   const auto refuse = [&](const std::string& why) -> Error {
     return Error(ErrorKind::usage, fmt::format("cannot read the model `{}`: {}", text, why), std::string(example));
   };
-  if (!text.starts_with("vit:")) throw refuse("it is neither vit: nor a model that was traced");
+  const bool is_dino = text.starts_with("dino:");
+  if (!text.starts_with("vit:") && !is_dino) throw refuse("it is neither vit: nor dino: nor a model that was traced");
   Vit vit;
+  if (is_dino) vit.large_views = 2, vit.small_views = 8, vit.outputs = 65536;
   std::set<std::string_view> seen;
-  for (std::size_t at = 4; at < text.size();) {
+  const std::size_t first = text.find(':') + 1;
+  for (std::size_t at = first; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size()), equals = text.find('=', at);
-    if (const Named* const named = at == 4 ? find_named(text.substr(at, end - at)) : nullptr) {
-      vit = named->vit;
+    if (const Named* const named = at == first ? find_named(text.substr(at, end - at)) : nullptr) {
+      vit.dim = named->vit.dim, vit.depth = named->vit.depth, vit.heads = named->vit.heads,
+      vit.patch = named->vit.patch;
       at = end + 1;
       continue;
     }
@@ -62,11 +90,15 @@ Vit parse_vit(std::string_view text) {
                           : key == "heads" ? &vit.heads
                           : key == "patch" ? &vit.patch
                           : key == "img"   ? &vit.img
-                                           : nullptr;
-    if (field == nullptr) throw refuse(fmt::format("`{}` is none of dim, depth, heads, patch, img", key));
+                          : !is_dino       ? nullptr
+                                           : dino_field(vit, key);
+    if (field == nullptr)
+      throw refuse(fmt::format("`{}` is none of dim, depth, heads, patch, img{}", key,
+                               is_dino ? ", large_views, small_views, small, outputs" : ""));
     unsigned number = 0;
     const auto [after, code] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (code != std::errc{} || after != value.data() + value.size() || number == 0 || number > 1'000'000) {
+    if (code != std::errc{} || after != value.data() + value.size() || (number == 0 && key != "small_views") ||
+        number > 1'000'000) {
       throw refuse(fmt::format("{} is `{}`, not a whole number that it can be", key, value));
     }
     if (!seen.insert(key).second) throw refuse(fmt::format("{} is given twice", key));
@@ -77,7 +109,8 @@ Vit parse_vit(std::string_view text) {
                                    std::pair("heads", vit.heads), std::pair("patch", vit.patch)}) {
     if (value == 0) throw refuse(fmt::format("{} is missing", key));
   }
-  if (vit.img < vit.patch) throw refuse("the image is smaller than a patch");
+  if (vit.img < vit.patch || (vit.small_views > 0 && vit.small_img < vit.patch))
+    throw refuse("the image is smaller than a patch");
   return vit;
 }
 
@@ -86,12 +119,20 @@ Vit parse_vit(std::string_view text) {
 // precision, and 5 per pair of tokens and head where attention keeps its matrix. Checkpointing keeps each layer's
 // input, in float32 because layer norms return that under autocast, and one layer's activations at a time.
 MemoryLine memory_line(const Vit& vit, const Training& training) {
-  const double n = vit.parameters(), s = vit.tokens(), d = vit.dim, layers = vit.depth;
+  const double n = vit.parameters(), d = vit.dim, layers = vit.depth;
   MemoryLine line{.basis = "model"};
-  line.fixed_bytes = (training.sgd ? 12 : 16) * n + (training.teacher ? 4 * n : 0);
+  line.fixed_bytes = (training.sgd ? 12 : 16) * n + (training.teacher || vit.is_dino() ? 4 * n : 0);
   const double width = training.half ? 1 : 2;
-  const double layer = width * (34 * s * d + (training.flash ? 0 : 5 * vit.heads * s * s));
-  line.bytes_per_image = training.checkpointing ? 4 * s * d * layers + layer : layer * layers;
+  double most = 0;  // of one layer: views of one size go through it together
+  for (const auto& [views, side] : {std::pair(vit.large_views, vit.img), std::pair(vit.small_views, vit.small_img)}) {
+    if (views <= 0) continue;
+    const double s = vit.tokens_of(side);
+    const double layer = views * width * (34 * s * d + (training.flash ? 0 : 5 * vit.heads * s * s));
+    line.bytes_per_image += training.checkpointing ? views * 4 * s * d * layers : layer * layers;
+    most = std::max(most, layer);
+  }
+  if (training.checkpointing) line.bytes_per_image += most;
+  line.bytes_per_image += loss_bytes(vit);
   return line;
 }
 
@@ -99,8 +140,9 @@ std::vector<MemoryPart> memory_parts(const Vit& vit, const Training& training) {
   const double n = vit.parameters();
   std::vector<MemoryPart> parts = {
       {"parameters", 4 * n, 0}, {"gradients", 4 * n, 0}, {"optimizer", (training.sgd ? 4 : 8) * n, 0}};
-  if (training.teacher) parts.push_back({"teacher", 4 * n, 0});
-  parts.push_back({"activations", 0, memory_line(vit, training).bytes_per_image});
+  if (training.teacher || vit.is_dino()) parts.push_back({"teacher", 4 * n, 0});
+  parts.push_back({"activations", 0, memory_line(vit, training).bytes_per_image - loss_bytes(vit)});
+  if (vit.is_dino()) parts.push_back({"loss", 0, loss_bytes(vit)});
   return parts;
 }
 

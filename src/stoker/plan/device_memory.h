@@ -14,15 +14,23 @@
 
 namespace stoker::plan {
 
+// A vision transformer. In a DINO run (`outputs` above 0) a student sees all views of an image, and a teacher, which is
+// a frozen copy, the large ones.
 struct Vit {
   double dim = 0, depth = 0, heads = 0, patch = 0, img = 224;
+  double large_views = 1, small_views = 0, small_img = 96, outputs = 0;
 
-  double tokens() const noexcept;         // patches and the class token
-  double parameters() const noexcept;     // without a head
-  double forward_flops() const noexcept;  // per image; training takes three times that, four with checkpointing
+  bool is_dino() const noexcept { return outputs > 0; }
+  double tokens() const noexcept { return tokens_of(img); }  // patches and the class token
+  double tokens_of(double side) const noexcept;
+  double parameters() const noexcept;  // without a head; of DINO with its projection, of one of the two networks
+  // Per image; training takes three times that, four with checkpointing. Of DINO: all views, and a third of what the
+  // teacher takes, which has no backward pass.
+  double forward_flops() const noexcept;
 };
 // "vit:dim=1024,depth=24,heads=16,patch=14,img=224", or "vit:large,img=224": tiny, small, base, large, huge, giant,
-// which the rest changes. Throws Error(usage).
+// which the rest changes. "dino:large,img=224,large_views=2,small_views=8,small=96,outputs=65536" is a DINO run, with
+// these defaults. Throws Error(usage).
 Vit parse_vit(std::string_view text);
 
 struct Training {
@@ -30,7 +38,7 @@ struct Training {
   bool checkpointing = false;  // of every layer
   bool flash = true;           // attention that keeps no matrix of tokens by tokens
   bool sgd = false;            // momentum instead of Adam
-  bool teacher = false;        // a frozen copy, as in DINO
+  bool teacher = false;        // a frozen copy, as in DINO, which has it always
 };
 
 struct MemoryLine {

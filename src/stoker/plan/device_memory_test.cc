@@ -68,6 +68,24 @@ TEST(MemoryLine, TakesLessWithCheckpointingAndMoreInFloat32) {
   EXPECT_GT(memory_line(kLarge, {.teacher = true}).fixed_bytes, memory_line(kLarge, {}).fixed_bytes);
 }
 
+TEST(MemoryLine, OfADinoRunHasBothNetworksAndAllViews) {
+  const Vit dino = parse_vit("dino:large"), alone = parse_vit("dino:large,large_views=2,small_views=0");
+  EXPECT_EQ(dino.large_views, 2);
+  EXPECT_EQ(dino.small_views, 8);
+  EXPECT_NEAR(dino.parameters() - kLarge.parameters(), 23.6e6, 0.1e6) << "the projection";
+  const MemoryLine line = memory_line(dino, {}), plain = memory_line(kLarge, {});
+  EXPECT_NEAR(line.fixed_bytes, 20 * dino.parameters(), 1) << "a teacher beside weights, gradients and moments";
+  EXPECT_NEAR(memory_line(alone, {}).bytes_per_image, 2 * plain.bytes_per_image + 4.0 * 65536 * (2 + 2 + 4), 1);
+  const double small = dino.tokens_of(96) / dino.tokens();
+  EXPECT_NEAR(line.bytes_per_image / plain.bytes_per_image, 2 + 8 * small, 0.1);
+  double sum = 0;
+  for (const MemoryPart& part : memory_parts(dino, {})) sum += part.bytes_per_image;
+  EXPECT_NEAR(sum, line.bytes_per_image, 1);
+  EXPECT_NEAR(dino.forward_flops() / kLarge.forward_flops(), 2 + 2.0 / 3 + 8 * small, 0.05);
+  EXPECT_THROW(parse_vit("dino:large,small=7"), Error);
+  EXPECT_THROW(parse_vit("vit:large,small_views=2"), Error);
+}
+
 TEST(LargestBatch, LeavesTheMarginFree) {
   const MemoryLine line{10e9, 1e9};
   EXPECT_EQ(largest_batch(line, 100e9, 0.1), 80u);

@@ -42,7 +42,7 @@ struct PlanRun {
   std::map<std::uint64_t, std::vector<tune::Block>> blocks;  // of its trials, where they were kept
   std::vector<Configuration> configurations;                 // one per point, in the order of the rows
   tune::Choice choice;                                       // its best and chosen are configurations here
-  std::string model;  // "vit:...", or one to trace, as "torchvision:resnet50,img=224"; empty: not known
+  std::string model;  // "vit:...", "dino:...", or one to trace, as "torchvision:resnet50,img=224"; empty: not known
   std::optional<Vit> vit;
   std::optional<TracedModel> traced;  // any other model
   std::optional<double> img_size;     // of the images, where the model or the case tells it

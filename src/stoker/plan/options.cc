@@ -288,6 +288,17 @@ void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
   }
 }
 
+// The effective batch of a row that ran, over the present one; 1: it is the same, or nobody knows.
+double effective_times(const Situation& situation, const Configuration& one) {
+  double times = 1;
+  for (const char* const key : {"batch_size", "accumulate_steps"}) {
+    const auto found = one.knobs.find(key);
+    const double then = found != one.knobs.end() ? std::atof(found->second.c_str()) : 0;
+    if (const double now = knob_or(situation, key, 0); now > 0 && then > 0) times *= then / now;
+  }
+  return times;
+}
+
 // Rows that ran and differ from the present in some knobs. One changed knob is a plain comparison; several are not.
 void add_measured(const Situation& situation, std::vector<Option>& all) {
   if (situation.knobs.empty() || situation.rate.p50 <= 0) return;
@@ -315,6 +326,9 @@ void add_measured(const Situation& situation, std::vector<Option>& all) {
     if (one.device_allocated_bytes) option.device_bytes = static_cast<double>(*one.device_allocated_bytes);
     option.changes_training = batch;
     if (batch) option.training = "another batch or image size is another training";
+    if (const double times = effective_times(situation, one); times != 1)
+      option.training =
+          fmt::format("another effective batch is another training: {}", rate_text(situation.learning_rate, times));
     weigh_memory(option, situation);
     if (!option.host_bytes && !option.device_bytes) option.risk = Risk::low, option.reason = "it ran";
     if (changes > 1) {

@@ -121,7 +121,8 @@ std::vector<std::string> models_to_trace(const MachineWishes& wishes, const Plan
   }
   std::vector<std::string> found;
   for (const std::string& model : all) {
-    if (model.find(':') != std::string::npos && !model.starts_with("vit:")) found.push_back(model);
+    if (model.find(':') != std::string::npos && !model.starts_with("vit:") && !model.starts_with("dino:"))
+      found.push_back(model);
   }
   return found;
 }

@@ -48,6 +48,7 @@ std::vector<std::string> tune_command(const tune::RunConfig& config, const std::
   add("--search", config.search);
   if (config.steps_from != "auto") add("--steps-from", config.steps_from);
   add("--rate-regex", config.rate_regex);
+  add("--log-pattern", config.log_pattern);
   add("--effective-batch", config.effective_batch);
   if (config.warmup_steps) add("--warmup-steps", std::to_string(*config.warmup_steps));
   if (config.bench_steps) add("--bench-steps", std::to_string(*config.bench_steps));

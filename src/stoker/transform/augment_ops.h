@@ -9,7 +9,8 @@
 
 namespace stoker::transform {
 
-enum class Filter : std::uint8_t { bilinear, bicubic, nearest, box };  // as Pillow's; antialiased where it shrinks
+// As Pillow's; antialiased where it shrinks. Warps take the first three.
+enum class Filter : std::uint8_t { bilinear, bicubic, nearest, box, lanczos };
 enum class Padding : std::uint8_t { constant, edge, reflect, symmetric };
 
 struct Op;

@@ -79,8 +79,9 @@ struct Bounds {
 };
 
 Bounds bounds_of(const Levels& levels, Filter filter) noexcept {
-  // A cubic's lobes reach beyond the values they weigh.
-  const float limit = filter == Filter::bicubic ? std::numeric_limits<float>::infinity() : 1.0F;
+  // The lobes of these filters reach beyond the values they weigh.
+  const bool has_lobes = filter == Filter::bicubic || filter == Filter::lanczos;
+  const float limit = has_lobes ? std::numeric_limits<float>::infinity() : 1.0F;
   switch (levels.what) {
     case Levels::What::as_stored:
       break;

@@ -19,8 +19,9 @@ void shuffle(Random& random, std::uint32_t count, std::uint8_t* order) noexcept 
   for (std::uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
 }
 
+// A float32 number, also where nothing is left to chance: torchvision draws with torch's default type.
 double drawn(Random& random, const Span& span) noexcept {
-  return span.low == span.high ? span.low : random.uniform(span.low, span.high);
+  return static_cast<float>(span.low == span.high ? span.low : random.uniform(span.low, span.high));
 }
 
 struct Sides {

@@ -43,9 +43,9 @@ bool are_whole(const Numbers& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == std::floor(number); });
 }
 bool is_warp(Filter filter) {
-  return filter != Filter::box;
+  return filter != Filter::box && filter != Filter::lanczos;
 }
-constexpr const char* kWarpFilters = "interpolation is nearest, bilinear or bicubic";
+constexpr const char* kOnlyWarps = "interpolation is nearest, bilinear or bicubic";
 
 // What the limits of single fields cannot say; empty where nothing is wrong.
 std::string fault_of(const auto&) {
@@ -88,7 +88,7 @@ std::string fault_of_center(const Numbers& center) {
 }
 std::string fault_of(const RandomRotation& op) {
   if (op.expand && !op.center.empty()) return "expand assumes that it turns around the middle: leave center out";
-  return is_warp(op.filter) ? fault_of_center(op.center) : kWarpFilters;
+  return is_warp(op.filter) ? fault_of_center(op.center) : kOnlyWarps;
 }
 std::string fault_of(const RandomAffine& op) {
   if (!op.translate.empty() && op.translate.size() != 2)
@@ -97,21 +97,21 @@ std::string fault_of(const RandomAffine& op) {
       op.shear.empty() || ((op.shear.size() == 2 || op.shear.size() == 4) && op.shear[0] <= op.shear[1] &&
                            (op.shear.size() == 2 || op.shear[2] <= op.shear[3]));
   if (!is_span) return "shear is low and high along x, or along x and y";
-  return is_warp(op.filter) ? fault_of_center(op.center) : kWarpFilters;
+  return is_warp(op.filter) ? fault_of_center(op.center) : kOnlyWarps;
 }
 std::string fault_of(const RandomPerspective& op) {
-  return is_warp(op.filter) ? "" : kWarpFilters;
+  return is_warp(op.filter) ? "" : kOnlyWarps;
 }
 std::string fault_of(const RandAugment& op) {
   if (op.magnitude >= op.bins)
     return fmt::format("magnitude = {} is not below num_magnitude_bins = {}", op.magnitude, op.bins);
-  return is_warp(op.filter) ? "" : kWarpFilters;
+  return is_warp(op.filter) ? "" : kOnlyWarps;
 }
 std::string fault_of(const TrivialAugmentWide& op) {
-  return is_warp(op.filter) ? "" : kWarpFilters;
+  return is_warp(op.filter) ? "" : kOnlyWarps;
 }
 std::string fault_of(const AutoAugment& op) {
-  return is_warp(op.filter) ? "" : kWarpFilters;
+  return is_warp(op.filter) ? "" : kOnlyWarps;
 }
 std::string fault_of(const RandomErasing& op) {
   return op.value.empty() && !op.is_random ? "value is missing" : "";

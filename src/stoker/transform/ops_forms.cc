@@ -24,7 +24,7 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "resize",
      {"", ""},
      "resize:256:filter=bilinear",
-     "shorter side becomes 256 (resize:HxW for both); filters: bilinear, bicubic, nearest, box"},
+     "shorter side becomes 256 (resize:HxW for both); filters: bilinear, bicubic, lanczos, nearest, box"},
     {"CenterCrop", "centercrop", {"ccrop", ""}, "centercrop:224", "the middle 224x224 (centercrop:HxW)"},
     {"HorizontalFlip", "flip", {"horizontalflip", "hflip"}, "flip:0.5", "mirrored with probability 0.5"},
     {"Normalize",
@@ -145,6 +145,14 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
 
 void refuse(const std::string& message, const std::string& hint) {
   throw Error(ErrorKind::usage, message, hint).about("transform");
+}
+
+void check_depth(std::size_t depth) {
+  constexpr std::size_t kDeepest = 16;
+  if (depth > kDeepest) {
+    refuse(fmt::format("cannot read the transform: operations lie in more than {} others", kDeepest),
+           "write operations of one list side by side");
+  }
 }
 
 void refuse_argument(const Form& form, std::string_view cause) {

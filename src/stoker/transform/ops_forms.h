@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,7 +23,8 @@ struct Form {
 // In the order of Op's variant.
 extern const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms;
 
-inline constexpr std::array<std::string_view, 4> kFilters = {"bilinear", "bicubic", "nearest", "box"};
+inline constexpr std::array<std::string_view, 5> kFilters = {"bilinear", "bicubic", "nearest", "box", "lanczos"};
+inline constexpr std::span<const std::string_view> kWarpFilters = std::span(kFilters).first(3);
 inline constexpr std::array<std::string_view, 4> kPaddings = {"constant", "edge", "reflect", "symmetric"};
 inline constexpr std::array<std::string_view, 3> kPolicies = {"imagenet", "cifar10", "svhn"};
 inline constexpr std::array<std::string_view, 3> kGainTypes = {"amplitude", "power", "db"};
@@ -44,6 +46,13 @@ constexpr auto& words_of() {
   if constexpr (std::is_same_v<T, MelNorm>) return kMelNorms;
   if constexpr (std::is_same_v<T, DctNorm>) return kDctNorms;
   if constexpr (std::is_same_v<T, AmplitudeKind>) return kAmplitudeKinds;
+}
+
+// Those that a field of an augmentation takes: augmentations only warp.
+template <typename T>
+constexpr std::span<const std::string_view> words_of_field() {
+  if constexpr (std::is_same_v<T, Filter>) return kWarpFilters;
+  if constexpr (!std::is_same_v<T, Filter>) return words_of<T>();
 }
 
 template <typename T>
@@ -83,6 +92,8 @@ std::size_t find_form(std::string_view name);
 Normalize imagenet();
 
 [[noreturn]] void refuse(const std::string& message, const std::string& hint = {});
+// Throws Error(usage) where operations that lie in `depth` others lie too deep.
+void check_depth(std::size_t depth);
 [[noreturn]] void refuse_argument(const Form& form, std::string_view cause);
 
 // What one number `value` means for a field that is drawn from a range.

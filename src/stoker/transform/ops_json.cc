@@ -18,7 +18,11 @@ namespace {
 // One JSON object, whose fields are taken by name; what is left over is refused.
 class Fields {
  public:
-  Fields(const Form& form, const Json& object) : form_(form), object_(object) { known_.push_back("op"); }
+  // `depth`: how many operations hold this one.
+  Fields(const Form& form, const Json& object, std::size_t depth) : form_(form), object_(object), depth_(depth) {
+    known_.push_back("op");
+  }
+  std::size_t depth() const { return depth_; }
 
   const Json* find(std::string_view name) {
     known_.push_back(name);
@@ -97,7 +101,7 @@ class Fields {
   void read(std::string_view name, Word& value, const Limits&) {
     const Json* const field = find(name);
     if (field == nullptr) return;
-    const auto& words = words_of<Word>();
+    const auto words = words_of_field<Word>();
     const auto at = field->is_string() ? std::find(words.begin(), words.end(), field->get<std::string>()) : words.end();
     if (at == words.end()) {
       refuse_argument(form_, fmt::format("{} {} is none of {}", name, field->dump(), fmt::join(words, ", ")));
@@ -120,16 +124,17 @@ class Fields {
  private:
   const Form& form_;
   const Json& object_;
+  std::size_t depth_;
   std::vector<std::string_view> known_;
 };
 
-Ops read_json_list(const Json& list, bool inside_views);
+Ops read_json_list(const Json& list, std::size_t depth);
 
 void Fields::read(std::string_view name, Ops& value, const Limits&) {
-  if (const Json* const field = find(name)) value = read_json_list(*field, true);
+  if (const Json* const field = find(name)) value = read_json_list(*field, depth_ + 1);
 }
 
-Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
+Op read_json_op(std::size_t which, Fields fields) {
   Op augmentation;
   const bool is_augmentation = with_augmentation(which, [&](auto op) {
     decltype(op)::fields(
@@ -216,27 +221,28 @@ Op read_json_op(std::size_t which, Fields fields, bool inside_views) {
     default:
       break;
   }
-  if (inside_views) refuse_argument(fields.form(), "it cannot stand inside another Views");
+  if (fields.depth() > 0) refuse_argument(fields.form(), "it cannot stand inside another Views");
   const Json* const groups = fields.find("groups");
   fields.finish();
   if (groups == nullptr || !groups->is_array()) refuse_argument(fields.form(), "the groups are missing");
   Views views;
   for (const Json& item : *groups) {
     if (!item.is_object()) refuse_argument(fields.form(), "a group is not an object {name, count, ops}");
-    Fields of_group(fields.form(), item);
+    Fields of_group(fields.form(), item, 0);
     Views::Group group;
     const Json* const name = of_group.find("name");
     if (name == nullptr || !name->is_string()) refuse_argument(fields.form(), "a group has no name");
     group.name = name->get<std::string>();
     of_group.number("count", group.count);
-    if (const Json* const ops = of_group.find("ops")) group.ops = read_json_list(*ops, true);
+    if (const Json* const ops = of_group.find("ops")) group.ops = read_json_list(*ops, 1);
     of_group.finish();
     views.groups.push_back(std::move(group));
   }
   return {views};
 }
 
-Ops read_json_list(const Json& list, bool inside_views) {
+Ops read_json_list(const Json& list, std::size_t depth) {
+  check_depth(depth);
   if (!list.is_array()) refuse("cannot read the transform: it is not a list of operations");
   Ops ops;
   for (const Json& item : list) {
@@ -245,7 +251,7 @@ Ops read_json_list(const Json& list, bool inside_views) {
       refuse(fmt::format("cannot read the transform: {} is not an object with \"op\"", item.dump()));
     }
     const std::size_t which = find_form(name->get<std::string>());
-    ops.push_back(read_json_op(which, Fields(kForms[which], item), inside_views));
+    ops.push_back(read_json_op(which, Fields(kForms[which], item, depth)));
     check_op(ops.back());
   }
   return ops;
@@ -256,7 +262,7 @@ Ops read_json_list(const Json& list, bool inside_views) {
 Ops ops_from_json(std::string_view json) {
   const std::optional<Json> list = Json::try_parse(json);
   if (!list) refuse("cannot read the transform: it is not valid JSON");
-  return read_json_list(*list, false);
+  return read_json_list(*list, 0);
 }
 
 }  // namespace stoker::transform

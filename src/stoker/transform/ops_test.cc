@@ -106,7 +106,7 @@ TEST(Ops, AWrongArgumentShowsTheRightForm) {
   EXPECT_TRUE(has(refusal("rrc:224:scale=1..0.2"), "does not go from low to high"));
   EXPECT_TRUE(has(refusal("rrc:224:scale=0..1"), "not a share of the area"));
   EXPECT_TRUE(has(refusal("rrc:224:scal=0.1..1"), "`scal` is not one of its arguments (size, scale, ratio, filter)"));
-  EXPECT_TRUE(has(refusal("rrc:224:filter=lanczos"), "none of bilinear, bicubic, nearest, box"));
+  EXPECT_TRUE(has(refusal("rrc:224:filter=hamming"), "none of bilinear, bicubic, nearest, box, lanczos"));
   EXPECT_TRUE(has(refusal("rrc:224:"), "is empty"));
   EXPECT_TRUE(has(refusal("flip:2"), "not between 0 and 1"));
   EXPECT_TRUE(has(refusal("flip:nan"), "not a number"));
@@ -117,7 +117,12 @@ TEST(Ops, AWrongArgumentShowsTheRightForm) {
   EXPECT_TRUE(has(refusal("normalize:1+2/1"), "2 means and 1 stds"));
   EXPECT_TRUE(has(refusal("window:width=0"), "not above 0"));
   EXPECT_TRUE(has(refusal("pad:0"), "not between 1"));
-  EXPECT_TRUE(has(refusal("pad:-3"), "not a whole number"));
+  EXPECT_TRUE(has(refusal("pad:-3"), "frames = -3 is below 0"));
+  EXPECT_TRUE(has(refusal("pad:3.5"), "not a whole number"));
+  EXPECT_TRUE(has(refusal("mixup:0.2:-3"), "num_classes = -3 is below 0"));
+  EXPECT_TRUE(has(refusal("mixup:0.2:99999999999"), "num_classes = 99999999999 is too large"));
+  EXPECT_TRUE(has(refusal("random_rotation:15:box"), "interpolation `box` is none of bilinear, bicubic, nearest"));
+  EXPECT_FALSE(has(refusal("random_rotation:15:box"), "nearest, box"));
   EXPECT_TRUE(has(refusal("rrc:224,,flip"), "is empty"));
   EXPECT_TRUE(has(refusal("views(big=2[rrc:224)"), "closes nothing"));
   EXPECT_TRUE(has(refusal("views(big=2[rrc:224]"), "is missing"));
@@ -126,6 +131,27 @@ TEST(Ops, AWrongArgumentShowsTheRightForm) {
   EXPECT_TRUE(has(refusal("views(a=0[flip])"), "0 views"));
   EXPECT_TRUE(has(refusal("views(a=1[views(b=1[flip])])"), "inside another Views"));
   EXPECT_TRUE(has(refusal("views"), "groups are missing"));
+}
+
+TEST(Ops, ThatLieTooDeepAreRefusedBeforeTheyAreRead) {
+  const auto nested = [](std::size_t depth) {
+    std::string text, json;
+    for (std::size_t i = 0; i < depth; ++i) {
+      text += "random_apply[";
+      json += R"([{"op": "RandomApply", "transforms": )";
+    }
+    text += "invert" + std::string(depth, ']');
+    json += R"([{"op": "RandomInvert"}])";
+    for (std::size_t i = 0; i < depth; ++i) json += "}]";
+    return std::pair(text, json);
+  };
+  const auto [text, json] = nested(16);
+  EXPECT_EQ(to_text(parse_ops(text)), text);
+  EXPECT_EQ(to_text(ops_from_json(json)), text);
+  EXPECT_TRUE(has(refusal(nested(17).first), "operations lie in more than 16 others"));
+  EXPECT_TRUE(has(refusal(nested(100'000).first), "operations lie in more than 16 others"));
+  EXPECT_THROW(ops_from_json(nested(17).second), Error);
+  EXPECT_LT(refusal(std::string(100'000, '[')).size(), 400u);
 }
 
 TEST(Ops, AreReadFromJson) {

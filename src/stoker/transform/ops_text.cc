@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/ascii.h"
+#include "stoker/base/utf8.h"
 #include "stoker/transform/ops_check.h"
 #include "stoker/transform/ops_forms.h"
 
@@ -60,10 +61,13 @@ class Arguments {
   template <typename Number>
   void number(std::string_view name, Number& value) {
     const auto text = take(name);
-    if (text && !read_number(*text, value)) {
-      refuse_argument(form_, fmt::format("`{}` is not a {} for {}", *text,
-                                         std::is_integral_v<Number> ? "whole number" : "number", name));
+    if (!text || read_number(*text, value)) return;
+    if constexpr (std::is_integral_v<Number>) {
+      if (double number = 0; read_number(*text, number) && number == std::floor(number))
+        refuse_argument(form_, fmt::format("{} = {} is {}", name, *text, number < 0 ? "below 0" : "too large"));
     }
+    refuse_argument(form_, fmt::format("`{}` is not a {} for {}", *text,
+                                       std::is_integral_v<Number> ? "whole number" : "number", name));
   }
 
   void range(std::string_view name, double& low, double& high) {
@@ -132,7 +136,7 @@ class Arguments {
   void read(std::string_view name, Word& value, const Limits&) {
     const auto text = take(name);
     if (!text) return;
-    const auto& words = words_of<Word>();
+    const auto words = words_of_field<Word>();
     const auto at = std::find(words.begin(), words.end(), *text);
     if (at == words.end())
       refuse_argument(form_, fmt::format("{} `{}` is none of {}", name, *text, fmt::join(words, ", ")));
@@ -265,6 +269,12 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// As much of it as a message repeats.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  return as_utf8(text, kMost);
+}
+
 // Parts between commas that lie outside all brackets.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
@@ -275,17 +285,18 @@ std::vector<std::string_view> split(std::string_view text) {
     if (c == '(' || c == '[') open.push_back(c == '(' ? ')' : ']');
     if (c == ')' || c == ']') {
       if (open.empty() || open.back() != c)
-        refuse(fmt::format("cannot read transform `{}`: `{}` closes nothing", text, c));
+        refuse(fmt::format("cannot read transform `{}`: `{}` closes nothing", shown(text), c));
       open.pop_back();
     }
     if (c == ',' && open.empty()) parts.push_back(trimmed(text.substr(from, i - from))), from = i + 1;
   }
-  if (!open.empty()) refuse(fmt::format("cannot read transform `{}`: `{}` is missing", text, open.back()));
+  if (!open.empty()) refuse(fmt::format("cannot read transform `{}`: `{}` is missing", shown(text), open.back()));
   parts.push_back(trimmed(text.substr(from)));
   return parts;
 }
 
-Ops parse_list(std::string_view text, bool inside_views);
+// `depth`: how many operations hold the list.
+Ops parse_list(std::string_view text, std::size_t depth);
 
 Op read_views(std::string_view inside) {
   const Form& form = kForms[index_of<Views>()];
@@ -298,19 +309,19 @@ Op read_views(std::string_view inside) {
       refuse_argument(form, fmt::format("`{}` is not name=count[operations]", part));
     }
     views.groups.push_back({std::string(trimmed(part.substr(0, equal))), count,
-                            parse_list(part.substr(bracket + 1, part.size() - bracket - 2), true)});
+                            parse_list(part.substr(bracket + 1, part.size() - bracket - 2), 1)});
   }
   return {views};
 }
 
 // "random_apply:0.8[color_jitter:0.4,blur:9]", whose name ends at `end`.
-Op read_holder(std::size_t which, std::string_view part, std::size_t end) {
+Op read_holder(std::size_t which, std::string_view part, std::size_t end, std::size_t depth) {
   const std::size_t bracket = part.find('[');
   if (bracket == std::string_view::npos || part.back() != ']') {
     refuse_argument(kForms[which], "the operations in [brackets] are missing");
   }
   Op op = read_op(which, Arguments(kForms[which], end < bracket ? part.substr(end + 1, bracket - end - 1) : ""));
-  Ops inner = parse_list(part.substr(bracket + 1, part.size() - bracket - 2), true);
+  Ops inner = parse_list(part.substr(bracket + 1, part.size() - bracket - 2), depth + 1);
   std::visit(
       [&](auto& what) {
         if constexpr (requires { what.ops; }) what.ops = std::move(inner);
@@ -319,19 +330,20 @@ Op read_holder(std::size_t which, std::string_view part, std::size_t end) {
   return op;
 }
 
-Ops parse_list(std::string_view text, bool inside_views) {
+Ops parse_list(std::string_view text, std::size_t depth) {
+  check_depth(depth);
   Ops ops;
   if (trimmed(text).empty()) return ops;
   for (const std::string_view part : split(text)) {
     const std::size_t end = std::min(part.find_first_of(":(["), part.size());
     const std::size_t which = find_form(trimmed(part.substr(0, end)));
     if (which == index_of<Views>()) {
-      if (inside_views) refuse_argument(kForms[which], "it cannot stand inside another Views");
+      if (depth > 0) refuse_argument(kForms[which], "it cannot stand inside another Views");
       if (end == part.size() || part[end] != '(' || part.back() != ')')
         refuse_argument(kForms[which], "the groups are missing");
       ops.push_back(read_views(part.substr(end + 1, part.size() - end - 2)));
     } else if (holds_ops(which)) {
-      ops.push_back(read_holder(which, part, end));
+      ops.push_back(read_holder(which, part, end, depth));
     } else {
       if (end < part.size() && part[end] != ':')
         refuse_argument(kForms[which], fmt::format("arguments follow `:`, not `{}`", part[end]));
@@ -446,7 +458,7 @@ struct ToText {
 }  // namespace
 
 Ops parse_ops(std::string_view text) {
-  return parse_list(text, false);
+  return parse_list(text, 0);
 }
 
 std::string to_text(const Ops& ops) {

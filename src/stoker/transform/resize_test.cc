@@ -67,7 +67,7 @@ Case draw_case(std::uint32_t number) {
        c.height,
        1 + random.below(120),
        1 + random.below(120),
-       static_cast<Filter>(random.below(4)),
+       static_cast<Filter>(random.below(5)),
        random.below(2) == 1,
        {}};
   r.keep.width = 1 + random.below(r.out_width), r.keep.height = 1 + random.below(r.out_height);

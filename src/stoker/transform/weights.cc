@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "stoker/transform/take.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 double support_of(Filter filter) noexcept {
   switch (filter) {
+    case Filter::lanczos:
+      return 3.0;
     case Filter::bicubic:
       return 2.0;
     case Filter::box:
@@ -38,6 +41,15 @@ struct Cubic {
     if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
     return 0.0;
   }
+};
+
+struct Lanczos {
+  static double sinc(double x) noexcept {
+    if (x == 0.0) return 1.0;
+    x *= std::numbers::pi;
+    return std::sin(x) / x;
+  }
+  double operator()(double x) const noexcept { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
 };
 
 struct Scale {
@@ -151,6 +163,9 @@ bool make_axis(const Extent& extent, std::uint32_t out, Filter filter, std::uint
   switch (filter) {
     case Filter::box:
       fill_weights(Box{}, scale, in, out, first, mirrored, axis, line);
+      break;
+    case Filter::lanczos:
+      fill_weights(Lanczos{}, scale, in, out, first, mirrored, axis, line);
       break;
     case Filter::bicubic:
       fill_weights(Cubic{}, scale, in, out, first, mirrored, axis, line);

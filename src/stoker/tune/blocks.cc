@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
 
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
 #include "stoker/base/json.h"
+#include "stoker/base/plain_text.h"
 #include "stoker/meter/confidence.h"
 #include "stoker/meter/ledger.h"
 
@@ -115,17 +117,25 @@ void fill_row(const std::vector<Block>& blocks, Row& row) {
   }
 }
 
-RateReader::RateReader(const std::string& regex, double batch_size)
-    : has_own_(!regex.empty()), batch_size_(batch_size) {
-  if (!has_own_) return;
-  try {
-    own_ = std::regex(regex, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::usage, fmt::format("`{}` is no regular expression: {}", regex, error.what()));
+RateReader::RateReader(const std::string& rate_regex, double batch_size, const std::string& log_pattern)
+    : batch_size_(batch_size) {
+  if (!rate_regex.empty()) {
+    own_.emplace(rate_regex, "rate_regex");
+    if (own_->group_count() == 0) {
+      throw Error(ErrorKind::usage,
+                  format_text("{} `{}` has no group that is the rate", option("rate_regex"), rate_regex),
+                  "put the number into brackets: 'throughput: ([0-9.]+)'");
+    }
   }
-  if (own_.mark_count() == 0) {
-    throw Error(ErrorKind::usage, format_text("{} `{}` has no group that is the rate", option("rate_regex"), regex),
-                "put the number into brackets: 'throughput: ([0-9.]+)'");
+  if (!log_pattern.empty()) {
+    pattern_.emplace(log_pattern);
+    if (!pattern_->tells_step() && !pattern_->has("samples_per_s") && !pattern_->has("images_per_s")) {
+      throw Error(
+          ErrorKind::usage,
+          format_text("{} `{}` has no group that is a rate or the time of a step", option("log_pattern"), log_pattern),
+          "name one samples_per_s, images_per_s, steps_per_s, step_s or step_ms: 'took (?<step_s>[0-9.]+)'")
+          .about("log_pattern");
+    }
   }
 }
 
@@ -140,23 +150,39 @@ void RateReader::add(std::string_view text) {
   }
 }
 
+double RateReader::rate_by_pattern(const std::string& line) const {
+  const double batch = batch_size_ > 0 ? batch_size_ : 1;
+  for (const auto& [name, text] : pattern_->find(line)) {
+    const double number = rate_in(text);
+    if (!(number > 0)) continue;
+    if (name == "samples_per_s" || name == "images_per_s") return number;
+    if (name == "steps_per_s") return number * batch;
+    if (name == "step_s") return batch / number;
+    if (name == "step_ms") return 1e3 * batch / number;
+  }
+  return 0;
+}
+
 void RateReader::read_line() {
   static const std::regex samples_per_second(R"(([0-9][0-9,.]*)\s*([kM]?)(?:imgs?|images?|samples?|examples?)/s)");
   static const std::regex per_second(R"(([0-9]+(?:\.[0-9]+)?)\s*([kM]?)(?:it|batch|batches|step|steps)/s\b)");
   static const std::regex per_step(R"(([0-9]+(?:\.[0-9]+)?)\s*s/(?:it|batch|step)\b)");
+  const std::string line = without_escapes(line_);
   std::smatch match;
   const auto number = [&] { return rate_in(match[1].str()); };
   const auto scaled = [&] { return number() * (match[2].length() == 0 ? 1 : match[2].str() == "k" ? 1e3 : 1e6); };
   double rate = 0;
-  if (has_own_) {
-    if (std::regex_search(line_, match, own_)) rate = number();
-  } else if (line_.find("/s") != std::string::npos || line_.find("s/") != std::string::npos) {
+  if (own_) {
+    if (const auto groups = own_->search(line); !groups.empty() && groups[1]) rate = rate_in(std::string(*groups[1]));
+  } else if (pattern_) {
+    rate = rate_by_pattern(line);
+  } else if (line.find("/s") != std::string::npos || line.find("s/") != std::string::npos) {
     const double batch = batch_size_ > 0 ? batch_size_ : 1;
-    if (std::regex_search(line_, match, samples_per_second)) {
+    if (std::regex_search(line, match, samples_per_second)) {
       rate = scaled();
-    } else if (std::regex_search(line_, match, per_second)) {
+    } else if (std::regex_search(line, match, per_second)) {
       rate = scaled() * batch;
-    } else if (std::regex_search(line_, match, per_step) && number() > 0) {
+    } else if (std::regex_search(line, match, per_step) && number() > 0) {
       rate = batch / number();
     }
   }

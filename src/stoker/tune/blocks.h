@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stoker/base/json.h"
+#include "stoker/measure/log.h"
+#include "stoker/measure/user_regex.h"
 #include "stoker/tune/row.h"
 
 namespace stoker::tune {
@@ -36,18 +37,21 @@ void fill_row(const std::vector<Block>& blocks, Row& row);
 // Finds rates in a stream of text that comes in pieces. Lines end with \n or \r, as progress bars write them.
 class RateReader {
  public:
-  // `regex`: its first group is samples per second; empty: tqdm's `it/s`, `s/it`, `s/step`, times `batch_size`. Throws
-  // Error(usage) if it is no regular expression or has no group.
-  RateReader(const std::string& regex, double batch_size);
+  // `rate_regex`: its first group is samples per second. `log_pattern`: measure::LogPattern, with a group that is a
+  // rate (samples_per_s, images_per_s) or the time of a step (step_s, step_ms, steps_per_s), which counts `batch_size`
+  // samples. Both empty: tqdm's `it/s`, `s/it`, `s/step`, times `batch_size`. Throws Error(usage) if one is no regular
+  // expression or has no such group.
+  RateReader(const std::string& rate_regex, double batch_size, const std::string& log_pattern = "");
 
   void add(std::string_view text);
   const std::vector<double>& rates() const noexcept { return rates_; }
 
  private:
   void read_line();
+  double rate_by_pattern(const std::string& line) const;  // 0: none
 
-  std::regex own_;
-  bool has_own_ = false;
+  std::optional<measure::UserRegex> own_;
+  std::optional<measure::LogPattern> pattern_;
   double batch_size_;
   std::string line_;
   std::vector<double> rates_;

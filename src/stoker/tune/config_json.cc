@@ -173,6 +173,7 @@ Json to_json(const RunConfig& config) {
   json["search"] = config.search;
   json["steps_from"] = config.steps_from;
   json["rate_regex"] = text_or_null(config.rate_regex);
+  if (!config.log_pattern.empty()) json["log_pattern"] = config.log_pattern;
   json["effective_batch"] = text_or_null(config.effective_batch);
   json["warmup_steps"] = config.warmup_steps;
   json["bench_steps"] = config.bench_steps;
@@ -204,6 +205,7 @@ RunConfig parse_config(const Json& json) {
   config.search = word_at(json, "search");
   if (json.contains("steps_from")) config.steps_from = word_at(json, "steps_from");
   config.rate_regex = word_at(json, "rate_regex");
+  config.log_pattern = word_at(json, "log_pattern");
   config.effective_batch = word_at(json, "effective_batch");
   config.warmup_steps = count_of(json["warmup_steps"]);
   config.bench_steps = count_of(json["bench_steps"]);

@@ -96,7 +96,8 @@ Grid RunConfig::grid() const {
 
 StepsFrom RunConfig::where_steps_are() const {
   if (steps_from == "reports" || (steps_from == "auto" && target.command.empty())) return StepsFrom::reports;
-  if (steps_from == "output" || (steps_from == "auto" && !rate_regex.empty())) return StepsFrom::output;
+  if (steps_from == "output" || (steps_from == "auto" && !(rate_regex.empty() && log_pattern.empty())))
+    return StepsFrom::output;
   if (steps_from == "hook" || steps_from == "auto") return StepsFrom::hook;
   throw Error(ErrorKind::usage,
               format_text("`{}` is auto, hook, output or reports, not `{}`", option("steps_from"), steps_from));

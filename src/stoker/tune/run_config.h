@@ -35,6 +35,7 @@ struct RunConfig {
   std::string search = {};           // "auto" or "grid"
   std::string steps_from = "auto";   // or "hook", "output", "reports"
   std::string rate_regex = {};       // empty: none
+  std::string log_pattern = {};      // empty: none
   std::string effective_batch = {};  // a number; empty: none
   std::optional<std::uint64_t> warmup_steps = {}, bench_steps = {};
   std::string bench_time = {};  // "2s"; empty: none

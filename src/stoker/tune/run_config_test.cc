@@ -117,6 +117,9 @@ TEST(RunConfig, WhereStepsAreSeenFollowsFromTheTarget) {
   EXPECT_EQ(config.where_steps_are(), StepsFrom::hook);
   config.rate_regex = "([0-9]+) it/s";
   EXPECT_EQ(config.where_steps_are(), StepsFrom::output);
+  config.rate_regex = "";
+  config.log_pattern = "(?<step_s>[0-9.]+)";
+  EXPECT_EQ(config.where_steps_are(), StepsFrom::output);
   config.steps_from = "nowhere";
   EXPECT_THROW(config.where_steps_are(), Error);
 }

@@ -40,6 +40,12 @@ Text note_of_unsteady(std::span<const Row> rows) {
                      count > kMostUnsteady ? "; ..." : "");
 }
 
+// Whether a pattern tells steps, and no samples.
+bool counts_steps(const std::string& log_pattern) {
+  const measure::LogPattern pattern(log_pattern);
+  return !pattern.has("samples_per_s") && !pattern.has("images_per_s");
+}
+
 }  // namespace
 
 void check_run(const RunConfig& config, const RunLimits& limits) {
@@ -51,7 +57,12 @@ void check_run(const RunConfig& config, const RunLimits& limits) {
                 format_text("give a longer {}, or a shorter {}", option("deadline"), option("bench_time")));
   }
   (void)config.where_steps_are();
-  if (!config.rate_regex.empty()) RateReader(config.rate_regex, 1);
+  if (!config.rate_regex.empty() && !config.log_pattern.empty()) {
+    throw Error(ErrorKind::usage,
+                format_text("{} and {} exclude each other", option("rate_regex"), option("log_pattern")),
+                "both say how to read the rate in what the job prints: give one");
+  }
+  (void)RateReader(config.rate_regex, 1, config.log_pattern);
   const std::string& address = config.target.address;
   if (!address.empty() && address.find('{') == std::string::npos && address.find("://") == std::string::npos)
     require_file(address);
@@ -94,6 +105,7 @@ TrialOptions trial_options(const RunConfig& config, const RunLimits& limits, con
     trial.source_keys = keys;
   }
   trial.rate_regex = config.rate_regex;
+  trial.log_pattern = config.log_pattern;
   trial.batch_size = number_of(point, "batch_size").value_or(0);
   trial.warmup_steps = config.warmup_steps.value_or(trial.warmup_steps);
   trial.bench_steps = config.bench_steps.value_or(trial.bench_steps);
@@ -141,6 +153,7 @@ Forecast forecast(const SearchOptions& options, const Search& search, std::span<
 std::vector<Text> notes_before(const RunConfig& config, const Grid& grid) {
   std::vector<Text> notes = notes_of_braces(config.target, grid);
   if (config.where_steps_are() == StepsFrom::output && config.rate_regex.empty() &&
+      (config.log_pattern.empty() || counts_steps(config.log_pattern)) &&
       find_role(grid.point(0), "batch_size") == nullptr)
     notes.emplace_back("batch_size is not tuned here, so a printed it/s or s/it counts as one sample per step");
   return notes;

@@ -38,6 +38,9 @@ TEST(RunSetup, RefusesWhatOnlyTheFirstTrialWouldFind) {
   config = config_of_command();
   config.rate_regex = "no group";
   EXPECT_NE(refusal_of(config), "");
+  config.rate_regex = "([0-9]+)";
+  config.log_pattern = "(?<step_s>[0-9.]+)";
+  EXPECT_EQ(refusal_of(config), "rate_regex and log_pattern exclude each other");
 }
 
 TEST(RunSetup, RefusesWordsThatNameNoSearchAndNoBatch) {

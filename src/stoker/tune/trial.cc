@@ -76,7 +76,7 @@ class Watch {
   Watch(const TrialOptions& options, const std::function<bool()>& interrupted)
       : options_(options),
         interrupted_(interrupted),
-        printed_(options.rate_regex, options.batch_size),
+        printed_(options.rate_regex, options.batch_size, options.log_pattern),
         oom_kills_(oom_kills()),
         records_(options.folder + "/records", true) {
     environment_ = options.environment;
@@ -387,11 +387,14 @@ class Watch {
                                static_cast<double>(options_.warmup_steps) + kOutputRates),
                    "let it run longer, or print more often");
     }
-    if (options_.steps_from == StepsFrom::output && options_.rate_regex.empty()) {
+    if (options_.steps_from == StepsFrom::output && options_.rate_regex.empty() && options_.log_pattern.empty()) {
       return wrong("it printed no rate such as `12.3it/s`, `0.08s/it` or `0.08 s/step`",
                    format_text("say with {} how it prints samples per second", option("rate_regex")));
     }
     if (options_.steps_from == StepsFrom::output) {
+      if (!options_.log_pattern.empty())
+        return wrong(fmt::format("no line that it printed has a rate by the pattern `{}`", options_.log_pattern),
+                     "try the pattern on what it printed: stoker measure --log FILE --log-pattern ...");
       return wrong(fmt::format("nothing that it printed matches the regex `{}`", options_.rate_regex),
                    "try the expression on its stdout and stderr: the first group is samples per second");
     }

@@ -31,7 +31,7 @@ namespace stoker::tune {
 enum class StepsFrom : std::uint8_t {
   reports,  // JSON lines
   hook,     // torch DataLoaders, from outside
-  output,   // rates in what it prints: tqdm's it/s and s/it, "s/step", or `rate_regex`
+  output,   // rates in what it prints: tqdm's it/s and s/it, "s/step", `rate_regex` or `log_pattern`
 };
 
 struct TrialOptions {
@@ -40,9 +40,10 @@ struct TrialOptions {
   std::vector<std::string> source_keys;  // "builder.py:cpu_max_workers": the hook must find each of them
   std::string folder;                    // exists; gets stdout, stderr (the first and last of them) and steps.jsonl
   StepsFrom steps_from = StepsFrom::reports;
-  bool with_hook = false;  // of reports: the hook tells by what the data was late, and what its workers could do
-  std::string rate_regex;  // its first group is samples per second
-  double batch_size = 0;   // of a step, where only steps are counted; 0: not known
+  bool with_hook = false;   // of reports: the hook tells by what the data was late, and what its workers could do
+  std::string rate_regex;   // its first group is samples per second
+  std::string log_pattern;  // with named groups, as RateReader takes it
+  double batch_size = 0;    // of a step, where only steps are counted; 0: not known
   std::uint64_t warmup_steps = 5, bench_steps = 20;
   std::chrono::nanoseconds bench_time{0};  // measured for at least this time; a program that reports decides for itself
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);   // 0: none

@@ -190,8 +190,24 @@ TEST(Rates, AreFoundInWhatJobsPrint) {
   EXPECT_EQ(read("rate 12,345.6\n", "rate ([0-9.,]+)"), (std::vector<double>{12345.6}));
   EXPECT_TRUE(read("rate 12,5 img\nrate 1.2.3 img\n", "rate ([0-9.,]+)").empty()) << "whatever that is";
   EXPECT_TRUE(read("no rate here\n?it/s\n0it/s\n").empty());
+  EXPECT_EQ(read("rate \x1B[1m12\x1B[0m\n", "rate ([0-9]+)"), (std::vector<double>{12})) << "in colour";
+  EXPECT_TRUE(read(std::string(4000, 'a') + "b\n", "((a+)+)$").empty()) << "in linear time";
   EXPECT_THROW(RateReader("([0-9", 1), Error);
   EXPECT_THROW(RateReader("[0-9]+", 1), Error);
+}
+
+TEST(Rates, AreFoundByNamedGroups) {
+  const auto read = [](const std::string& text, const std::string& pattern) {
+    RateReader reader("", 10, pattern);
+    reader.add(text);
+    return reader.rates();
+  };
+  EXPECT_EQ(read("TS 3 | 0.5\n", R"(TS (?<step>\d+) \| (?<step_s>[\d.]+))"), (std::vector<double>{20}));
+  EXPECT_EQ(read("took 250 ms\n", "took (?<step_ms>[0-9]+)"), (std::vector<double>{40}));
+  EXPECT_EQ(read("2.5 per second\n", "(?<steps_per_s>[0-9.]+) per"), (std::vector<double>{25}));
+  EXPECT_EQ(read("12,345.5 img\n", "(?<images_per_s>[0-9.,]+) img"), (std::vector<double>{12345.5}));
+  EXPECT_TRUE(read("took 0 ms\n", "took (?<step_ms>[0-9]+)").empty());
+  EXPECT_THROW(RateReader("", 1, "(?<queue>[0-9]+)"), Error) << "no rate";
 }
 
 TEST(FillIn, ReplacesKnobsAndLeavesOtherBraces) {
