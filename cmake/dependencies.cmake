@@ -25,6 +25,10 @@ if(STOKER_S3)  # or -DSTOKER_S3=OFF
   stoker_find_library(stoker_dep::curl curl/curl.h curl libcurl4-openssl-dev)
   stoker_find_library(stoker_dep::pugixml pugixml.hpp pugixml libpugixml-dev)
 endif()
+if(STOKER_WEBP)  # or -DSTOKER_WEBP=OFF
+  stoker_find_library(stoker_dep::webp webp/decode.h webp libwebp-dev)
+  stoker_find_library(stoker_dep::webpdemux webp/demux.h webpdemux libwebp-dev)
+endif()
 if(STOKER_VOLUMES)  # or -DSTOKER_VOLUMES=OFF
   stoker_find_library(stoker_dep::blosc blosc.h blosc libblosc-dev)
   stoker_find_library(stoker_dep::zstd zstd.h zstd libzstd-dev)

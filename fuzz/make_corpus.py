@@ -138,11 +138,11 @@ def tar(format, long_name):
 
 
 def main(folder):
-    for format in ("dicom", "jpeg", "jpeg_differential", "png", "wav", "flac", "npy", "npz", "tar", "pack", "seek", "json", "nifti", "tiff", "zarr"):
+    for format in ("dicom", "jpeg", "jpeg_differential", "png", "webp", "wav", "flac", "npy", "npz", "tar", "pack", "seek", "json", "nifti", "tiff", "zarr"):
         (folder / format).mkdir(parents=True, exist_ok=True)
     for format, name, content in files():
         (folder / format / name).write_bytes(content)
-    for extension, format in (("jpg", "jpeg"), ("jpg", "jpeg_differential"), ("png", "png"), ("wav", "wav"), ("flac", "flac")):
+    for extension, format in (("jpg", "jpeg"), ("jpg", "jpeg_differential"), ("png", "png"), ("webp", "webp"), ("wav", "wav"), ("flac", "flac")):
         for path in FORMATS.glob(f"*.{extension}"):
             shutil.copy(path, folder / format / path.name)
     for order, orientation in (("<", 6), (">", 3)):

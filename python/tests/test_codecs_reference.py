@@ -10,7 +10,7 @@ import numpy
 import pytest
 import soundfile
 from conftest import picture
-from PIL import Image
+from PIL import Image, ImageOps
 
 import stoker
 
@@ -70,6 +70,40 @@ def test_png_keeps_its_channels(tmp_path, mode):
     image = picture(6, 21, 17).convert(mode)
     image.save(tmp_path / "a.png")
     numpy.testing.assert_array_equal(one(tmp_path / "a.png", layout="NHWC", color="keep"), pixels(image))
+
+
+@pytest.mark.parametrize("color", ["rgb", "gray", "keep"])
+@pytest.mark.parametrize("size", [(48, 40), (37, 61), (1, 1), (300, 7)])
+@pytest.mark.parametrize("options", [dict(quality=80), dict(quality=5, method=0), dict(lossless=True), dict(quality=60, alpha_quality=50)])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_webp_has_pillows_pixels(tmp_path, mode, options, size, color):
+    image = picture(3, *size).convert(mode)
+    if mode == "RGBA":
+        image.putalpha(picture(4, *size).convert("L"))
+    image.save(tmp_path / "a.webp", **options)
+    opened = Image.open(tmp_path / "a.webp")
+    expected = opened.convert({"rgb": "RGB", "gray": "L", "keep": opened.mode}[color])
+    numpy.testing.assert_array_equal(one(tmp_path / "a.webp", layout="NHWC", color=color), pixels(expected))
+
+
+def test_webp_is_cropped_turned_and_resized_as_pillow_does_it(tmp_path):
+    image = picture(9, 120, 90)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    image.save(tmp_path / "a.webp", quality=85, exif=exif)
+    opened = Image.open(tmp_path / "a.webp").convert("RGB")
+    numpy.testing.assert_array_equal(one(tmp_path / "a.webp", layout="NHWC", transform=[stoker.Resize((33, 40))], exif_orientation=False),
+                                     pixels(opened.resize((40, 33), Image.BILINEAR)))
+    turned = ImageOps.exif_transpose(Image.open(tmp_path / "a.webp")).convert("RGB")
+    numpy.testing.assert_array_equal(one(tmp_path / "a.webp", layout="NHWC", exif_orientation=True), pixels(turned))
+
+
+def test_an_animated_webp_is_its_first_frame(tmp_path):
+    frames = [picture(number, 40, 30).convert("RGBA") for number in range(3)]
+    frames[0].save(tmp_path / "a.webp", save_all=True, append_images=frames[1:], lossless=True)
+    opened = Image.open(tmp_path / "a.webp")
+    assert opened.n_frames == 3
+    numpy.testing.assert_array_equal(one(tmp_path / "a.webp", layout="NHWC"), pixels(opened.convert("RGB")))
 
 
 def write_png16(path, values):

@@ -25,6 +25,8 @@ FILES = {
     "jpg": encoded(lambda out: picture(1).save(out, "jpeg", quality=90)),
     "progressive.jpg": encoded(lambda out: picture(1).save(out, "jpeg", quality=90, progressive=True)),
     "png": encoded(lambda out: picture(1).save(out, "png")),
+    "lossy.webp": encoded(lambda out: picture(1).save(out, "webp", quality=80)),
+    "lossless.webp": encoded(lambda out: picture(1).save(out, "webp", lossless=True)),
     "wav": encoded(lambda out: soundfile.write(out, SMALL.ravel() / 12, 8000, format="WAV")),
     "flac": encoded(lambda out: soundfile.write(out, SMALL.ravel() / 12, 8000, format="FLAC")),
     "npy": encoded(lambda out: numpy.save(out, SMALL)),

@@ -86,7 +86,7 @@ def test_bad_files_are_named_with_the_cause_and_the_exit_code_is_1(stoker, sound
     done = stoker("inspect", "data")
     assert done.returncode == 1
     assert re.search(r"bad files +3\n", done.stdout)
-    for name in ("cat/zero.wav: truncated: the file is empty", "cat/cut.wav: ", "dog/garbage.wav: unsupported: not a JPEG, PNG, WAV, FLAC, NPY or NPZ file"):
+    for name in ("cat/zero.wav: truncated: the file is empty", "cat/cut.wav: ", "dog/garbage.wav: unsupported: not a JPEG, PNG, WebP, WAV, FLAC, NPY or NPZ file"):
         assert f"    {name}" in done.stdout
     found = stoker("inspect", "data", "--json")
     assert found.returncode == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Functions of one format, and the table itself. probe_npy is not among them: bare .npy arrays are a kind of data set.
-OF_ONE_FORMAT = re.compile(r"Media::|codec/(table|wav|flac|image|array)\.h|\b(probe|decode|list)_(jpeg|png|wav|flac|npz)\b|\bdecode_npy\b|JPEG, PNG|\.(jpe?g|png|wav|npz), ")
+OF_ONE_FORMAT = re.compile(r"Media::|codec/(table|wav|flac|image|array)\.h|\b(probe|decode|list)_(jpeg|png|webp|wav|flac|npz)\b|\bdecode_npy\b|JPEG, PNG|\.(jpe?g|png|wav|npz), ")
 
 
 def sources():

@@ -51,6 +51,8 @@ def pictures():
     yield "bilevel.png", encoded(gray.convert("1"), format="PNG")
     yield "palette.png", encoded(palette, format="PNG")
     yield "palette-alpha.png", encoded(palette, format="PNG", transparency=bytes([0, 90, 200]))
+    yield "lossy.webp", encoded(rgb, format="WEBP", quality=80)
+    yield "lossless-alpha.webp", encoded(rgba, format="WEBP", lossless=True, exact=True)
     yield "gray16.png", encoded(Image.fromarray(random.integers(0, 700, (9, 11), dtype=np.uint16)), format="PNG")
 
 

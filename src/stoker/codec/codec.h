@@ -2,7 +2,8 @@
 // wrong. Memory that a decoder needs beyond its output comes from the caller's Scratch, and is asked for before it is
 // touched; what a file claims of its size is never allocated elsewhere. Two exceptions of a fixed size: the 20 KB that
 // libjpeg allocates to read headers, gone when the call returns, and one libdeflate decompressor of 12 KB per
-// thread. Safe from any thread (one Scratch each). Decoders never reset the Scratch.
+// thread. libwebp allocates too: as much is taken from the Scratch meanwhile (webp.cc). Safe from any thread (one
+// Scratch each). Decoders never reset the Scratch.
 #pragma once
 
 #include <array>

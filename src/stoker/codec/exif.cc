@@ -170,6 +170,26 @@ Orientation orientation_of_jpeg(Bytes bytes) noexcept {
   return orientation_of(by_exif ? *by_exif : by_xmp.value_or(1));
 }
 
+Orientation orientation_of_webp(Bytes bytes) noexcept {
+  constexpr std::size_t kHeader = 12, kAround = 8;  // name and length of a chunk
+  std::optional<std::uint32_t> by_exif, by_xmp;
+  for (std::size_t at = kHeader; at <= bytes.size() && bytes.size() - at >= kAround;) {
+    const std::size_t size = little32(&bytes[at + 4]);
+    if (size > bytes.size() - at - kAround) break;
+    Bytes content = bytes.subspan(at + kAround, size);
+    const std::uint32_t name = little32(&bytes[at]);
+    if (name == tag("EXIF")) {
+      while (take_prefix(content, {"Exif\0\0", 6})) {
+      }
+      by_exif = find_in_exif(content);
+    } else if (name == tag("XMP ")) {
+      by_xmp = find_in_xmp(content);
+    }
+    at += kAround + size + size % 2;
+  }
+  return orientation_of(by_exif ? *by_exif : by_xmp.value_or(1));
+}
+
 Orientation orientation_of_png(Bytes bytes) noexcept {
   constexpr std::size_t kSignature = 8, kAround = 12;  // length, name and sum of a chunk
   for (std::size_t at = kSignature; at <= bytes.size() && bytes.size() - at >= kAround;) {

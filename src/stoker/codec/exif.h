@@ -21,8 +21,8 @@ enum class Orientation : std::uint8_t {
   three_quarter_turn = 8,
 };
 
-// What the file says: the Exif block of a JPEG or PNG, else the XMP block of a JPEG. Upright where it says nothing, or
-// nothing that makes sense.
+// What the file says: the Exif block of a JPEG, PNG or WebP, else the XMP block of a JPEG or WebP. Upright where it
+// says nothing, or nothing that makes sense.
 Orientation exif_orientation(Media media, Bytes bytes) noexcept;
 
 constexpr bool exchanges_sides(Orientation orientation) noexcept {

@@ -13,10 +13,14 @@ namespace {
 
 using Values = std::vector<std::uint8_t>;
 
-constexpr const char* kImages[] = {"bilevel.png", "gray-alpha.png",    "gray16.png", "palette-alpha.png",
-                                   "palette.png", "rgb.png",           "rgba.png",   "cmyk.jpg",
-                                   "gray.jpg",    "progressive.jpg",   "rgb.jpg",    "yuv420.jpg",
-                                   "yuv422.jpg",  "yuv444-restart.jpg"};
+constexpr const char* kImages[] = {
+    "bilevel.png", "gray-alpha.png",     "gray16.png", "palette-alpha.png",  "palette.png",
+    "rgb.png",     "rgba.png",           "cmyk.jpg",   "gray.jpg",           "progressive.jpg",
+    "rgb.jpg",     "yuv420.jpg",         "yuv422.jpg", "yuv444-restart.jpg",
+#if defined(STOKER_WEBP)
+    "lossy.webp",  "lossless-alpha.webp"
+#endif
+};
 constexpr const char* kAudio[] = {"float32.wav", "float64.wav", "pcm-s16.wav",
                                   "pcm-s24.wav", "pcm-s32.wav", "pcm-u8.wav"};
 constexpr const char* kFlac8 = "s8-fixed.flac";

@@ -17,6 +17,7 @@ Result decode_by_libjpeg(Bytes bytes, const ImageOptions& options, const Rect& r
 
 Orientation orientation_of_jpeg(Bytes bytes) noexcept;
 Orientation orientation_of_png(Bytes bytes) noexcept;
+Orientation orientation_of_webp(Bytes bytes) noexcept;
 
 // decoded_region() of codecs that decode at 1/scale.
 Rect scaled_region(const ImageOptions& options, const Rect& region) noexcept;

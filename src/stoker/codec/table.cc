@@ -12,8 +12,17 @@
 namespace stoker::codec {
 
 extern const Codec kJpeg, kPng, kWav, kFlac, kNpy, kNpz;
+#if defined(STOKER_WEBP)
+extern const Codec kWebp;
+#endif
 namespace {
-constexpr std::array kTable{&kJpeg, &kPng, &kWav, &kFlac, &kNpy, &kNpz};
+constexpr std::array kTable {
+  &kJpeg, &kPng,
+#if defined(STOKER_WEBP)
+      &kWebp,
+#endif
+      &kWav, &kFlac, &kNpy, &kNpz
+};
 
 bool has(Bytes bytes, const Magic& magic) noexcept {
   if (magic.bytes.empty() || bytes.size() < magic.offset + magic.bytes.size()) return false;

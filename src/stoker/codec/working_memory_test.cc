@@ -21,9 +21,13 @@ struct Named {
 
 std::vector<Named> images() {
   std::vector<Named> all;
-  for (const char* name :
-       {"yuv420.jpg", "yuv422.jpg", "yuv444-restart.jpg", "progressive.jpg", "rgb.jpg", "gray.jpg", "cmyk.jpg",
-        "rgb.png", "rgba.png", "gray-alpha.png", "bilevel.png", "palette.png", "palette-alpha.png", "gray16.png"}) {
+  for (const char* name : {
+         "yuv420.jpg", "yuv422.jpg", "yuv444-restart.jpg", "progressive.jpg", "rgb.jpg", "gray.jpg", "cmyk.jpg",
+             "rgb.png", "rgba.png", "gray-alpha.png", "bilevel.png", "palette.png", "palette-alpha.png", "gray16.png",
+#if defined(STOKER_WEBP)
+             "lossy.webp", "lossless-alpha.webp"
+#endif
+       }) {
     all.push_back({name, golden(name)});
   }
   for (const int sampling : {1, 2}) {
