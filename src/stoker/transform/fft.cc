@@ -208,8 +208,13 @@ RealFft::RealFft(std::uint32_t size) : size_(size), points_(size % 2 == 0 ? size
   for (const std::uint32_t radix : {4u, 2u, 3u, 5u}) {
     while (length % radix == 0) add(radix);
   }
-  for (std::uint32_t radix = 7; length > 1; radix += 2) {
-    while (length % radix == 0) add(radix);
+  std::uint32_t radix = 7;
+  while (length > 1) {
+    if (length % radix == 0) {
+      add(radix);
+    } else {
+      radix += 2;
+    }
   }
   for (std::uint32_t k = 0; k <= points_; ++k) push_root(turns_, static_cast<double>(k) / size_);
 }
