@@ -77,6 +77,27 @@ def multiply(sources, count, per_folder, folder, extension, change=lambda conten
             file.write(change(contents[source], i))
 
 
+def clips(work, extension, count, seconds):
+    """`count` clips of noise that rises and falls as speech does, at 16 kHz, mono, 16 bits."""
+    import numpy
+    import soundfile
+
+    def make(folder):
+        say(f"making {count:,} {extension} files of {seconds} s")
+        os.mkdir(os.path.join(folder, "0"))
+        frames = 16000 * seconds
+        frequency = numpy.fft.rfftfreq(frames, 1 / 16000)
+        colour = 1 / (1 + (frequency / 500) ** 2) + 0.2 * numpy.exp(-((frequency - 2500) / 300) ** 2)
+        for number in range(count):
+            draw = numpy.random.default_rng(number)
+            noise = numpy.fft.irfft(numpy.fft.rfft(draw.normal(size=frames)) * colour, frames)
+            syllables = numpy.interp(numpy.arange(frames), numpy.arange(0, frames + 2000, 2000), draw.uniform(0, 1, frames // 2000 + 1) ** 3)
+            sound = noise * syllables
+            soundfile.write(os.path.join(folder, "0", f"{number:05d}.{extension}"), 0.5 * sound / numpy.abs(sound).max(), 16000, subtype="PCM_16")
+
+    return whole(os.path.join(work, f"clips-{seconds}s-{extension}"), make)
+
+
 def synthetic_wavs(folder, count=3_000):
     """Mono 16-bit files at 8 kHz of about 7 KB: a tone in noise."""
     chance = random.Random(SEED)

@@ -10,6 +10,8 @@ STOKER = {
             f"second=1[rrc:224:scale=0.4..1:filter=bicubic,flip,{DINO_COLOURS},random_apply:p=0.1[gaussian_blur:23],solarize:128:0.2,normalize:imagenet],"
             f"small=8[rrc:96:scale=0.05..0.4:filter=bicubic,flip,{DINO_COLOURS},random_apply:p=0.5[gaussian_blur:23],normalize:imagenet])",
     "cifar": "random_crop:32:4,flip",
+    "log-mel": "mel:16000:400:hop_length=160:n_mels=80,db:power:80",
+    "flac": "pad:160000",
 }
 
 
