@@ -175,7 +175,7 @@ Arguments::Arguments(const Verb& verb, const std::vector<std::string>& words) : 
       if (!found->choice.empty() && !negated) before = found;
     } else if (equals != std::string::npos) {
       values.push_back(word.substr(equals + 1));
-    } else if (i + 1 < words.size()) {
+    } else if (i + 1 < words.size() && words[i + 1] != "--") {
       values.push_back(words[++i]);
     } else {
       throw Error(ErrorKind::usage, fmt::format("`{}` needs a value", name),

@@ -7,6 +7,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
 #include "stoker/measure/answer.h"
@@ -81,7 +82,7 @@ void note_failure(Answer& answer, const measure::Launched& launched) {
   if (launched.signal == 0 && launched.code == 0) return;
   answer.failure = launched.signal != 0 ? fmt::format("the job was ended by signal {}", launched.signal)
                                         : fmt::format("the job ended with exit code {}", launched.code);
-  if (!answer.loaders.empty()) {
+  if (!answer.loaders.empty() || answer.stages) {
     answer.why.insert(answer.why.begin(), answer.failure + "; this is what was measured until then");
     return;
   }
@@ -105,6 +106,7 @@ Json to_json(const Finding& finding) {
 
 // One line while the job runs.
 std::string so_far(const Answer& answer) {
+  if (!answer.main && answer.stages) return fmt::format("stoker: {}\n", printable(measure::headline(answer)));
   if (!answer.main || answer.steps.steps == 0) return "stoker: no step so far\n";
   const measure::LoaderAnswer& main = answer.loaders[*answer.main];
   return fmt::format("stoker: step {}: {}; {}; ready {:.1f}\n", format_count(main.all_steps), measure::headline(answer),
@@ -315,6 +317,15 @@ int run_measure(const Arguments& arguments) {
   measure::Job job;
   measure::HostSampler host;
   measure::ThreadSampler threads;
+  const auto offer_supply = [&](Finding& finding) {
+    const Answer& answer = finding.answer;
+    if (!answer.main || !answer.verdict || answer.verdict->bound == meter::Bound::compute) return;
+    if (!answer.loaders[*answer.main].facts.replaceable) return;
+    std::string words;
+    for (const std::string& word : options.command) words += " " + shell_word(word);
+    finding.answer.advice.push_back(
+        fmt::format("stoker run --supply --{}: Stoker reads and decodes the images of this DataLoader", words));
+  };
   const auto find = [&](const measure::Launched& launched) {
     Finding finding{{}, host.facts(), launched, options.command, {}};
     if (job.loaders().empty()) finding.threads = threads.facts();
@@ -324,6 +335,7 @@ int run_measure(const Arguments& arguments) {
       const std::string verdict = measure::threads_verdict(finding.threads, finding.host.cores);
       if (!verdict.empty()) finding.answer.why.insert(finding.answer.why.begin(), verdict);
     }
+    offer_supply(finding);
     return finding;
   };
   bool said = false;

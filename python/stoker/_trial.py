@@ -310,12 +310,13 @@ def run(target: str, loader: Any, step: Any, knobs: Knobs, warmup_steps: int, be
 
 
 def place_of(error: BaseException) -> tuple[str, int] | None:
-    """The last line of the user's own code in the traceback: what is neither Python's, nor installed, nor this file."""
+    """The last line of the user's own code in the traceback: what is neither Python's, nor installed, nor of this package."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 0
     own = None
+    package = os.path.dirname(os.path.abspath(__file__)) + os.sep
     for frame in traceback.extract_tb(error.__traceback__):
-        if not re.search(r"/lib/python[0-9.]+/|<frozen |/stoker/_trial\.py$", frame.filename):
+        if not frame.filename.startswith(package) and not re.search(r"/lib/python[0-9.]+/|<frozen ", frame.filename):
             own = frame.filename, frame.lineno or 0
     return own
 
@@ -346,7 +347,10 @@ def main(words: list[str] | None = None) -> int:
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
         text = f"{error.message}; {error.hint}" if isinstance(error, Error) and error.hint else str(error)
         report(event="error", stage=stage, type=name, text=text[:20000], file=place and place[0], line=place and place[1])
-        traceback.print_exc()
+        if isinstance(error, Error) and place is None:
+            print(f"error: {text}", file=sys.stderr)  # a ready-made target refuses what it was given: no code of the user's is wrong
+        else:
+            traceback.print_exc()
         return 1
 
 

@@ -27,6 +27,7 @@ from .errors import UsageError
 __all__ = ["Span", "span"]
 
 FLUSH_NS = 100_000_000  # a thread tells what its spans did this often
+LONGEST_NAME = 60
 _recorders: list[Any] = []  # that get the lines; none: nothing is measured
 _threads: list[_Thread] = []
 _lock = threading.Lock()
@@ -160,10 +161,16 @@ def _new_span(name: str, items: int) -> Span:
         raise UsageError(f"span: a name is a text, not {name!r}", 'with stoker.span("read"): ...')
     if isinstance(items, bool) or not isinstance(items, int) or items < 1:
         raise UsageError(f"span: items is a whole number from 1, not {items!r}", 'with stoker.span("read", items=len(files)): ...')
-    made = Span(name, items)
+    made = Span(_one_line(name), items)
     if len(_known) < 1024:
         _known[name, items] = made
     return made
+
+
+def _one_line(name: str) -> str:
+    """Names stand in tables: control characters and lone surrogates become escapes, and a long name keeps its start and its end."""
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return plain if len(plain) <= LONGEST_NAME else plain[:LONGEST_NAME - 20] + "..." + plain[-17:]
 
 
 def start(recorder: Any) -> None:

@@ -335,6 +335,8 @@ class OwnGetitem(datasets.ImageFolder):
 
 @pytest.mark.parametrize("make, why", [
     (lambda root: dict(dataset=validation(root, [transforms.ElasticTransform(), *VALIDATION])), "ElasticTransform is not known: operation 1 of 5"),
+    (lambda root: dict(dataset=validation(root, [transforms.Resize(32, max_size=40), *VALIDATION[1:]])), "Resize(max_size=...) has no counterpart here: operation 1 of 4"),
+    (lambda root: dict(dataset=validation(root, [transforms.Resize(32, transforms.InterpolationMode.HAMMING), *VALIDATION[1:]])), "interpolation 'hamming' of Resize"),
     (lambda root: dict(dataset=validation(root, [*VALIDATION, transforms.Lambda(lambda x: x)])), "Lambda"),
     (lambda root: dict(dataset=validation(root, [*VALIDATION, lambda x: x])), "<lambda> is not an operation of torchvision: operation 5 of 5"),
     (lambda root: dict(dataset=validation(root, [transforms.ToTensor(), transforms.Resize((24, 24))])), "Resize on a tensor"),

@@ -147,12 +147,14 @@ def _operations(transform: Any) -> tuple[list[Transform], int]:
             continue
         if is_tensor and name not in _SAME_ON_TENSORS | _TO_TENSOR:
             raise NotKnown(f"{name} on a tensor gives other pixels than on a Pillow image: {where}")
+        if name in _OF_BATCHES:
+            raise NotKnown(f"{name} is not known: {where}")
         try:
-            if name in _OF_BATCHES:
-                raise UsageError(name)
             operations += from_torchvision(item)
-        except UsageError:
-            raise NotKnown(f"{name} is not known: {where}") from None
+        except UsageError as error:
+            why = str(error).split("\n")[0].removeprefix("transform: ")
+            is_unknown = why.endswith("has no counterpart in Stoker")
+            raise NotKnown(f"{name} is not known: {where}" if is_unknown else f"{why}: {where}") from None
         is_tensor = is_tensor or name in _TO_TENSOR
     if not is_tensor:
         raise NotKnown("its transform ends with Pillow images, not with tensors")

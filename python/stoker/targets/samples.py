@@ -24,11 +24,10 @@ class Files(Dataset):
         if not source:
             raise UsageError("the target has no data", "name a folder or an index.csv behind it, or give it: --with source=data/train")
         source = os.fspath(source)
-        subset, classes = knobs.get("subset"), knobs.get("class_subset")
         found = _engine.open_dataset(source, label=[], use_cache=True,
-                                     options=dict(class_list=_class_names(knobs), class_subset=int(classes) if classes else None,
-                                                  class_subset_seed=int(knobs.get("class_subset_seed", 42)),
-                                                  subset=int(subset) if subset else None, subset_seed=int(knobs.get("subset_seed", 42))))
+                                     options=dict(class_list=_class_names(knobs), class_subset=_count(knobs, "class_subset", 1),
+                                                  class_subset_seed=_count(knobs, "class_subset_seed", 0, 42),
+                                                  subset=_count(knobs, "subset", 1), subset_seed=_count(knobs, "subset_seed", 0, 42)))
         if not found.kind.startswith(("folder", "index.csv")):
             raise UsageError(f"`{source}` is a {found.kind}, not files of their own", "give a folder or an index.csv")
         self._names = found.names(numpy.arange(len(found), dtype=numpy.int64))
@@ -57,11 +56,33 @@ def _class_names(knobs: dict[str, Any]) -> Any:
     """Classes by name: ``class_list`` is a file or a list; ``classes=cat,dog`` names them too. ``classes=10`` is a number of classes."""
     named = knobs.get("class_list")
     if named is not None:
-        return list(named) if isinstance(named, (list, tuple)) else str(named)
+        return _names("class_list", named) if isinstance(named, (list, tuple)) else str(named)
     classes = knobs.get("classes")
     if classes is None or isinstance(classes, int) or str(classes).isdigit():
         return None
-    return [name.strip() for name in str(classes).split(",")] if isinstance(classes, str) else list(classes)
+    return _names("classes", classes.split(",") if isinstance(classes, str) else classes)
+
+
+def _names(word: str, given: Any) -> list[str]:
+    """Names of classes, or UsageError."""
+    names = [str(name).strip() for name in given] if isinstance(given, (list, tuple)) else []
+    if not names or not all(names):
+        raise UsageError(f"{word} is a list of names of classes, not {given!r}", f"for example {word}=cat,dog" if word == "classes" else "or a file with a name per line")
+    return names
+
+
+def _count(knobs: dict[str, Any], word: str, least: int, default: int | None = None) -> int | None:
+    """A whole number, or UsageError; none where it is not given."""
+    given = knobs.get(word)
+    if given is None or given == "" or (given == 0 and least > 0):
+        return default
+    try:
+        number = int(given)
+    except (TypeError, ValueError):
+        number = least - 1
+    if number < least or isinstance(given, bool):
+        raise UsageError(f"{word} is a whole number from {least}, not {given!r}", f"for example --with {word}={max(least, 10)}")
+    return number
 
 
 def _whole(text: str) -> int:

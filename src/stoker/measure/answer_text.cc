@@ -91,7 +91,8 @@ Json to_json(const LoaderAnswer& loader) {
                       {"pin_memory", facts.pin_memory},
                       {"in_order", facts.in_order},
                       {"start_method", or_null(facts.start_method)},
-                      {"collate", facts.collate}};
+                      {"collate", facts.collate},
+                      {"replaceable", facts.replaceable}};
   json["batch"] = nullptr;
   if (loader.batch) {
     json["batch"] = {{"bytes", loader.batch->bytes},        {"tensors", loader.batch->tensors},
@@ -151,9 +152,9 @@ Json to_json(const LoaderAnswer& loader) {
 }  // namespace
 
 std::string headline(const Answer& answer) {
+  if (answer.loaders.empty() && answer.stages) return answer.stages->headline;
   if (answer.loaders.empty() && !answer.failure.empty())
     return fmt::format("{}, before a loader was seen", answer.failure);
-  if (answer.loaders.empty() && answer.stages) return answer.stages->headline;
   if (answer.loaders.empty()) return "no loader was seen";
   if (!answer.verdict) return "no verdict: too few steps";
   const meter::Verdict& verdict = *answer.verdict;

@@ -46,6 +46,7 @@ LoaderFacts loader_facts(const Json& line) {
   facts.in_order = truth(line, "in_order", true);
   facts.iterable = truth(line, "iterable");
   facts.workers_are_auto = truth(line, "workers_are_auto");
+  facts.replaceable = truth(line, "replaceable");
   for (const auto& [name, at] : line["literals"].items()) {
     if (at.is_array() && at.size() == 3)
       facts.literals[name] = {at[0].as<int>().value_or(0), at[1].as<int>().value_or(-1), at[2].as<int>().value_or(-1)};

@@ -99,6 +99,7 @@ struct LoaderFacts {
   std::int64_t batch_size = -1, num_workers = 0, prefetch_factor = 0, samples = -1;  // -1: not known
   bool persistent_workers = false, pin_memory = false, in_order = true, iterable = false;
   bool workers_are_auto = false;            // of stoker.Loader: num_workers="auto" follows the cores
+  bool replaceable = false;                 // `stoker run --supply` would probably feed it
   std::map<std::string, Literal> literals;  // arguments, in `file`; only where `stoker tune` looks
 
   // Batches that may lie ready before they are asked for. torch counts prefetch_factor per worker, stoker.Loader in

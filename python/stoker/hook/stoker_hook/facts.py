@@ -25,8 +25,48 @@ def loader_facts(loader, place):
         "persistent_workers": bool(getattr(loader, "persistent_workers", False)), "pin_memory": bool(loader.pin_memory),
         "in_order": bool(getattr(loader, "in_order", True)), "start_method": _start_method(loader),
         "drop_last": bool(loader.drop_last), "dataset": type(loader.dataset).__name__,
-        "iterable": getattr(loader, "_dataset_kind", 0) != 0, "samples": _length(loader.dataset),
+        "iterable": getattr(loader, "_dataset_kind", 0) != 0, "samples": _length(loader.dataset), "replaceable": _replaceable(loader),
         "collate": getattr(loader.collate_fn, "__qualname__", type(loader.collate_fn).__name__)[:80]}
+
+
+# Operations of torchvision that `stoker run --supply` does not know, or not on Pillow images. It has the last word.
+_NOT_SUPPLIED = {"Lambda", "RandomTransforms", "ElasticTransform", "LinearTransformation", "AugMix", "MixUp", "CutMix", "FiveCrop", "TenCrop"}
+
+
+def _replaceable(loader):
+    """Whether `stoker run --supply` would probably feed this loader. The package stoker itself is not imported into a job that is measured."""
+    try:
+        folder = sys.modules.get("torchvision.datasets.folder")
+        collate = sys.modules["torch.utils.data._utils.collate"]
+        if folder is None or loader.batch_sampler is None or loader.collate_fn is not collate.default_collate:
+            return False
+        if loader.num_workers and loader.worker_init_fn is not None:
+            return False
+        return all(_is_supplied(leaf, folder) for leaf in _leaves(loader.dataset))
+    except Exception:
+        return False
+
+
+def _leaves(dataset):
+    data = sys.modules["torch.utils.data"]
+    if type(dataset) is data.Subset:
+        return _leaves(dataset.dataset)
+    if type(dataset) is data.ConcatDataset:
+        return [leaf for part in dataset.datasets for leaf in _leaves(part)]
+    return [dataset]
+
+
+def _is_supplied(leaf, folder):
+    is_plain = isinstance(leaf, folder.DatasetFolder) and type(leaf).__getitem__ is folder.DatasetFolder.__getitem__
+    if not is_plain or leaf.loader not in (folder.default_loader, folder.pil_loader) or leaf.transform is None:
+        return False
+    return all(type(item).__module__.split(".")[0] == "torchvision" and type(item).__name__ not in _NOT_SUPPLIED for item in _flat(leaf.transform))
+
+
+def _flat(transform):
+    if type(transform).__name__ != "Compose":
+        return [transform]
+    return [item for inner in transform.transforms for item in _flat(inner)]
 
 
 def _batch_size(loader):
