@@ -193,6 +193,35 @@ def test_pixels_are_those_of_torchvision_for_many_draws(name, reference):
         same(mine, reference.all(pixels, actions), actions)
 
 
+FIXED = [
+    ("RandomAffine", dict(degrees=(13.3, 13.3), translate=None, scale=(0.9, 0.9), shear=(7.7, 7.7, 3.3, 3.3), interpolation="bilinear")),
+    ("RandomRotation", dict(degrees=(13.3, 13.3), interpolation="bicubic")),
+    ("ColorJitter", dict(brightness=(1.1, 1.1))),
+    ("ColorJitter", dict(saturation=(0.7, 0.7))),
+]
+
+
+@pytest.mark.parametrize("name, options", FIXED)
+def test_what_is_not_left_to_chance_is_a_float32_as_torchvision_draws_it(name, options):
+    torchvision()
+    from torchvision import transforms as T
+
+    theirs = getattr(T, name)(**{**options, **({"interpolation": T.InterpolationMode(options["interpolation"])} if "interpolation" in options else {})})
+    for number, size in enumerate([(67, 45), (64, 64), (224, 224), (31, 130)]):
+        pixels = photo(*size, 3, number)
+        mine, actions = run(getattr(stoker, name)(**options), pixels, number)
+        same(mine, np.asarray(theirs(Image.fromarray(pixels))), actions)
+
+
+@pytest.mark.parametrize("size", [(30, 20), (90, 120), (224, 31), (45, 67)])
+def test_lanczos_gives_the_pixels_of_pillow(size):
+    for number, channels in enumerate((1, 3)):
+        pixels = photo(67, 45, channels, number)
+        mine, _ = run(stoker.Resize(size, "lanczos"), pixels, 0)
+        image = Image.fromarray(pixels[:, :, 0] if channels == 1 else pixels).resize(size[::-1], Image.Resampling.LANCZOS)
+        assert (mine.squeeze() == np.asarray(image)).all()
+
+
 def test_every_colour_is_turned_as_pillow_turns_it(reference):
     steps = np.unique(np.r_[0:256:5, 1, 2, 127, 128, 253, 254, 255]).astype(np.uint8)
     colours = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(len(steps), -1, 3)
@@ -459,6 +488,13 @@ def test_fast_decoding_draws_the_same_augmentations(tmp_path):
     assert np.abs(exact.astype(int) - fast).mean() < 8
 
 
+def nested(depth):
+    operation = stoker.RandomInvert()
+    for _ in range(depth):
+        operation = stoker.RandomApply([operation])
+    return operation
+
+
 @pytest.mark.parametrize("make, words", [
     (lambda: stoker.ColorJitter(brightness=-1), ["ColorJitter", "brightness"]),
     (lambda: stoker.ColorJitter(hue=0.7), ["hue", "-0.5 and 0.5"]),
@@ -470,7 +506,11 @@ def test_fast_decoding_draws_the_same_augmentations(tmp_path):
     (lambda: stoker.RandomChoice([stoker.RandomInvert()], [1, 2]), ["RandomChoice", "weights"]),
     (lambda: stoker.RandomErasing(value="noise"), ["RandomErasing", "random"]),
     (lambda: stoker.Pad(1, padding_mode="wrap"), ["Pad", "padding_mode", "symmetric"]),
-    (lambda: stoker.RandomRotation(10, "lanczos"), ["RandomRotation", "interpolation"]),
+    (lambda: stoker.RandomRotation(10, "lanczos"), ["RandomRotation", "interpolation", "none of bilinear, bicubic, nearest"]),
+    (lambda: stoker.RandomRotation(float("nan")), ["RandomRotation", "degrees is a finite number, not nan"]),
+    (lambda: stoker.ColorJitter((0.5, float("inf"))), ["ColorJitter", "brightness is a finite number, not inf"]),
+    (lambda: stoker.Normalize(float("nan"), 1), ["Normalize", "mean is a finite number"]),
+    (lambda: nested(40), ["operations lie in more than 16 others"]),
     (lambda: stoker.ColorJitter(brightness="much"), ["ColorJitter", "brightness"]),
 ])
 def test_wrong_arguments_are_refused_by_name(make, words):

@@ -102,7 +102,7 @@ def test_a_callable_is_allowed_at_the_end_only():
     (lambda: stoker.RandomResizedCrop(0), "size is a whole number"),
     (lambda: stoker.RandomResizedCrop((1, 2, 3)), "height, width"),
     (lambda: stoker.RandomResizedCrop(9, scale=(1, 0.1)), "scale is"),
-    (lambda: stoker.Resize(9, interpolation="cubic"), "bilinear, bicubic, nearest, box"),
+    (lambda: stoker.Resize(9, interpolation="cubic"), "bilinear, bicubic, nearest, box, lanczos"),
     (lambda: stoker.HorizontalFlip(2), "probability"),
     (lambda: stoker.Normalize("imagnet"), "imagenet"),
     (lambda: stoker.Normalize(0.5), "std is missing"),

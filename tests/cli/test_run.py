@@ -78,6 +78,11 @@ def with_torchvision(monkeypatch):
     return {"PYTHONPATH": str(ROOT / "python/tests")}
 
 
+def test_a_flag_without_its_value_is_named_before_the_command(stoker):
+    done = stoker("run", "--settings", "--", sys.executable, "train.py")
+    assert done.returncode == 2 and "`--settings` needs a value" in done.stderr and "write `--settings DIR`" in done.stderr, done.stderr
+
+
 def test_supplied_batches_are_the_jobs_own(stoker, script, pictures, with_torchvision):
     job = script(PICTURES)
     own = subprocess.run(job, capture_output=True, text=True, cwd=pictures.parent)
@@ -89,6 +94,29 @@ def test_supplied_batches_are_the_jobs_own(stoker, script, pictures, with_torchv
     assert lines[0] == "stoker: train.py:8: replaced: Stoker reads ImageFolder (12 images) with 2 operations"
     assert any("not replaced: ColorJitter is not known: operation 2 of 4" in line or "Lambda is not known" in line for line in lines), lines
     assert any("replaced, 12 samples" in line for line in lines), lines
+
+
+def test_measure_offers_to_supply_a_loader_that_can_be_replaced(stoker, script, pictures, with_torchvision):
+    text = """
+        import torchvision_names
+        from torch.utils.data import DataLoader
+        from torchvision import datasets, transforms
+
+        operations = [transforms.Resize((300, 300)), transforms.ToTensor()]
+        if {extra}:
+            operations.append(transforms.Lambda(lambda image: image))
+        for _ in range(4):
+            for batch in DataLoader(datasets.ImageFolder("pictures", transforms.Compose(operations)), batch_size=2):
+                pass
+    """
+    for extra in (False, True):
+        job = script(text.replace("{extra}", str(extra)))
+        done = stoker("measure", "--json", "--", *job, env=with_torchvision)
+        if done.returncode != 0 and "torchvision" in done.stderr:
+            pytest.skip("no torchvision")
+        found = json.loads(done.stdout)
+        assert found["loaders"][0]["settings"]["replaceable"] is not extra
+        assert any(advice.startswith(f"stoker run --supply -- {job[0]} ") for advice in found["advice"]) is not extra, found["advice"]
 
 
 def test_json_tells_what_became_of_each_loader(stoker, script, pictures, with_torchvision):

@@ -533,6 +533,23 @@ def test_a_deadline_that_is_too_short_for_the_steps_says_so(stoker, tmp_path):
     assert "while it was still being measured" in rows_of(tmp_path / "run")[0]["error"]
 
 
+def test_the_time_limit_counts_the_first_run_too(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("import torch.utils.data, time\nfor batch in torch.utils.data.DataLoader(range(10**6)): time.sleep(0.5)\n")
+    done = stoker("tune", "--time-limit", "4s", "--", sys.executable, "job.py")
+    assert done.returncode == 2 and "`--time-limit 4s` is over, and the first run of the job has not ended" in done.stderr, done.stderr
+
+
+def test_a_pattern_with_named_groups_reads_the_rate(stoker, tmp_path):
+    (tmp_path / "job.py").write_text("for i in range(30): print(f'TS {i} | 0.5', flush=True)\n")
+    words = ["--search", "grid", "--warmup-steps", "1", "--json", "--out", "run", "--log-pattern", r"TS (?<step>\d+) [|] (?<step_s>[\d.]+)"]
+    found = answer(stoker("tune", "--grid", "batch_size=4", *words, "--", sys.executable, "job.py", "{batch_size}"))
+    assert found["chosen"]["images_per_s"] == 8
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["log_pattern"] == words[-1]
+    for pattern, message in (("(?<queue>[0-9]+)", "has no group that is a rate"), ("(?<=TS)(?<step_s>1)", "look-behind")):
+        done = stoker("tune", "--grid", "lr=1", "--log-pattern", pattern, "--", "true", "{lr}")
+        assert done.returncode == 2 and "--log-pattern" in done.stderr and message in done.stderr, done.stderr
+
+
 def test_the_time_limit_also_ends_a_trial_that_runs(stoker, tmp_path):
     (tmp_path / "job.py").write_text("import os,sys,time\nif sys.argv[1] == '2':\n    print(os.getpid(), file=open('pid', 'w'), flush=True); time.sleep(1000)\n"
                                      "for i in range(20): print('rate 5', flush=True)\n")

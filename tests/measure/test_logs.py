@@ -48,6 +48,22 @@ def test_a_pattern_with_named_groups_reads_any_log(logs):
     assert "no regular expression" in logs({"train.log": text}, "--log-pattern", "(?<a>[", code=2).stderr
 
 
+def test_no_pattern_hangs_or_crashes_and_what_is_lacking_is_named(logs):
+    text = "step " + "a" * 1500 + "\nTS 1 | 17.9\n"
+    assert "matches --log-pattern" in logs({"train.log": text}, "--log-pattern", "(?<step_s>(a+)+)$").stdout
+    deep = "(" * 30_000 + "(?<a>x)" + ")" * 30_000
+    assert "characters; the most are 4096" in logs({"train.log": text}, "--log-pattern", deep, code=2).stderr
+    done = logs({"train.log": text}, "--log-pattern", r"(?<=TS )(?<step>\d+)", code=2)
+    assert "--log-pattern" in done.stderr and "(look-behind), which the engine lacks" in done.stderr
+    assert "the nearest name with a meaning is `step_s`" in logs({"train.log": text}, "--log-pattern", "(?<step_se>1)", code=2).stderr
+
+
+def test_logs_in_colour_and_in_utf_16_are_read(logs, tmp_path):
+    assert json.loads(logs({"a.log": "\x1b[32mTrain step\x1b[0m 7 took \x1b[1m17.9\x1b[0m seconds\n"}, "--json").stdout)["logs"][0]["step_s"] == 17.9
+    (tmp_path / "wide.log").write_bytes("Train step 7 took 17.9 seconds\r\n".encode("utf-16"))
+    assert json.loads(logs({}, "--log", "wide.log", "--json").stdout)["logs"][0]["step_s"] == 17.9
+
+
 BEFORE = "TRAINING\n- Disk I/O: 11.5s (95.6%)\n- GPU: 0.5s (4.4%)\n- Queue Depth: avg=2.2\n- GPU Throughput: 77,000 files/s\n"
 AFTER = "TRAINING\n- Disk I/O: 29.6s (98.3%)\n- GPU: 0.5s (1.7%)\n- Queue Depth: avg=5.9\n- GPU Throughput: 121,000 files/s\n"
 

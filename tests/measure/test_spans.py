@@ -2,6 +2,9 @@
 kernel tells of their threads."""
 
 import json
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -102,6 +105,34 @@ def test_a_block_of_the_program_gives_the_same_ledger():
     assert m.verdict == report["headline"] and "inner" in m.verdict
     with pytest.raises(stoker.UsageError, match="no loader to iterate over"):
         iter(m)
+
+
+def test_an_interrupted_builder_gets_its_verdict(binary, environment, tmp_path):
+    (tmp_path / "builder.py").write_text("""
+import stoker, time
+for number in range(100000):
+    with stoker.span("read"): time.sleep(0.02)
+    with stoker.span("device"): time.sleep(0.001)
+    if number == 30: print("going", flush=True)
+""")
+    job = subprocess.Popen([binary, "measure", "--", sys.executable, "builder.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           env=environment, cwd=tmp_path)
+    assert job.stdout.readline() == "going\n"
+    job.send_signal(signal.SIGINT)
+    _, said = job.communicate(timeout=60)
+    assert "`read`" in said and "fetch_bound" in said, said
+    assert "this is what was measured until then" in said and "let the job run without" not in said
+
+
+def test_names_of_spans_stand_on_one_line(script):
+    answer = script("""
+import stoker, time
+for name in ("read\\nfiles", "x" * 5000, "lone \\ud800 half", "\\x1b[31mred"):
+    for _ in range(10):
+        with stoker.span(name): time.sleep(0.005)
+""")
+    names = [stage["name"] for stage in answer["stages"]["stages"]]
+    assert names == ["read\\nfiles", "x" * 40 + "..." + "x" * 17, "lone \\ud800 half", "\\x1b[31mred"], names
 
 
 def test_spans_that_nobody_measures_do_nothing_and_wrong_ones_are_named():

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import wave
 
 import numpy
@@ -79,6 +80,17 @@ def test_classes_are_chosen_by_name_in_a_target_a_search_and_a_pack(tune, binary
     done = subprocess.run([binary, "pack", source, "some.pack", "--class-list", "classes.txt"], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "some.pack/pack.json").read_text())["count"] == 6
+
+
+def test_a_bad_list_of_classes_is_one_sentence(binary, environment, tmp_path):
+    (tmp_path / "photos/ant").mkdir(parents=True)
+    Image.fromarray(numpy.full((20, 30, 3), 9, numpy.uint8)).save(tmp_path / "photos/ant/0.jpg")
+    (tmp_path / "classes.txt").write_text("wasp\n")
+    for given, message in (("class_list=classes.txt", "no such class"), ("class_list=nowhere.txt", "nowhere.txt"), ("classes=ant,,", "is a list of names of classes"),
+                           ("class_subset=many", "class_subset is a whole number from 1")):
+        done = subprocess.run([binary, "tune", "stoker.targets:image_folder", "photos", "--python", sys.executable, "--with", "img_size=8", "--with", given,
+                               "--grid", "num_workers=0", "--out", "bad"], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+        assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_small_model_steps_where_nobody_names_one(tmp_path, slices):

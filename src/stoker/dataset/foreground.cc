@@ -22,6 +22,21 @@ bool is_zero(const std::byte* bytes, std::size_t count) noexcept {
   return count == 0;
 }
 
+bool is_zero_of_any_sign(const std::byte* bytes, std::size_t count, const ZeroForm& zero) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::byte counts{i % zero.value_bytes == zero.sign_at ? std::uint8_t{0x7f} : std::uint8_t{0xff}};
+    if ((bytes[i] & counts) != std::byte{0}) return false;
+  }
+  return true;
+}
+
+ZeroForm zero_of(const Volume& mask) {
+  const DType type = mask.info().dtype;
+  if (type != DType::f16 && type != DType::bf16 && type != DType::f32 && type != DType::f64) return {};
+  const std::optional<PlainLayout> layout = mask.plain();
+  return {size_of(type), layout && layout->swap_bytes ? 0 : size_of(type) - 1};
+}
+
 }  // namespace
 
 Foreground::Foreground(const Extents& extents, std::uint64_t most_runs) : most_runs_(most_runs) {
@@ -47,7 +62,7 @@ void Foreground::keep(const Run& run) {
 }
 
 void Foreground::add(const std::byte* box, const Extents& corner, const Extents& box_extents, std::size_t element_bytes,
-                     std::uint64_t row_bytes, std::uint64_t plane_bytes) {
+                     std::uint64_t row_bytes, std::uint64_t plane_bytes, const ZeroForm& zero) {
   const std::uint64_t edge = std::uint64_t{1} << shift_, inside = edge - 1, end = corner[2] + box_extents[2];
   for (std::uint64_t z = corner[0]; z < corner[0] + box_extents[0]; ++z) {
     for (std::uint64_t y = corner[1]; y < corner[1] + box_extents[1]; ++y) {
@@ -55,7 +70,9 @@ void Foreground::add(const std::byte* box, const Extents& corner, const Extents&
       if (is_zero(row, box_extents[2] * element_bytes)) continue;
       const std::uint64_t block_row = ((z >> shift_) * blocks_[1] + (y >> shift_)) * blocks_[2];
       const auto is_label = [&](std::uint64_t x) {
-        return !is_zero(row + (x - corner[2]) * element_bytes, element_bytes);
+        const std::byte* const element = row + (x - corner[2]) * element_bytes;
+        if (is_zero(element, element_bytes)) return false;
+        return zero.value_bytes == 0 || !is_zero_of_any_sign(element, element_bytes, zero);
       };
       for (std::uint64_t x = corner[2]; x < end;) {
         if (!is_label(x)) {
@@ -114,9 +131,10 @@ std::uint64_t Foreground::memory_bytes() const noexcept {
 
 Foreground find_foreground(const Volume& mask, const std::function<void()>& count) {
   Foreground foreground(mask.info().extents);
+  const ZeroForm zero = zero_of(mask);
   read_boxes(mask, [&](const Extents& corner, const Extents& extents, const std::byte* box, std::uint64_t row_bytes,
                        std::uint64_t plane_bytes) {
-    foreground.add(box, corner, extents, mask.info().element_bytes(), row_bytes, plane_bytes);
+    foreground.add(box, corner, extents, mask.info().element_bytes(), row_bytes, plane_bytes, zero);
     if (count) count();
   });
   foreground.finish();

@@ -12,6 +12,12 @@
 
 namespace stoker::dataset {
 
+// Which bytes of a mask mean 0. Of floats the sign does not count: -0.0 is no label.
+struct ZeroForm {
+  std::size_t value_bytes = 0;  // of a float; 0: the mask has no floats
+  std::size_t sign_at = 0;      // the byte of a float that has its sign
+};
+
 class Foreground {
  public:
   static constexpr std::uint64_t kMostBlocks = 32768;  // of one mask
@@ -24,7 +30,7 @@ class Foreground {
   // Adds the elements of a box at `corner`: `row_bytes` and `plane_bytes` are the distances of its rows and planes.
   // Each element of the mask is added once. The order of boxes does not matter, unless there are too many runs.
   void add(const std::byte* box, const Extents& corner, const Extents& box_extents, std::size_t element_bytes,
-           std::uint64_t row_bytes, std::uint64_t plane_bytes);
+           std::uint64_t row_bytes, std::uint64_t plane_bytes, const ZeroForm& zero = {});
   void finish();  // find() may be called from then on
 
   std::uint64_t elements() const noexcept { return total_; }  // that are not 0 and can be drawn

@@ -68,6 +68,16 @@ TEST(Foreground, FindsEveryLabelledElementOnce) {
   }
 }
 
+TEST(Foreground, TakesNoNegativeZeroForLabel) {
+  std::vector<float> mask(64, -0.0F);
+  mask[9] = -1;
+  Foreground foreground({1, 1, 64});
+  foreground.add(reinterpret_cast<const std::byte*>(mask.data()), {0, 0, 0}, {1, 1, 64}, 4, 256, 256, {4, 3});
+  foreground.finish();
+  ASSERT_EQ(foreground.elements(), 1u);
+  EXPECT_EQ(foreground.find(0), (Extents{0, 0, 9}));
+}
+
 TEST(Foreground, KeepsARandomPartOfTooManyRuns) {
   constexpr Extents kExtents = {40, 40, 40};
   std::vector<std::uint8_t> mask(40 * 40 * 40, 0);

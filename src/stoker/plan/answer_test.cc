@@ -158,6 +158,16 @@ TEST(Case, NamesAKeyThatIsMisspelt) {
   }
 }
 
+TEST(Case, HasALearningRateAboveZero) {
+  try {
+    parse_case(R"({"schema": "stoker.case/1", "job": {"images": 1, "lr": 0}, "runs": []})", "case.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.message()).find("job.lr is 0: a learning rate is above 0"), std::string::npos)
+        << error.message();
+  }
+}
+
 TEST(Ledger, IsARunOfOneRow) {
   const Json json = Json::parse(R"({"schema": "stoker.steps/1", "samples_per_s": 200, "ledger": {
     "batch_size": 8, "num_workers": 2, "io_threads": 1, "cores": 4, "fetch_s": 0.001, "prep_s": 0.01, "handoff_s": 0,

@@ -261,6 +261,23 @@ Situation photos() {
   return situation;
 }
 
+TEST(Options, AMeasuredRowOfAnotherEffectiveBatchNamesItsLearningRate) {
+  Situation situation = photos();
+  Configuration faster;
+  faster.knobs = situation.knobs;
+  faster.knobs["batch_size"] = "512";
+  faster.status = tune::Status::ok;
+  faster.rates = {{820}};
+  const std::vector<Configuration> measured = {faster};
+  situation.measured = measured;
+  const std::vector<Option> all = options(situation);
+  const Option* const option = find(all, "batch_size=512");
+  ASSERT_NE(option, nullptr);
+  EXPECT_EQ(option->evidence, Evidence::measured);
+  EXPECT_NE(option->training.find("1 (linear) or 0.707 (square root) instead of 0.5"), std::string::npos)
+      << option->training;
+}
+
 TEST(Options, OfAnyModelAreABatchOf384WithItsRateAndSmallerImages) {
   const std::vector<Option> all = options(photos());
   const Option* const batch = find(all, "batch_size=384");

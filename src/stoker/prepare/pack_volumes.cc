@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -63,6 +64,32 @@ double bytes_in_pages(const VolumeInfo& info, const Extents& patch) {
   return of_plane * static_cast<double>(inside[0]);
 }
 
+std::string stamp_of(const os::FileFacts& facts) {
+  return fmt::format("{} {} {}", facts.bytes, facts.modified_ns, facts.changed_ns);
+}
+
+// Changes with the bytes of the volume. A folder (zarr, slices) is asked for every file in it: its own times do not
+// show that a file was written in place.
+std::string stamp_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  const os::FileFacts facts = os::facts_of(path);
+  if (facts.kind != os::FileKind::folder) return stamp_of(facts);
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(path, fs::directory_options::follow_directory_symlink, error), end;
+       !error && at != end; at.increment(error)) {
+    files.push_back(at->path().string());
+  }
+  std::ranges::sort(files);
+  std::uint64_t hash = 0;
+  for (const std::string& file : files) {
+    const os::FileFacts of_file = os::facts_of(file);
+    hash = hash_text(file.substr(path.size()), hash);
+    if (of_file.kind != os::FileKind::folder) hash = hash_text(stamp_of(of_file), hash);
+  }
+  return fmt::format("{} files {:016x}", files.size(), hash);
+}
+
 class VolumePacking {
  public:
   explicit VolumePacking(const PackVolumesOptions& options) : options_(options), progress_(options.progress) {
@@ -121,8 +148,7 @@ class VolumePacking {
     json["volumes"] = Json::array();
     for (const dataset::VolumeAddress& address : addresses_) {
       for (const std::string& path : {address.image, address.mask}) {
-        const os::FileFacts facts = os::facts_of(path);
-        json["volumes"].push_back(Json::array({path, facts.bytes, facts.modified_ns}));
+        json["volumes"].push_back(Json::array({path, path.empty() ? "" : stamp_of(path)}));
       }
       json["volumes"].push_back(address.weight);
     }
@@ -187,12 +213,18 @@ class VolumePacking {
     if (!os::exists(options_.destination)) return false;
     const std::optional<dataset::VolumePack> old = dataset::find_volume_pack(options_.destination);
     if (old && old->settings == pack_.settings) return report_.idle = true;
-    if (old && options_.force) return false;
+    if (old && (options_.force || is_older(*old))) return false;
     throw Error(ErrorKind::usage,
-                old ? fmt::format("cannot write `{}`: it is a pack of other volumes, or with another brick",
+                old ? fmt::format("cannot write `{}`: it is a pack of another source, or with another brick",
                                   options_.destination)
                     : fmt::format("cannot write `{}`: something else is there", options_.destination),
                 old ? format_text("{} replaces it", option("force")) : Text("name a new folder"));
+  }
+
+  // The same source, with the same brick: what it holds has changed since.
+  bool is_older(const dataset::VolumePack& old) const {
+    const Json then = Json::parse_or_null(old.settings), now = Json::parse_or_null(pack_.settings);
+    return old.source == options_.source && then["brick"].dump() == now["brick"].dump();
   }
 
   void tell(std::string_view phase) {

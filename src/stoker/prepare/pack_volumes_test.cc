@@ -70,6 +70,36 @@ TEST_F(VolumePacks, HoldEveryElement) {
   }
 }
 
+TEST_F(VolumePacks, AreMadeAgainWhenAFileChangesInPlace) {
+  (void)pack_volumes(options_);
+  const auto written = std::filesystem::last_write_time(tree_.at("0.npy"));
+  std::fstream file(tree_.at("0.npy"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-2, std::ios::end);
+  file.write("\x2a\x00", 2);
+  file.close();
+  std::filesystem::last_write_time(tree_.at("0.npy"), written);  // as a copy that keeps times does
+  EXPECT_FALSE(pack_volumes(options_).idle);
+  const auto volume =
+      dataset::open_volume(dataset::read_volumes_csv(dataset::volumes_csv_of(options_.destination))[0].image);
+  const std::vector<std::byte> plane = dataset::read_plane(*volume, kShape[0] - 1);
+  EXPECT_EQ(plane[plane.size() - 2], std::byte{0x2a});
+  EXPECT_TRUE(pack_volumes(options_).idle);
+}
+
+TEST_F(VolumePacks, AreMadeAgainWhenASliceOfAFolderChangesInPlace) {
+  for (int slice = 0; slice < 3; ++slice)
+    tree_.write(fmt::format("slices/{}.npy", slice),
+                dataset::npy_header(DType::u8, std::vector<std::uint64_t>{5, 6}) + std::string(30, '\1'));
+  tree_.write("volumes.csv", "image\nslices\n");
+  (void)pack_volumes(options_);
+  EXPECT_TRUE(pack_volumes(options_).idle);
+  std::fstream file(tree_.at("slices/1.npy"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.write("\2", 1);
+  file.close();
+  EXPECT_FALSE(pack_volumes(options_).idle);
+}
+
 TEST_F(VolumePacks, AreUpToDateTheSecondTimeAndRefuseOtherSettings) {
   (void)pack_volumes(options_);
   EXPECT_TRUE(pack_volumes(options_).idle);
