@@ -72,9 +72,10 @@ class SlicesVolume final : public Volume {
       list_folder();
     }
     if (slices_.empty()) {
-      throw Error(ErrorKind::not_found,
-                  fmt::format("cannot find slices in `{}`: no file ends in .tif or {}", name_, codec::extensions("or")),
-                  "a volume is an array file, a zarr folder, a TIFF file or a folder of slices");
+      throw Error(
+          ErrorKind::not_found,
+          fmt::format("cannot find slices in `{}`: no file is named as an image (.tif, .tiff, .png, .jpg)", name_),
+          "a volume is an array file, a zarr folder, a TIFF file or a folder of slices");
     }
     is_tiff_ = is_tiff_name(slices_.front().name);
     for (const Slice& slice : slices_) {

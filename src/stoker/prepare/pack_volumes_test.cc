@@ -86,15 +86,15 @@ TEST_F(VolumePacks, AreMadeAgainWhenAFileChangesInPlace) {
   EXPECT_TRUE(pack_volumes(options_).idle);
 }
 
-TEST_F(VolumePacks, AreMadeAgainWhenASliceOfAFolderChangesInPlace) {
-  for (int slice = 0; slice < 3; ++slice)
-    tree_.write(fmt::format("slices/{}.npy", slice),
-                dataset::npy_header(DType::u8, std::vector<std::uint64_t>{5, 6}) + std::string(30, '\1'));
-  tree_.write("volumes.csv", "image\nslices\n");
+TEST_F(VolumePacks, AreMadeAgainWhenAChunkChangesInPlace) {
+  tree_.write("a.zarr/.zarray",
+              R"({"zarr_format":2,"shape":[3,5,6],"chunks":[3,5,6],"dtype":"|u1","compressor":null,"fill_value":0,)"
+              R"("order":"C","filters":null})");
+  tree_.write("a.zarr/0.0.0", std::string(90, '\1'));
+  tree_.write("volumes.csv", "image\na.zarr\n");
   (void)pack_volumes(options_);
   EXPECT_TRUE(pack_volumes(options_).idle);
-  std::fstream file(tree_.at("slices/1.npy"), std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(-1, std::ios::end);
+  std::fstream file(tree_.at("a.zarr/0.0.0"), std::ios::in | std::ios::out | std::ios::binary);
   file.write("\2", 1);
   file.close();
   EXPECT_FALSE(pack_volumes(options_).idle);
