@@ -49,7 +49,7 @@ def test_a_pattern_with_named_groups_reads_any_log(logs):
 
 
 def test_no_pattern_hangs_or_crashes_and_what_is_lacking_is_named(logs):
-    text = "step " + "a" * 1500 + "\nTS 1 | 17.9\n"
+    text = "step " + "a" * 1500 + "!\nTS 1 | 17.9\n"
     assert "matches --log-pattern" in logs({"train.log": text}, "--log-pattern", "(?<step_s>(a+)+)$").stdout
     deep = "(" * 30_000 + "(?<a>x)" + ")" * 30_000
     assert "characters; the most are 4096" in logs({"train.log": text}, "--log-pattern", deep, code=2).stderr

@@ -86,10 +86,10 @@ def test_a_bad_list_of_classes_is_one_sentence(binary, environment, tmp_path):
     (tmp_path / "photos/ant").mkdir(parents=True)
     Image.fromarray(numpy.full((20, 30, 3), 9, numpy.uint8)).save(tmp_path / "photos/ant/0.jpg")
     (tmp_path / "classes.txt").write_text("wasp\n")
-    for given, message in (("class_list=classes.txt", "no such class"), ("class_list=nowhere.txt", "nowhere.txt"), ("classes=ant,,", "is a list of names of classes"),
-                           ("class_subset=many", "class_subset is a whole number from 1")):
+    for number, (given, message) in enumerate((("class_list=classes.txt", "no such class"), ("class_list=nowhere.txt", "nowhere.txt"),
+                                               ("classes=ant,,", "is a list of names of classes"), ("class_subset=many", "class_subset is a whole number from 1"))):
         done = subprocess.run([binary, "tune", "stoker.targets:image_folder", "photos", "--python", sys.executable, "--with", "img_size=8", "--with", given,
-                               "--grid", "num_workers=0", "--out", "bad"], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+                               "--grid", "num_workers=0", "--out", f"bad{number}"], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
         assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
