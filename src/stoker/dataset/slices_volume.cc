@@ -74,7 +74,7 @@ class SlicesVolume final : public Volume {
     if (slices_.empty()) {
       throw Error(
           ErrorKind::not_found,
-          fmt::format("cannot find slices in `{}`: no file is named as an image (.tif, .tiff, .png, .jpg)", name_),
+          fmt::format("cannot find slices in `{}`: by their names, none of its files is a TIFF or an image", name_),
           "a volume is an array file, a zarr folder, a TIFF file or a folder of slices");
     }
     is_tiff_ = is_tiff_name(slices_.front().name);
