@@ -33,8 +33,8 @@ struct FrameHeader {
 Result read_frame_header(Bytes bytes, std::uint64_t at, const Stream& stream, FrameHeader& header) noexcept;
 
 // A frame that begins before or at sample `first`, and the nearest such one that the search finds. Gives its byte, and
-// sets `sample` to its first sample. The bytes of samples may look like a header: whoever decodes from here and fails
-// starts again at stream.first_frame.
+// sets `sample` to its first sample. Encoded samples may look like a frame header, so the search can be wrong: a caller
+// whose decoding fails must start again at stream.first_frame.
 std::uint64_t find_frame(Bytes bytes, const Stream& stream, std::uint64_t first, std::uint64_t& sample) noexcept;
 
 // The number of samples, from the last frame of a file whose STREAMINFO does not say. False: it was not found.
