@@ -65,7 +65,7 @@ def volumes_csv_of(address: str) -> str:
 def read_volumes_csv(address: str) -> tuple[list[str], list[str], list[float]]:
     """The columns image, mask and weight of a volumes.csv."""
 
-def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, classes: Sequence[str], options: dict) -> Dataset:
+def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, classes: Sequence[str], ids_are_places: bool, options: dict) -> Dataset:
     """
     `classes`: the names of the integer labels, sorted; none: they have none.
     """

@@ -14,6 +14,10 @@ from .paths import as_path as _path
 from .volumes import Volumes
 
 
+class Numbered(list[str]):
+    """Paths of samples= that are known by their places: the random draws do not depend on where the files lie."""
+
+
 def open_source(source: Any, samples: Any, *, label: str | Sequence[str] | None, cache_dir: Any,
                 options: dict[str, Any]) -> tuple[_engine.Dataset, list[str]]:
     if (source is None) == (samples is None):
@@ -102,5 +106,6 @@ def _from_samples(samples: Any, options: dict[str, Any]) -> tuple[_engine.Datase
     narrows = options.get("class_list") is not None or options.get("class_subset") is not None
     dataset = _engine.dataset_from_list(
         paths, classes=classes if narrows else [], integers=[int(label) for label in labels] if kind == "integer" else [],
-        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind, options=options)
+        reals=[float(label) for label in labels] if kind == "real" else [], label_kind=kind,
+        ids_are_places=isinstance(samples, Numbered), options=options)
     return dataset, [] if narrows else classes  # the engine has renumbered those that are left

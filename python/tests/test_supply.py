@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import warnings
@@ -245,7 +246,7 @@ def compare_draws(tmp_path, draws):
     area = [part[0] * part[1] for part in (mine, theirs)]
     aspect = [part[0] / numpy.maximum(part[1], 1) for part in (mine, theirs)]
     for name, (a, b) in dict(area=area, aspect=aspect, left=(mine[3], theirs[3]), top=(mine[4], theirs[4])).items():
-        assert kolmogorov_smirnov(a, b) < 1.95, name  # one time in a thousand by chance, with a seed that is fixed
+        assert kolmogorov_smirnov(a, b) < 1.95, name  # one time in a thousand by chance; the seed decides
     flips = [part[2].mean() for part in (mine, theirs)]
     assert abs(flips[0] - flips[1]) < 4 * numpy.sqrt(2 * 0.3 * 0.7 / draws)
 
@@ -259,8 +260,8 @@ def test_random_crops_and_flips_have_torchvisions_distributions_over_many_draws(
     compare_draws(tmp_path, 20_000)
 
 
-def test_the_jobs_seed_decides_the_draws(pictures):
-    def draw(seed):
+def test_the_jobs_seed_decides_the_draws(pictures, tmp_path):
+    def draw(seed, pictures=pictures):
         torch.manual_seed(seed)
         loader = DataLoader(validation(pictures, TRAINING), batch_size=40, shuffle=True)
         return [next(iter(loader))[0] for _ in range(2)]
@@ -268,6 +269,8 @@ def test_the_jobs_seed_decides_the_draws(pictures):
     first, again, other = draw(1), draw(1), draw(2)
     assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
     assert not torch.equal(first[0], first[1]) and not torch.equal(first[0], other[0])
+    shutil.copytree(pictures, tmp_path / "elsewhere")
+    assert torch.equal(draw(1, tmp_path / "elsewhere")[0], first[0])  # wherever the files lie
 
 
 # ---- a true DataLoader

@@ -18,6 +18,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from ..errors import Error
 from ..loader import Loader
+from ..source import Numbered
 from .known import NotKnown, Reading, leaf_of
 from .told import Teller
 
@@ -67,7 +68,7 @@ class Native:
     def __init__(self, loader: Any, reading: Reading, batch_size: int) -> None:
         dataset = loader.dataset
         self.reading = reading
-        self.paths = [_path(dataset, index) for index in range(len(dataset))]
+        self.paths = Numbered(_path(dataset, index) for index in range(len(dataset)))
         self.user: weakref.ref[Any] | None = None  # the pass that uses it
         self.was_right = False            # the first batch of a pass was what the job would have made
         self.own_s: float | None = None   # that the job's own code takes for a sample

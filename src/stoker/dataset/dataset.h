@@ -166,9 +166,11 @@ struct OpenOptions {
 // renamed over it is fine).
 DatasetPtr open(const std::string& address, const OpenOptions& options = {});
 // A list of files with labels; `label_kind` none ignores the labels. Sizes are looked up (in parallel). `classes` are
-// the names of integer labels, which count from 0; none: they have no names.
+// the names of integer labels, which count from 0; none: they have no names. The ids of samples are hashes of their
+// paths; `ids_are_places`: the places in the list, so that random draws do not depend on where the files lie.
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
-                     const OpenOptions& options = {}, std::vector<std::string> classes = {});
+                     const OpenOptions& options = {}, std::vector<std::string> classes = {},
+                     bool ids_are_places = false);
 
 // The wrappers that OpenOptions names, for use on any data set.
 DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);  // sorted by index

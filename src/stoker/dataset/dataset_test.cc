@@ -207,6 +207,15 @@ TEST(List, GivesRepeatedFilesIdsOfTheirOwn) {
   EXPECT_NE(data->id(0), data->id(1));
 }
 
+TEST(List, KnowsItsSamplesByTheirPlacesWhereAsked) {
+  Tree tree;
+  const std::string a = tree.write("a.jpg", "1"), b = tree.write("in/b.jpg", "2");
+  const DatasetPtr data = from_list({{b, {}}, {a, {}}, {b, {}}}, LabelKind::none, {}, {}, true);
+  EXPECT_EQ(data->id(0), 0u);
+  EXPECT_EQ(data->id(1), 1u);
+  EXPECT_EQ(data->id(2), 2u);
+}
+
 TEST(List, ReachesFilesFromTheFolderThatAllOfThemLieIn) {
   const Tree tree;
   const std::string a = tree.write("in/ab/a.jpg", "1"), b = tree.write("in/abc/b.jpg", "22"),

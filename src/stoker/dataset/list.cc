@@ -26,8 +26,8 @@ namespace {
 class ListDataset final : public Dataset {
  public:
   ListDataset(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind, const OpenOptions& options,
-              std::vector<std::string> classes)
-      : folder_(os::open_file(".", O_RDONLY | O_DIRECTORY)) {
+              std::vector<std::string> classes, bool ids_are_places)
+      : folder_(os::open_file(".", O_RDONLY | O_DIRECTORY)), ids_are_places_(ids_are_places) {
     if (samples.empty()) throw Error(ErrorKind::not_found, "cannot make a data set of an empty list");
     facts_.address = fmt::format("list of {} files", format_count(samples.size()));
     facts_.kind = "list";
@@ -74,7 +74,7 @@ class ListDataset final : public Dataset {
       facts_.notes.push_back(not_found.note(why));
     }
 
-    repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
+    if (!ids_are_places_) repeats_ = find_repeats(size(), [this](std::uint64_t i) { return id_of_path(name_of(i)); });
     Fingerprint fingerprint;
     for (std::uint64_t i = 0; i < size(); ++i) {
       facts_.total_bytes += sizes_[i];
@@ -88,6 +88,7 @@ class ListDataset final : public Dataset {
   const Facts& facts() const noexcept override { return facts_; }
   std::uint64_t size() const noexcept override { return ends_.size(); }
   std::uint64_t id(std::uint64_t index) const noexcept override {
+    if (ids_are_places_) return index;
     const std::uint64_t id = id_of_path(name_of(index));
     const std::uint64_t earlier = occurrence(repeats_, index);
     return earlier == 0 ? id : mix(id, earlier) & kIdMask;
@@ -183,6 +184,7 @@ class ListDataset final : public Dataset {
 
   // The folder that all samples lie in, as it was when the list was opened: a later chdir changes nothing.
   os::Fd folder_;
+  bool ids_are_places_;
   std::size_t in_folder_ = 0;                  // bytes of every name that folder_, or the scheme, stands for
   const storage::Backend* backend_ = nullptr;  // not null: all samples are objects of it
   std::string versions_;                       // of objects, each with a NUL
@@ -198,10 +200,11 @@ class ListDataset final : public Dataset {
 }  // namespace
 
 DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKind label_kind,
-                     const OpenOptions& options, std::vector<std::string> classes) {
+                     const OpenOptions& options, std::vector<std::string> classes, bool ids_are_places) {
   return open_interruptibly(options, [&](const OpenOptions& asking) {
-    return narrow_and_widen(std::make_shared<ListDataset>(std::move(samples), label_kind, asking, std::move(classes)),
-                            asking);
+    return narrow_and_widen(
+        std::make_shared<ListDataset>(std::move(samples), label_kind, asking, std::move(classes), ids_are_places),
+        asking);
   });
 }
 
