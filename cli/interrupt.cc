@@ -9,12 +9,12 @@
 namespace stoker::cli {
 namespace {
 
-std::atomic<int> caught{0};  // the first signal; 0: none
+std::atomic<int> first_signal{0};  // 0: none
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_interrupt(int number) {
   int none = 0;
-  if (!caught.compare_exchange_strong(none, number)) std::_Exit(128 + number);
+  if (!first_signal.compare_exchange_strong(none, number)) std::_Exit(128 + number);
 }
 
 }  // namespace
@@ -29,11 +29,11 @@ void watch_for_termination() {
 }
 
 bool interrupted() noexcept {
-  return caught.load(std::memory_order_relaxed) != 0;
+  return first_signal.load(std::memory_order_relaxed) != 0;
 }
 
 int interruption_code() noexcept {
-  return 128 + (interrupted() ? caught.load(std::memory_order_relaxed) : SIGINT);
+  return 128 + (interrupted() ? first_signal.load(std::memory_order_relaxed) : SIGINT);
 }
 
 }  // namespace stoker::cli

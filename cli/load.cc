@@ -361,7 +361,7 @@ Section with(Section section, const std::vector<Flag>& more) {
   return section;
 }
 
-std::string more_help() {
+std::string more_load_help() {
   return loader_help() +
          "\nAU, the accelerator's utilisation: compute time / running time, without the\n"
          "first step. Waiting is split by what the next batch still lacked: fetch (its\n"
@@ -407,7 +407,7 @@ const Verb& load_verb() {
        with({"trouble", trouble_flags()}, {{"--save-errors", "FILE", "", "write the list of bad samples as JSON"},
                                            {"--force", "", "", "let --save-errors and --save-subset overwrite FILE"}}),
        common_flags()},
-      more_help,
+      more_load_help,
       run_load};
   return verb;
 }

@@ -387,7 +387,7 @@ std::vector<Section> with_loader_flags(std::vector<Section> sections) {
   return sections;
 }
 
-std::string more_help() {
+std::string more_measure_help() {
   return "The job runs as it is: same output, same exit code, signals are passed on. Timing is\n"
          "put in through PYTHONPATH and covers every torch.utils.data.DataLoader. The answer\n"
          "goes to stderr, since stdout is the job's; --json goes to stdout after it.\n"
@@ -451,7 +451,7 @@ const Verb& measure_verb() {
              {"--step-ms", "MS", "0", "of an ADDRESS: emulated step of the accelerator"},
              {"--workload", "NAME", "",
               "of an ADDRESS: emulated accelerator, such as resnet50-h100; the list is below"}}}}),
-      more_help,
+      more_measure_help,
       run_measure,
       true};
   return verb;

@@ -238,7 +238,7 @@ void say_dry(const plan::PlanInput& input, const Arguments& arguments, const std
   answer(printable_lines(out));
 }
 
-int run(const Arguments& arguments) {
+int run_plan(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   plan::PlanInput input = read_input(arguments);
   const std::vector<std::string> files = files_of(arguments, input);
@@ -308,7 +308,7 @@ int run(const Arguments& arguments) {
   return planned.is_no ? 1 : 0;
 }
 
-std::string more_help() {
+std::string more_plan_help() {
   return "what can be asked (--what-if):\n"
          "  num_workers=4  storage=buffered|direct|mmap|ram  pack=raw|encoded  local_copy\n"
          "  cache=10GB  prep=2 (times as fast)  step_ms=20  ranks=2  batch_size=128  cores=8\n";
@@ -372,8 +372,8 @@ const Verb& plan_verb() {
          {"--force", "", "", "overwrite a file that is no plan of ours"},
          {"--dry-run", "", "", "say what would be read, run and written"}}},
        common_flags()},
-      more_help,
-      run};
+      more_plan_help,
+      run_plan};
   return verb;
 }
 

@@ -20,7 +20,7 @@ std::string cell(double days, const plan::TimeUnit& unit) {
   return value < 99.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
 }
 
-std::string time_text(double days) {
+std::string days_text(double days) {
   const plan::TimeUnit unit = plan::time_unit(days);
   return fmt::format("{} {}", plan::in_unit(days, unit), unit.name);
 }
@@ -68,7 +68,7 @@ class PlanText {
       text += fmt::format(" = {:.4g} epochs of {}", job.epochs(),
                           format_count(static_cast<std::uint64_t>(std::llround(*job.epoch_images))));
     }
-    if (job.budget_days) text += fmt::format(", budget {}", time_text(*job.budget_days));
+    if (job.budget_days) text += fmt::format(", budget {}", days_text(*job.budget_days));
     if (answer_.needed_per_s) text += fmt::format(": {} images/s are needed", format_rate(*answer_.needed_per_s));
     row("job", text);
   }
@@ -145,11 +145,11 @@ class PlanText {
   void parts(const plan::Duration& duration) {
     std::string text;
     if (duration.epoch0)
-      text += fmt::format("epoch 0 (cold) {}, then {}", time_text(*duration.epoch0), time_text(duration.training));
+      text += fmt::format("epoch 0 (cold) {}, then {}", days_text(*duration.epoch0), days_text(duration.training));
     if (duration.validation > 0)
-      text += fmt::format("{}validation {}", text.empty() ? "" : ", ", time_text(duration.validation));
+      text += fmt::format("{}validation {}", text.empty() ? "" : ", ", days_text(duration.validation));
     if (duration.checkpoints > 0)
-      text += fmt::format("{}checkpoints {}", text.empty() ? "" : ", ", time_text(duration.checkpoints));
+      text += fmt::format("{}checkpoints {}", text.empty() ? "" : ", ", days_text(duration.checkpoints));
     if (!text.empty()) row("of it", text);
   }
 
@@ -309,7 +309,7 @@ class PlanText {
       any = true;
       std::string text = fmt::format("{}: {:.2f}x ({:.2f} to {:.2f}), {}", option.name, option.gain.p50,
                                      option.gain.p10, option.gain.p90, name(option.evidence));
-      if (option.days) text += ", " + time_text(*option.days);
+      if (option.days) text += ", " + days_text(*option.days);
       text += fmt::format("; risk {}: {}", name(option.risk), option.reason);
       if (option.changes_training) text += fmt::format("; changes the training: {}", option.training);
       row(fmt::format("{}", option.order), text);
@@ -328,8 +328,8 @@ class PlanText {
     for (const plan::Bundle& bundle : run.bundles) {
       std::string text = fmt::format("{}: {}: {:.2f}x ({:.2f} to {:.2f})", bundle.title, fmt::join(bundle.names, " + "),
                                      bundle.gain.p50, bundle.gain.p10, bundle.gain.p90);
-      if (bundle.epoch_hours) text += fmt::format(", {} an epoch", time_text(*bundle.epoch_hours / 24));
-      if (bundle.days) text += fmt::format(", {} in all", time_text(*bundle.days));
+      if (bundle.epoch_hours) text += fmt::format(", {} an epoch", days_text(*bundle.epoch_hours / 24));
+      if (bundle.days) text += fmt::format(", {} in all", days_text(*bundle.days));
       if (!bundle.limit.empty() && bundle.limit != "none") text += fmt::format("; then {} is the limit", bundle.limit);
       if (bundle.host_bytes) text += fmt::format("; host memory {}", size(*bundle.host_bytes));
       if (bundle.device_bytes) text += fmt::format("; device memory {}", size(*bundle.device_bytes));

@@ -71,7 +71,7 @@ Json to_json(const report::Report& report, const std::vector<std::pair<std::stri
   return json;
 }
 
-int run(const Arguments& arguments) {
+int run_report(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   const Wanted wants = wanted(arguments);
   report::ReportOptions options;
@@ -124,7 +124,7 @@ int run(const Arguments& arguments) {
   return code;
 }
 
-std::string more_help() {
+std::string more_report_help() {
   return "RUNDIR is a folder of `stoker tune` or of `stoker measure --out`, or a CSV file of\n"
          "rows that others measured. Without --html and --md both are written, as report.html\n"
          "and report.md of the folder; a summary goes to stdout. The HTML is one file: no\n"
@@ -155,8 +155,8 @@ const Verb& report_verb() {
          {"--out", "FILE", "", "write there; - is stdout", true},
          {"--force", "", "", "overwrite a report that people wrote into, or any other file"}}},
        common_flags()},
-      more_help,
-      run};
+      more_report_help,
+      run_report};
   return verb;
 }
 

@@ -26,7 +26,7 @@ std::string read_settings(const std::string& place) {
   return json.dump();
 }
 
-int run(const Arguments& arguments) {
+int run_job(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   measure::RunJobOptions options;
   options.command = arguments.operands();
@@ -57,7 +57,7 @@ int run(const Arguments& arguments) {
   return ran.code;
 }
 
-std::string more_help() {
+std::string more_run_help() {
   return "The job runs as it is: same output, same exit code, signals are passed on. What is put in\n"
          "comes through PYTHONPATH. With --supply, a DataLoader over torchvision's ImageFolder,\n"
          "DatasetFolder or ImageNet (also Subset and ConcatDataset of them) with transforms that\n"
@@ -81,8 +81,8 @@ const Verb& run_verb() {
         {{"--supply", "", "", "feed the DataLoaders that Stoker understands, in the job's own order", true},
          {"--settings", "DIR", "", "apply the settings that a `stoker tune -- COMMAND` wrote to DIR", true}}},
        common_flags()},
-      more_help,
-      run,
+      more_run_help,
+      run_job,
       true};
   return verb;
 }

@@ -323,7 +323,7 @@ std::string last_lines(const std::string& file, std::size_t count) {
   return fmt::format("{}", fmt::join(lines, ""));
 }
 
-int run(const Arguments& arguments) {
+int run_tune(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
   if (arguments.has("--replay")) return replay(arguments, face);
   const bool described = !arguments.operands().empty() || !arguments.command().empty();
@@ -538,7 +538,7 @@ const Verb& tune_verb() {
          {"--force", "", "", "overwrite the file of --apply"}}},
        common_flags()},
       nullptr,
-      run,
+      run_tune,
       false,
       true};
   return verb;

@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<std::uint8_t>;
 
-constexpr const char* kImages[] = {
+constexpr const char* kImageFiles[] = {
     "bilevel.png", "gray-alpha.png",     "gray16.png", "palette-alpha.png",  "palette.png",
     "rgb.png",     "rgba.png",           "cmyk.jpg",   "gray.jpg",           "progressive.jpg",
     "rgb.jpg",     "yuv420.jpg",         "yuv422.jpg", "yuv444-restart.jpg",
@@ -21,8 +21,8 @@ constexpr const char* kImages[] = {
     "lossy.webp",  "lossless-alpha.webp"
 #endif
 };
-constexpr const char* kAudio[] = {"float32.wav", "float64.wav", "pcm-s16.wav",
-                                  "pcm-s24.wav", "pcm-s32.wav", "pcm-u8.wav"};
+constexpr const char* kAudioFiles[] = {"float32.wav", "float64.wav", "pcm-s16.wav",
+                                       "pcm-s24.wav", "pcm-s32.wav", "pcm-u8.wav"};
 constexpr const char* kFlac8 = "s8-fixed.flac";
 constexpr const char* kFlac24 = "s24-blocks.flac";
 
@@ -112,7 +112,7 @@ ImageOptions options_of(std::size_t turn) {
 }
 
 TEST(Hostile, ImagesCutAnywhereAreRefusedUntilOnlyTheirEndIsMissing) {
-  for (const char* name : kImages) {
+  for (const char* name : kImageFiles) {
     const File file = golden(name);
     const std::size_t end = sniff(file) == media_named("jpeg") ? 2 : 12;  // the end marker, the IEND chunk
     std::size_t turn = 0;
@@ -128,7 +128,7 @@ TEST(Hostile, ImagesCutAnywhereAreRefusedUntilOnlyTheirEndIsMissing) {
 }
 
 TEST(Hostile, ImagesWithAnyBitFlippedGiveNothingOfWhatWasInMemory) {
-  for (const char* name : kImages) {
+  for (const char* name : kImageFiles) {
     std::size_t turn = 0;
     at_every_flipped_bit(golden(name), [&](Bytes damaged) {
       SCOPED_TRACE(std::string(name) + " bit " + std::to_string(turn));
@@ -196,7 +196,7 @@ Outcome sound_of(Bytes file, std::uint8_t filler) {
 }
 
 TEST(Hostile, SoundsCutOrFlippedGiveNoMoreThanThereIsAndNothingOfWhatWasInMemory) {
-  std::vector<const char*> names(std::begin(kAudio), std::end(kAudio));
+  std::vector<const char*> names(std::begin(kAudioFiles), std::end(kAudioFiles));
   names.insert(names.end(), {kFlac8, kFlac24});
   for (const char* name : names) {
     const auto check = [&](Bytes damaged) {
@@ -210,7 +210,7 @@ TEST(Hostile, SoundsCutOrFlippedGiveNoMoreThanThereIsAndNothingOfWhatWasInMemory
 }
 
 TEST(Hostile, SoundsThatLieAboutTheirLengthEndWhereTheFileEnds) {
-  for (const char* name : kAudio) {
+  for (const char* name : kAudioFiles) {
     File file = golden(name);
     const Outcome honest = sound_of(file, 0);
     ASSERT_TRUE(honest.result.ok());

@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<std::uint8_t>;
 
-struct Coding {
+struct JpegCoding {
   J_COLOR_SPACE stored = JCS_YCbCr;
   int h_sampling = 1, v_sampling = 1;  // of the first component; the others have 1
   bool progressive = false;
@@ -22,7 +22,7 @@ struct Coding {
 };
 
 // `pixels` are width * height * channels interleaved values of the space `given`.
-File encode(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE given, Values pixels, const Coding& coding) {
+File encode(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE given, Values pixels, const JpegCoding& coding) {
   jpeg_compress_struct jpeg;
   jpeg_error_mgr errors;
   jpeg.err = jpeg_std_error(&errors);
@@ -65,7 +65,7 @@ File flat(std::uint32_t width, std::uint32_t height, J_COLOR_SPACE space, const 
   return encode(width, height, space, pixels, {.stored = space, .progressive = progressive});
 }
 
-File noise(std::uint32_t width, std::uint32_t height, const Coding& coding) {
+File noise(std::uint32_t width, std::uint32_t height, const JpegCoding& coding) {
   Random random(1, 2, 3);
   Values pixels(std::size_t{width} * height * 3);
   for (std::uint8_t& value : pixels) value = static_cast<std::uint8_t>(random.below(256));
@@ -103,15 +103,15 @@ TEST(Jpeg, WritesOnlyItsRowsAndRespectsTheStride) {
 }
 
 TEST(Jpeg, GivesTheSamePixelsInARegionAsInTheWhole) {
-  const Coding codings[] = {{},
-                            {.h_sampling = 2},
-                            {.v_sampling = 2},
-                            {.h_sampling = 2, .v_sampling = 2},
-                            {.h_sampling = 4},
-                            {.h_sampling = 2, .v_sampling = 2, .progressive = true},
-                            {.h_sampling = 2, .v_sampling = 2, .restart_interval = 3}};
+  const JpegCoding codings[] = {{},
+                                {.h_sampling = 2},
+                                {.v_sampling = 2},
+                                {.h_sampling = 2, .v_sampling = 2},
+                                {.h_sampling = 4},
+                                {.h_sampling = 2, .v_sampling = 2, .progressive = true},
+                                {.h_sampling = 2, .v_sampling = 2, .restart_interval = 3}};
   constexpr std::uint32_t kWidth = 141, kHeight = 117;
-  for (const Coding& coding : codings) {
+  for (const JpegCoding& coding : codings) {
     const File file = noise(kWidth, kHeight, coding);
     const Image whole = decode(file);
     ASSERT_TRUE(whole.result.ok()) << whole.result.cause;

@@ -11,7 +11,7 @@
 namespace stoker::codec {
 namespace {
 
-struct Coding {
+struct PngCoding {
   std::uint32_t width, height;
   int color, depth;
   bool interlaced;
@@ -24,7 +24,7 @@ void write_to_file(png_structp png, png_bytep data, png_size_t size) {
 }
 
 // Random content, with runs so that every filter is of use.
-File encode(const Coding& coding) {
+File encode(const PngCoding& coding) {
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   File file;

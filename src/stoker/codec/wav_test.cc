@@ -59,7 +59,7 @@ std::vector<float> samples_of(Bytes file) {
   return samples;
 }
 
-Result verdict_on(Bytes file) {
+Result wav_verdict_on(Bytes file) {
   AudioInfo info;
   Result result = probe_wav(file, info);
   if (!result.ok() || info.frames * info.channels > 1'000'000) return result;
@@ -172,18 +172,18 @@ TEST(Wav, ReadsTheLongLengthOfRf64) {
 }
 
 TEST(Wav, NamesWhatItDoesNotRead) {
-  EXPECT_EQ(verdict_on(wave(format_chunk(7, 1, 8), File().bytes({1}))).code, Code::unsupported);
-  EXPECT_EQ(verdict_on(wave(format_chunk(0x55, 1, 16), File().bytes({1}))).code, Code::unsupported);
-  EXPECT_EQ(verdict_on(wave(format_chunk(1, 1, 64), File().bytes({1}))).code, Code::unsupported);
-  EXPECT_EQ(verdict_on(wave(format_chunk(1, 0, 16), File().bytes({1}))).code, Code::corrupt);
-  EXPECT_EQ(verdict_on(File().text("RIFX").little(0u).text("WAVE")).code, Code::unsupported);
-  EXPECT_EQ(verdict_on(File().text("not a wave at all")).code, Code::corrupt);
-  EXPECT_EQ(verdict_on(File().text("RIFF").little(0u).text("WAVEdata").little(0u)).code, Code::corrupt);
+  EXPECT_EQ(wav_verdict_on(wave(format_chunk(7, 1, 8), File().bytes({1}))).code, Code::unsupported);
+  EXPECT_EQ(wav_verdict_on(wave(format_chunk(0x55, 1, 16), File().bytes({1}))).code, Code::unsupported);
+  EXPECT_EQ(wav_verdict_on(wave(format_chunk(1, 1, 64), File().bytes({1}))).code, Code::unsupported);
+  EXPECT_EQ(wav_verdict_on(wave(format_chunk(1, 0, 16), File().bytes({1}))).code, Code::corrupt);
+  EXPECT_EQ(wav_verdict_on(File().text("RIFX").little(0u).text("WAVE")).code, Code::unsupported);
+  EXPECT_EQ(wav_verdict_on(File().text("not a wave at all")).code, Code::corrupt);
+  EXPECT_EQ(wav_verdict_on(File().text("RIFF").little(0u).text("WAVEdata").little(0u)).code, Code::corrupt);
 }
 
 TEST(Wav, RefusesMoreChannelsThanLibsndfileByName) {
   const auto verdict = [](int channels) {
-    return verdict_on(wave(format_chunk(1, channels, 16), File().text(std::string(4096, 'x'))));
+    return wav_verdict_on(wave(format_chunk(1, channels, 16), File().text(std::string(4096, 'x'))));
   };
   EXPECT_TRUE(verdict(1024).ok());
   for (const int channels : {1025, 65535}) {
@@ -196,11 +196,11 @@ TEST(Wav, RefusesMoreChannelsThanLibsndfileByName) {
 TEST(Wav, SurvivesEveryTruncationAndFlippedBit) {
   const File file = wave(extensible_chunk(1, 3, 24), File().bytes(Bytes(format_chunk(1, 2, 3))).text("01"),
                          File().text("LIST").little(std::uint32_t{5}).text("odd..").text("-"));
-  ASSERT_TRUE(verdict_on(file).ok());
+  ASSERT_TRUE(wav_verdict_on(file).ok());
   std::size_t refused = 0;
-  at_every_truncation(file, [&](Bytes part) { refused += verdict_on(part).ok() ? 0 : 1; });
+  at_every_truncation(file, [&](Bytes part) { refused += wav_verdict_on(part).ok() ? 0 : 1; });
   EXPECT_EQ(refused, file.size() - 18) << "only the samples themselves may be missing";
-  at_every_flipped_bit(file, [](Bytes damaged) { (void)verdict_on(damaged); });
+  at_every_flipped_bit(file, [](Bytes damaged) { (void)wav_verdict_on(damaged); });
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "stoker/dataset/tree_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/fd.h"
+#include "stoker/os/read_file.h"
 #include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
@@ -382,18 +383,13 @@ TEST(Open, SaysWhatItDoesNotReadAndWhatItDoes) {
   EXPECT_EQ(error_of([&] { open(tree.at("x.txt/below")); })->kind(), ErrorKind::not_found);
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 TEST(SubsetJson, HoldsSeedCountIdsAndPaths) {
   Tree tree;
   tree.write("data/quote\"back\\slash\n\xC3\xA9.jpg", "");
   tree.write("data/plain.jpg", "");
   const DatasetPtr data = open(tree.at("data"), without_cache());
   write_subset_json(*data, 42, tree.at("subset.json"));
-  const Json json = Json::parse_or_null(text_of(tree.at("subset.json")));
+  const Json json = Json::parse_or_null(os::read_text(tree.at("subset.json")));
   EXPECT_EQ(json["seed"], 42);
   EXPECT_EQ(json["count"], 2);
   EXPECT_EQ(json["ids"].get<std::vector<std::uint64_t>>(), ids_of(*data));
@@ -404,7 +400,7 @@ TEST(SubsetJson, WritesNamesThatAreNotUtf8AsPythonDoes) {
   Tree tree;
   tree.write("data/\xFF\xC3.jpg", "");
   write_subset_json(*open(tree.at("data"), without_cache()), 1, tree.at("subset.json"));
-  EXPECT_NE(text_of(tree.at("subset.json")).find("\"\\udcff\\udcc3.jpg\""), std::string::npos);
+  EXPECT_NE(os::read_text(tree.at("subset.json")).find("\"\\udcff\\udcc3.jpg\""), std::string::npos);
 }
 
 TEST(SubsetJson, IsWrittenWholeOrNotAtAll) {
@@ -416,7 +412,7 @@ TEST(SubsetJson, IsWrittenWholeOrNotAtAll) {
     const os::InjectFault disk_full(os::Call::write, {.error_number = ENOSPC, .times = 100});
     EXPECT_TRUE(mentions(error_of([&] { write_subset_json(*data, 1, tree.at("out/subset.json")); }), "No space left"));
   }
-  EXPECT_EQ(text_of(tree.at("out/subset.json")), "old");
+  EXPECT_EQ(os::read_text(tree.at("out/subset.json")), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(tree.at("out")), {}), 1);
 }
 

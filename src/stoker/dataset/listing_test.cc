@@ -12,6 +12,7 @@
 #include "stoker/base/random.h"
 #include "stoker/dataset/tree_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/os/read_file.h"
 
 namespace stoker::dataset {
 namespace {
@@ -20,11 +21,6 @@ std::vector<std::string> files_in(const Tree& tree) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(tree.at())) names.push_back(entry.path().string());
   return names;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Returns when a file that changes next gets a later time than one that changed before. A file system's clock may be as
@@ -53,7 +49,7 @@ DatasetPtr open_both_ways(const Tree& tree, const Tree& cache) {
   return cached;
 }
 
-void fill(const Tree& tree) {
+void fill_classes(const Tree& tree) {
   tree.write("cat/1.jpg", "1");
   tree.write("cat/deep/2.jpg", "12");
   tree.write("dog/3.jpg", "123");
@@ -63,7 +59,7 @@ void fill(const Tree& tree) {
 
 TEST(Listing, OfAnUnchangedTreeIsTakenOver) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   EXPECT_FALSE(open_both_ways(tree, cache)->facts().sizes_may_be_stale);
   EXPECT_EQ(files_in(cache).size(), 1u);
 
@@ -78,14 +74,14 @@ TEST(Listing, OfAnUnchangedTreeIsTakenOver) {
 
 TEST(Listing, IsTheSameDatasetAsAFreshScan) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   open(tree.at(), with_cache(cache));
   EXPECT_TRUE(open_both_ways(tree, cache)->facts().sizes_may_be_stale);
 }
 
 TEST(Listing, SeesFilesAndFoldersThatCameWentOrWereRenamed) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   open_both_ways(tree, cache);
   tree.write("cat/deep/4.jpg", "1");
   EXPECT_EQ(open_both_ways(tree, cache)->size(), 4u);
@@ -103,7 +99,7 @@ TEST(Listing, SeesFilesAndFoldersThatCameWentOrWereRenamed) {
 
 TEST(Listing, OfRandomChangesAlwaysEqualsAFreshScan) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   for (std::uint64_t round = 0; round < 60; ++round) {
     Random random(3, 0, round);
     for (std::uint32_t change = random.below(4); change > 0; --change) {
@@ -130,7 +126,7 @@ TEST(Listing, OfRandomChangesAlwaysEqualsAFreshScan) {
 
 TEST(Listing, OfAFolderChangedJustBeforeTheScanIsNotTrusted) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   OpenOptions options = with_cache(cache);
   options.now_ns = nullptr;  // the true time: everything was written within the last two seconds
   open(tree.at(), options);
@@ -139,7 +135,7 @@ TEST(Listing, OfAFolderChangedJustBeforeTheScanIsNotTrusted) {
 
 TEST(Listing, ReadsAFolderAgainWhoseLinksLeadNowhere) {
   Tree tree, cache, elsewhere;
-  fill(tree);
+  fill_classes(tree);
   tree.link("cat/later.jpg", elsewhere.at("later.jpg"));
   EXPECT_TRUE(has_note(*open_both_ways(tree, cache), "cat/later.jpg"));
   elsewhere.write("later.jpg", "1");
@@ -148,7 +144,7 @@ TEST(Listing, ReadsAFolderAgainWhoseLinksLeadNowhere) {
 
 TEST(Listing, SeesThatALinkedFolderWentAwayOrChanged) {
   Tree tree, cache, elsewhere;
-  fill(tree);
+  fill_classes(tree);
   elsewhere.write("emus/1.jpg", "1");
   tree.link("emu", elsewhere.at("emus"));
   EXPECT_EQ(open_both_ways(tree, cache)->size(), 4u);
@@ -161,7 +157,7 @@ TEST(Listing, SeesThatALinkedFolderWentAwayOrChanged) {
 
 TEST(Listing, KeepsNamingALoop) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   tree.link("cat/up", "..");
   open_both_ways(tree, cache);
   EXPECT_TRUE(has_note(*open_both_ways(tree, cache), "cat/up"));
@@ -169,7 +165,7 @@ TEST(Listing, KeepsNamingALoop) {
 
 TEST(Listing, GivesStaleSizesWhereFilesChangedInPlaceAndSaysSo) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   open(tree.at(), with_cache(cache));
   tree.write("cat/1.jpg", "now longer");
   const DatasetPtr cached = open(tree.at(), with_cache(cache));
@@ -179,10 +175,10 @@ TEST(Listing, GivesStaleSizesWhereFilesChangedInPlaceAndSaysSo) {
 
 TEST(Listing, OfAnotherTreeIsIgnored) {
   Tree a, b, cache;
-  fill(a);
+  fill_classes(a);
   b.write("emu/1.jpg", "1");
   open(a.at(), with_cache(cache));
-  const std::string foreign = text_of(files_in(cache)[0]);
+  const std::string foreign = os::read_text(files_in(cache)[0]);
   cache.remove(std::filesystem::path(files_in(cache)[0]).filename().string());
   open(b.at(), with_cache(cache));
   cache.write(std::filesystem::path(files_in(cache)[0]).filename().string(), foreign);
@@ -191,9 +187,9 @@ TEST(Listing, OfAnotherTreeIsIgnored) {
 
 TEST(Listing, ThatIsDamagedAnywhereIsIgnored) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   open(tree.at(), with_cache(cache));
-  const std::string whole = text_of(files_in(cache)[0]);
+  const std::string whole = os::read_text(files_in(cache)[0]);
   const std::string real_path = std::filesystem::canonical(tree.at()).string();
   ASSERT_TRUE(from_listing(whole, real_path));
   EXPECT_FALSE(from_listing(whole, "/elsewhere"));
@@ -209,9 +205,9 @@ TEST(Listing, ThatIsDamagedAnywhereIsIgnored) {
 
 TEST(Listing, WithARightChecksumOverHostileBytesNeverHarms) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   open(tree.at(), with_cache(cache));
-  const std::string whole = text_of(files_in(cache)[0]);
+  const std::string whole = os::read_text(files_in(cache)[0]);
   const std::string real_path = std::filesystem::canonical(tree.at()).string();
   const std::size_t head = 16;
   for (std::uint64_t trial = 0; trial < 20'000; ++trial) {
@@ -237,7 +233,7 @@ TEST(Listing, WithARightChecksumOverHostileBytesNeverHarms) {
 
 TEST(Listing, ThatCannotBeWrittenIsSaidOnceAndLeavesNothingHalfWritten) {
   Tree tree, cache;
-  fill(tree);
+  fill_classes(tree);
   {
     const os::InjectFault disk_full(os::Call::write, {.error_number = ENOSPC, .times = 100});
     const DatasetPtr data = open(tree.at(), with_cache(cache));

@@ -28,7 +28,7 @@ namespace stoker::dataset {
 namespace {
 
 // Below this a file is copied: one that is rewritten in place while mapped would end the process.
-constexpr std::uint64_t kCopyBelow = 256 * kMiB;
+constexpr std::uint64_t kCopyPackBelow = 256 * kMiB;
 constexpr std::uint64_t kNamesPerMark = 64;
 constexpr std::uint64_t kMaxShard = std::uint64_t{1} << 50;
 
@@ -59,7 +59,7 @@ class HeldFile {
   void hold(const std::string& path) {
     const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
     const std::uint64_t bytes = os::file_size(fd.get(), path);
-    if (bytes < kCopyBelow) {
+    if (bytes < kCopyPackBelow) {
       copy_.resize(bytes);
       copy_.resize(os::read_up_to(fd.get(), copy_, 0, path));
       bytes_ = copy_;

@@ -25,8 +25,8 @@ namespace stoker::dataset {
 namespace {
 
 constexpr std::uint64_t kGone = ~std::uint64_t{0};  // size of a file that went away between listing and stat
-constexpr std::size_t kGrain = 1024;                // files stat'ed per task, when a folder is shared out
-constexpr std::size_t kCountEvery = 256;
+constexpr std::size_t kFilesPerTask = 1024;         // files stat'ed per task, when a folder is shared out
+constexpr std::size_t kTellEvery = 256;
 constexpr std::size_t kMaxExtensions = 8;  // named per folder
 constexpr std::size_t kEntryBuffer = 128 * 1024;
 
@@ -276,14 +276,14 @@ class Scan {
 
   void look_up_sizes(ScannedFolder& folder, const std::shared_ptr<os::Fd>& fd) {
     const std::size_t count = folder.files.size();
-    if (count <= 2 * kGrain) {
+    if (count <= 2 * kFilesPerTask) {
       look_up_sizes(folder, fd->get(), 0, count);
       sort_files(folder);
       return;
     }
-    auto left = std::make_shared<std::atomic<std::size_t>>((count + kGrain - 1) / kGrain);
-    for (std::size_t begin = 0; begin < count; begin += kGrain) {
-      crew_.add([this, &folder, fd, left, begin, end = std::min(count, begin + kGrain)] {
+    auto left = std::make_shared<std::atomic<std::size_t>>((count + kFilesPerTask - 1) / kFilesPerTask);
+    for (std::size_t begin = 0; begin < count; begin += kFilesPerTask) {
+      crew_.add([this, &folder, fd, left, begin, end = std::min(count, begin + kFilesPerTask)] {
         look_up_sizes(folder, fd->get(), begin, end);
         if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) sort_files(folder);
       });
@@ -302,7 +302,7 @@ class Scan {
         if (!facts.is_found() && facts.error_number != ENOENT)
           cannot_look_up(folder, folder.name_of(file), facts.error_number);
       }
-      if (++uncounted == kCountEvery) crew_.count(std::exchange(uncounted, 0));
+      if (++uncounted == kTellEvery) crew_.count(std::exchange(uncounted, 0));
     }
     crew_.count(uncounted);
   }

@@ -10,7 +10,7 @@
 namespace stoker::dataset {
 namespace {
 
-constexpr std::uint64_t kAskEvery = 1000;  // objects
+constexpr std::uint64_t kAskScanEvery = 1000;  // objects
 
 // The folder `name` below `parent`. Objects come in the order of their names, so it is the last one or a new one.
 ScannedFolder& enter(ScannedFolder& parent, std::string_view name) {
@@ -32,7 +32,7 @@ std::unique_ptr<ScannedFolder> scan_objects(const storage::Backend& backend, std
   std::uint64_t seen = 0;
   bool interrupted = false;
   const auto take = [&](const storage::Backend::Object& object) {
-    if (options.progress && ++seen % kAskEvery == 0 && !options.progress(seen)) {
+    if (options.progress && ++seen % kAskScanEvery == 0 && !options.progress(seen)) {
       interrupted = true;
       return false;
     }

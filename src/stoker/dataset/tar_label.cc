@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kMostLabelBytes = 4096;
 constexpr std::uint64_t kMostJsonBytes = 1 << 20;
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_space(std::string_view text) {
   const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 FoundLabel label_of_text(std::string_view text) {
-  text = trimmed(text);
+  text = without_space(text);
   FoundLabel label;
   if (text.empty()) return label;
   label.text = text;
@@ -65,13 +65,13 @@ FoundLabel read_label(TarReader& reader, const TarMember& member, bool is_json, 
     return {};
   }
   const std::string text = reader.content(member, most);
-  if (trimmed(text).empty()) {
+  if (without_space(text).empty()) {
     problem = "is empty";
     return {};
   }
   if (!is_json) return label_of_text(text);
   const Json json = Json::parse_or_null(text);
-  if (json.is_null() && trimmed(text) != "null") problem = "is not valid JSON";
+  if (json.is_null() && without_space(text) != "null") problem = "is not valid JSON";
   return label_of_json(json);
 }
 

@@ -64,7 +64,7 @@ Recovered recover(const std::string& bytes) {
 using Names = std::vector<std::string>;
 using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-std::string text_of(const Dataset& dataset, std::uint64_t index) {
+std::string member_text(const Dataset& dataset, std::uint64_t index) {
   const storage::Location at = dataset.location(index);
   std::string bytes(at.bytes, '\0');
   const storage::Read read{at.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))};
@@ -215,8 +215,8 @@ TEST(Tar, MembersWithTheSameKeyAreOneSample) {
   EXPECT_EQ(data->facts().kind, "tar");
   EXPECT_EQ(names_of(*data), (std::vector<std::string>{"a/0.jpg", "a/1.x.png", "b/2.wav"}));
   EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{3, 4, 5}));
-  EXPECT_EQ(text_of(*data, 0), "zero");
-  EXPECT_EQ(text_of(*data, 2), "two");
+  EXPECT_EQ(member_text(*data, 0), "zero");
+  EXPECT_EQ(member_text(*data, 2), "two");
   EXPECT_EQ(data->media(1), codec::media_named("png"));
   EXPECT_TRUE(has_note(*data, "left out 1 sample of unknown kind"));
   EXPECT_FALSE(has_note(*data, "members left out"));
@@ -258,7 +258,7 @@ TEST(Tar, LinksLeadToTheBytesOfTheirMember) {
   EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{5, 5, 7, -1, 7}));
   for (const auto& [index, text] :
        std::vector<std::pair<std::uint64_t, std::string>>{{1, "first"}, {2, "last"}, {3, "last"}})
-    EXPECT_EQ(text_of(*data, index), text);
+    EXPECT_EQ(member_text(*data, index), text);
   EXPECT_TRUE(has_note(
       *data, "2 links of the tar lead to no file in it, `d/e.jpg` leads to `/etc/passwd` for one: they are left out"));
 }
@@ -329,8 +329,8 @@ TEST(Tar, EveryStorageReadsTheSame) {
     OpenOptions options;
     options.storage = storage;
     const DatasetPtr data = open(tree.at("s.tar"), options);
-    EXPECT_EQ(text_of(*data, 0), std::string(5000, 'x'));
-    EXPECT_EQ(text_of(*data, 1), "one");
+    EXPECT_EQ(member_text(*data, 0), std::string(5000, 'x'));
+    EXPECT_EQ(member_text(*data, 1), "one");
   }
 }
 
@@ -397,7 +397,7 @@ void flip(const Tree& tree, std::string_view path, std::size_t at) {
   file.put(byte);
 }
 
-OpenOptions skipping() {
+OpenOptions skipping_losses() {
   OpenOptions options;
   options.skip_losses = true;
   return options;
@@ -410,7 +410,7 @@ TEST(TarLosses, OneBadHeaderLosesOneSampleAndIsNamed) {
   EXPECT_TRUE(mentions(error_of([&] { open(address); }),
                        fmt::format("cannot read `{}` at byte 2560: a header's checksum is wrong", tree.at("s-1.tar"))));
 
-  const DatasetPtr data = open(address, skipping());
+  const DatasetPtr data = open(address, skipping_losses());
 
   EXPECT_EQ(names_of(*data), (std::vector<std::string>{"00.jpg", "01.jpg", "02.jpg", "03.jpg", "10.jpg", "12.jpg",
                                                        "13.jpg", "20.jpg", "21.jpg", "22.jpg", "23.jpg"}));
@@ -425,7 +425,7 @@ TEST(TarLosses, ASampleThatLostItsLabelIsLostToo) {
   const Tree tree;
   const std::string address = write_shards(tree);
   flip(tree, "s-0.tar", 512 + 1024);  // the header of 00.cls
-  const DatasetPtr data = open(address, skipping());
+  const DatasetPtr data = open(address, skipping_losses());
   EXPECT_EQ(data->size(), 11u);
   EXPECT_EQ(data->name(0), "01.jpg");
   ASSERT_EQ(data->facts().losses.size(), 2u);
@@ -440,7 +440,7 @@ TEST(TarLosses, TheSameSamplesAreFoundWhateverTheThreads) {
     flip(tree, "s-0.tar", at * kSampleBytes);
     flip(tree, "s-2.tar", (at + 3) * kSampleBytes + 512 + 1024);
   }
-  OpenOptions one = skipping(), many = skipping();
+  OpenOptions one = skipping_losses(), many = skipping_losses();
   one.threads = 1, many.threads = 8;
   const DatasetPtr first = open(address, one);
   EXPECT_EQ(first->size(), 120u - 8);
@@ -472,7 +472,7 @@ TEST(TarLosses, ACutShardNeverLosesASampleOrALabelInSilence) {
       EXPECT_TRUE(has_note(*open_cut(tree, bytes, {}), "without the end-of-archive marker")) << bytes;
     }
     if (bytes <= kSampleBytes) continue;  // nothing of it may be left
-    const DatasetPtr data = open_cut(tree, bytes, skipping());
+    const DatasetPtr data = open_cut(tree, bytes, skipping_losses());
     EXPECT_EQ(data->facts().losses.empty(), !error) << bytes;
     EXPECT_EQ(data->label(0).integer, 7) << bytes;
   }
@@ -480,7 +480,7 @@ TEST(TarLosses, ACutShardNeverLosesASampleOrALabelInSilence) {
 
 TEST(TarLosses, ACutInThePaddingNamesTheMember) {
   const Tree tree;
-  const DatasetPtr data = open_cut(tree, kWholeBytes - 100, skipping());
+  const DatasetPtr data = open_cut(tree, kWholeBytes - 100, skipping_losses());
   EXPECT_EQ(labels_of(*data), (std::vector<std::int64_t>{7, 8}));
   ASSERT_EQ(data->facts().losses.size(), 1u);
   EXPECT_EQ(
@@ -491,13 +491,13 @@ TEST(TarLosses, ACutInThePaddingNamesTheMember) {
 
 TEST(TarLosses, ACutBetweenImageAndLabelLosesTheSample) {
   const Tree tree;
-  const DatasetPtr data = open_cut(tree, kWholeBytes - 1024, skipping());
+  const DatasetPtr data = open_cut(tree, kWholeBytes - 1024, skipping_losses());
   EXPECT_EQ(names_of(*data), Names{"0.jpg"});
   ASSERT_EQ(data->facts().losses.size(), 1u);
   EXPECT_TRUE(data->facts().losses[0].message().find("`1.jpg` lost its label") != std::string::npos);
 
   tree.write("first.tar", tar({{"0.cls", "7"}, {"0.jpg", "x"}, {"1.cls", "8"}}, false));
-  const DatasetPtr label_first = open(tree.at("first.tar"), skipping());
+  const DatasetPtr label_first = open(tree.at("first.tar"), skipping_losses());
   ASSERT_EQ(label_first->facts().losses.size(), 1u);
   EXPECT_TRUE(label_first->facts().losses[0].message().find("it ends behind `1.cls`") != std::string::npos);
 }
@@ -508,7 +508,7 @@ TEST(TarLosses, ACutShardWhoseLabelsLieApartIsNamed) {
   tree.write("l.tar", tar({{"0.cls", "3"}, {"1.cls", "4"}, {"0.jpg", "a"}}, false));
   for (const char* const name : {"i.tar", "l.tar"}) {
     EXPECT_TRUE(mentions(error_of([&] { open(tree.at(name)); }), "members of 1 sample were cut off")) << name;
-    const DatasetPtr data = open(tree.at(name), skipping());
+    const DatasetPtr data = open(tree.at(name), skipping_losses());
     EXPECT_EQ(data->label(0).integer, 3);
     EXPECT_EQ(data->facts().losses.size(), 1u);
   }
@@ -519,7 +519,7 @@ TEST(TarLosses, AShardWithoutTheMarkerAmongShardsThatHaveItIsCut) {
   const std::string address = write_shards(tree);
   std::filesystem::resize_file(tree.at("s-1.tar"), 3 * kSampleBytes);
   EXPECT_TRUE(mentions(error_of([&] { open(address); }), "s-1.tar`: it ends at byte 7680 without the end-of-archive"));
-  const DatasetPtr data = open(address, skipping());
+  const DatasetPtr data = open(address, skipping_losses());
   EXPECT_EQ(data->size(), 11u);
   EXPECT_EQ(data->facts().losses.size(), 1u);
 
@@ -540,7 +540,7 @@ TEST(TarLosses, SparseFilesAreNamed) {
     header = with_checksum(header);
     tree.write("s.tar", sound + header + (is_mapped ? map : std::string()) + end);
     EXPECT_TRUE(mentions(error_of([&] { open(tree.at("s.tar")); }), "`s.jpg` is a sparse file"));
-    const DatasetPtr data = open(tree.at("s.tar"), skipping());
+    const DatasetPtr data = open(tree.at("s.tar"), skipping_losses());
     EXPECT_EQ(names_of(*data), (Names{"a.jpg", "z.jpg"}));
     ASSERT_EQ(data->facts().losses.size(), 1u);
   }
@@ -551,7 +551,7 @@ TEST(TarLosses, AnEmptyShardIsNamed) {
   const std::string address = write_shards(tree);
   tree.write("s-1.tar", "");
   EXPECT_TRUE(mentions(error_of([&] { open(address); }), "s-1.tar`: the file is empty"));
-  const DatasetPtr data = open(address, skipping());
+  const DatasetPtr data = open(address, skipping_losses());
   EXPECT_EQ(data->size(), 8u);
   ASSERT_EQ(data->facts().losses.size(), 1u);
   EXPECT_EQ(data->facts().losses[0].message(), fmt::format("cannot list `{}`: the file is empty", tree.at("s-1.tar")));
@@ -561,7 +561,7 @@ TEST(TarLosses, AShardThatMayNotBeReadIsNamed) {
   const Tree tree;
   const std::string address = write_shards(tree);
   const os::InjectFault fault(os::Call::open, {.error_number = EACCES, .skip = 1});
-  const DatasetPtr data = open(address, skipping());
+  const DatasetPtr data = open(address, skipping_losses());
   EXPECT_EQ(data->size(), 8u);
   EXPECT_EQ(data->name(4), "20.jpg");
   ASSERT_EQ(data->facts().losses.size(), 1u);
@@ -571,7 +571,7 @@ TEST(TarLosses, AShardThatMayNotBeReadIsNamed) {
 TEST(TarLosses, AFileThatIsNoTarAtAllIsAnErrorWhateverThePolicy) {
   const Tree tree;
   tree.write("x.tar", std::string(5000, 'x'));
-  EXPECT_TRUE(mentions(error_of([&] { open(tree.at("x.tar"), skipping()); }), "it is not a tar archive"));
+  EXPECT_TRUE(mentions(error_of([&] { open(tree.at("x.tar"), skipping_losses()); }), "it is not a tar archive"));
 }
 
 TEST(Tar, AMissingShardOfAPatternIsNamed) {

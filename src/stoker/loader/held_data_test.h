@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "stoker/base/random.h"
 #include "stoker/dataset/dataset.h"
 #include "stoker/loader/made_data_test.h"
+#include "stoker/os/read_file.h"
 
 namespace stoker::loader {
 
@@ -120,8 +120,7 @@ class HeldData final : public dataset::Dataset, public storage::Source {
 
 // A small 16-bit image, for Window.
 inline std::string image_with_16_bits() {
-  std::ifstream file(STOKER_FORMATS_FOLDER "/gray16.png", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return os::read_text(STOKER_FORMATS_FOLDER "/gray16.png");
 }
 
 // Sounds of 100 frames; every frame of sample i is i.

@@ -27,10 +27,10 @@ enum class Lie { in_sources, in_objects };
 
 // Volumes of bytes that tell their place. A row is a header, the same for all, and runs of bytes from anywhere: a patch
 // of 64 bytes in 2 to 9 parts, or a sound whose frames come from 1 to 40 parts.
-class Patches : public dataset::Dataset {
+class PartPatches : public dataset::Dataset {
  public:
-  Patches(storage::MemoryStore& store, std::uint64_t size, Lie lie, bool are_sounds, const std::string& folder = {},
-          Storage storage = Storage::buffered)
+  PartPatches(storage::MemoryStore& store, std::uint64_t size, Lie lie, bool are_sounds, const std::string& folder = {},
+              Storage storage = Storage::buffered)
       : store_(store), size_(size), lie_(lie), are_sounds_(are_sounds) {
     for (std::uint64_t v = 0; v < kVolumes; ++v) {
       texts_.push_back(header());
@@ -132,7 +132,7 @@ LoaderOptions shuffled(std::uint64_t batch_size, int workers, bool are_sounds) {
 }
 
 // What the rows of a batch must hold.
-std::string expected(const Patches& data, const LoaderOptions& options, std::uint64_t epoch, std::uint64_t index,
+std::string expected(const PartPatches& data, const LoaderOptions& options, std::uint64_t epoch, std::uint64_t index,
                      bool are_sounds) {
   const std::string row = data.row(index, {options.seed, epoch, data.id(index)});
   if (!are_sounds) return row;
@@ -145,7 +145,7 @@ std::string expected(const Patches& data, const LoaderOptions& options, std::uin
   return frames;
 }
 
-void expect_rows(const Patches& data, const LoaderOptions& options, std::uint64_t epoch, bool are_sounds,
+void expect_rows(const PartPatches& data, const LoaderOptions& options, std::uint64_t epoch, bool are_sounds,
                  const std::vector<Taken>& batches) {
   std::uint64_t rows = 0;
   for (const Taken& batch : batches) {
@@ -160,8 +160,8 @@ void expect_rows(const Patches& data, const LoaderOptions& options, std::uint64_
 class ManyParts : public ::testing::TestWithParam<bool> {
  protected:
   bool are_sounds() const { return GetParam(); }
-  std::shared_ptr<Patches> patches(std::uint64_t size, Lie lie = Lie::in_sources) {
-    return std::make_shared<Patches>(store_, size, lie, are_sounds());
+  std::shared_ptr<PartPatches> patches(std::uint64_t size, Lie lie = Lie::in_sources) {
+    return std::make_shared<PartPatches>(store_, size, lie, are_sounds());
   }
   storage::MemoryStore store_;
 };
@@ -196,7 +196,7 @@ TEST_P(ManyParts, LocalSourcesOfEveryStorageGiveTheSame) {
     }
   }
   for (const Storage storage : {Storage::buffered, Storage::direct, Storage::mmap, Storage::ram}) {
-    const auto data = std::make_shared<Patches>(store_, 50, Lie::in_sources, are_sounds(), folder.path(), storage);
+    const auto data = std::make_shared<PartPatches>(store_, 50, Lie::in_sources, are_sounds(), folder.path(), storage);
     LoaderOptions options = shuffled(8, 2, are_sounds());
     options.storage = storage;
     Loader loader(data, options);
@@ -242,7 +242,7 @@ TEST_P(ManyParts, ABadPartMakesItsRowBadAndIsNamed) {
   std::vector<std::uint64_t> bad;
   for (std::uint64_t i = 0; i < 60; ++i) {
     const auto runs = data->runs(i, {usual.seed, 0, data->id(i)});
-    if (std::any_of(runs.begin(), runs.end(), [](const Patches::Run& run) { return run.volume == 2; }))
+    if (std::any_of(runs.begin(), runs.end(), [](const PartPatches::Run& run) { return run.volume == 2; }))
       bad.push_back(i);
   }
   ASSERT_FALSE(bad.empty());
@@ -262,7 +262,7 @@ TEST_P(ManyParts, ABadPartMakesItsRowBadAndIsNamed) {
         named.push_back(error.index);
         const auto runs = data->runs(error.index, {options.seed, 0, data->id(error.index)});
         const auto broken =
-            std::find_if(runs.begin(), runs.end(), [](const Patches::Run& run) { return run.volume == 2; });
+            std::find_if(runs.begin(), runs.end(), [](const PartPatches::Run& run) { return run.volume == 2; });
         EXPECT_EQ(error.cause, fmt::format("part {}: 503 Slow Down", broken - runs.begin() + 1));
       }
       std::sort(named.begin(), named.end());
@@ -319,11 +319,11 @@ TEST(PartLayout, PutsPartsWithoutSlackSideBySideAndAlignsTheOthers) {
 
 TEST(Parts, AreToldByTheirPlaceAndLength) {
   storage::MemoryStore store;
-  const Patches data(store, 4, Lie::in_sources, false);
+  const PartPatches data(store, 4, Lie::in_sources, false);
   const RowKey key{1, 2, 3};
   std::vector<Location> parts(5);
   dataset::locate_parts(data, 3, key, parts);
-  const std::vector<Patches::Run> runs = data.runs(3, key);
+  const std::vector<PartPatches::Run> runs = data.runs(3, key);
   ASSERT_EQ(parts.size(), runs.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     EXPECT_EQ(parts[i].offset, runs[i].offset);

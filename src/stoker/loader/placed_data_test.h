@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/loader/made_data_test.h"
+#include "stoker/os/read_file.h"
 #include "stoker/storage/memory_store_test.h"
 
 namespace stoker::loader {
@@ -31,9 +31,7 @@ class PlacedData : public ::testing::TestWithParam<Place> {
     const std::string bucket = top.filename().string();
     for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
       if (!entry.is_regular_file()) continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      store_.put(bucket + "/" + entry.path().lexically_relative(top).string(),
-                 std::string(std::istreambuf_iterator<char>(file), {}));
+      store_.put(bucket + "/" + entry.path().lexically_relative(top).string(), os::read_text(entry.path().string()));
     }
     return open_uncached(store_.address(name.empty() ? bucket : bucket + "/" + name), std::move(options));
   }

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "stoker/codec/made_jpeg_test.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/os/read_file.h"
 
 namespace stoker::loader {
 namespace {
@@ -90,10 +90,7 @@ class Seeking : public testing::Test {
     options.path = folder_.path("cache/seek.bin");
     return options;
   }
-  std::string read() const {
-    std::ifstream in(options().path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read() const { return os::read_text(options().path); }
   void write(const std::string& bytes) const { folder_.write("cache/seek.bin", bytes); }
 
   Folder folder_;

@@ -26,9 +26,6 @@ double mean_ns(std::int64_t sum, std::uint64_t count) {
 std::string ms(double ns) {
   return fmt::format("{:.3g} ms", ns * 1e-6);
 }
-std::string percent(double share) {
-  return fmt::format("{:.0f} %", 100 * share);
-}
 std::string cores_text(const Offer& offer) {
   return fmt::format("{:.3g} core{}", offer.cores, offer.cores == 1 ? "" : "s");
 }
@@ -85,7 +82,7 @@ void advise_fetch(Answer& answer, const LoaderAnswer& loader, const Offer& offer
   const double fetch = mean_ns(loader.made.fetch_ns, loader.made.samples);
   answer.why.push_back(
       fmt::format("each sample spends {} waiting for its bytes ({} of the time to get it), not computing{}", ms(fetch),
-                  percent(share_of(loader.made.fetch_ns, loader.made.fetch_ns + loader.made.prep_ns)),
+                  percent_text(share_of(loader.made.fetch_ns, loader.made.fetch_ns + loader.made.prep_ns)),
                   offer.data_file_system.empty() ? "" : fmt::format("; the data lies on {}", offer.data_file_system)));
   if (const std::string more = worker_advice(loader, offer); !more.empty())
     answer.advice.push_back(more + ", as waiting overlaps");
@@ -105,7 +102,7 @@ void advise_prep(Answer& answer, const LoaderAnswer& loader, const Offer& offer)
     answer.why.push_back(fmt::format("{} for {} of {} time: {}",
                                      has_workers ? "the workers were ready but had no core"
                                                  : "the loading in the training process was ready but had no core",
-                                     percent(crowded), has_workers ? "their" : "its", crowd_text(loader, offer)));
+                                     percent_text(crowded), has_workers ? "their" : "its", crowd_text(loader, offer)));
   }
   const std::string more = too_many ? "" : worker_advice(loader, offer);
   if (!more.empty()) answer.advice.push_back(more);
@@ -165,7 +162,7 @@ void advise_handoff(Answer& answer, const LoaderAnswer& loader, const Offer& off
   if (worst == wait.start_ns) {
     answer.why.push_back(
         fmt::format("{} of the running time goes into starting and stopping workers, for each of {} epochs",
-                    percent(loader.start_share), loader.epochs.size()));
+                    percent_text(loader.start_share), loader.epochs.size()));
     answer.advice.push_back(loader.facts.persistent_workers
                                 ? fmt::format("longer epochs{}: the workers are kept already", at_place(loader))
                                 : fmt::format("persistent_workers=True{}", at_place(loader)));
@@ -254,7 +251,7 @@ void note_epochs(Answer& answer, const LoaderAnswer& loader) {
   const meter::Verdict rest = meter::judge(later.work_ns(), later.wait.split());
   if (first.steps.steps < 3 || later.steps < 3 || first.verdict.bound == rest.bound) return;
   std::string note = fmt::format("epoch {} was {} ({}), later ones are {} ({})", first.epoch, name(first.verdict.bound),
-                                 percent(first.verdict.share), name(rest.bound), percent(rest.share));
+                                 percent_text(first.verdict.share), name(rest.bound), percent_text(rest.share));
   const double before = mean_ns(first.made.fetch_ns, first.made.samples), after = mean_ns(made.fetch_ns, made.samples);
   if (first.verdict.bound == meter::Bound::fetch && after < 0.5 * before) {
     note +=
@@ -301,10 +298,10 @@ void advise_device(Answer& answer, const LoaderAnswer& loader) {
             ? fmt::format(
                   "copies to the device take {} of the time: `.to(device, non_blocking=True)`, the next batch on "
                   "a stream of its own, or smaller types (uint8, normalized on the device)",
-                  percent(copying))
+                  percent_text(copying))
             : fmt::format("pin_memory=True{} and `.to(device, non_blocking=True)`: copies to the device take {} of the "
                           "time",
-                          at_place(loader), percent(copying)));
+                          at_place(loader), percent_text(copying)));
   }
   if (answer.verdict->bound != meter::Bound::compute || !loader.batch || loader.batch->device.empty()) return;
   if (loader.arithmetic.watched && loader.arithmetic.autocast_dtype.empty() && loader.batch->tf32 == false)
@@ -336,6 +333,10 @@ void note_spinners(Answer& answer, const LoaderAnswer& loader) {
 }
 
 }  // namespace
+
+std::string percent_text(double share) {
+  return fmt::format("{:.0f} %", 100 * share);
+}
 
 bool others_matter(const Offer& offer) {
   return offer.cores > 0 && offer.cores_of_others >= kOthersMatter * offer.cores;
@@ -415,7 +416,7 @@ void advise(Answer& answer, const Offer& offer) {
   if (loader.start_share > kStartMatters && answer.verdict->bound != meter::Bound::handoff &&
       !loader.facts.persistent_workers && loader.facts.num_workers > 0 && loader.facts.kind == LoaderKind::torch)
     answer.advice.push_back(fmt::format("persistent_workers=True{}: starting workers each epoch takes {} of the time",
-                                        at_place(loader), percent(loader.start_share)));
+                                        at_place(loader), percent_text(loader.start_share)));
   advise_device(answer, loader);
   note_epochs(answer, loader);
   note_slow_samples(answer, loader);

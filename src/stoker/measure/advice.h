@@ -17,5 +17,6 @@ inline constexpr const char* kQuieterMachine =
 // Whether other programs hold enough cores to slow the job, and the sentence that says so.
 bool others_matter(const Offer& offer);
 std::string others_text(const Offer& offer);
+std::string percent_text(double share);  // "12 %"
 
 }  // namespace stoker::measure

@@ -16,7 +16,7 @@ constexpr double kAgree = 0.1;
 constexpr double kCachedStill = 0.02;
 constexpr std::uint64_t kFewSteps = 20;
 
-std::string ms(double seconds) {
+std::string milliseconds(double seconds) {
   return fmt::format("{:.2f} ms", 1e3 * seconds);
 }
 std::int64_t ns(double seconds) {
@@ -55,25 +55,25 @@ DeepAnswer compare(const DeepRuns& runs) {
     answer.doubtful = Doubtful::difference;
     answer.why_doubtful =
         fmt::format("the step alone took {} before and {} after the other runs: the machine was not quiet",
-                    ms(runs.compute_s), ms(runs.compute_again_s));
+                    milliseconds(runs.compute_s), milliseconds(runs.compute_again_s));
   } else if (compute > runs.real_s * (1 + kAgree)) {
     answer.doubtful = Doubtful::difference;
     answer.why_doubtful = fmt::format(
         "the step alone ({}) is slower than with its loader ({}): one batch over and over "
         "is no stand-in for real ones here",
-        ms(compute), ms(runs.real_s));
+        milliseconds(compute), milliseconds(runs.real_s));
   } else if (runs.ledger_compute_s > compute) {
     answer.doubtful = Doubtful::difference;
     answer.why_doubtful = fmt::format(
         "the step takes {} beside the loader and {} alone: they take cores or memory "
         "bandwidth from one another, so fewer workers may be faster",
-        ms(runs.ledger_compute_s), ms(compute));
+        milliseconds(runs.ledger_compute_s), milliseconds(compute));
   } else {
     answer.doubtful = Doubtful::ledger;
     answer.why_doubtful = fmt::format(
         "the ledger sees {} of compute where the step alone takes {}: some of it goes on "
         "while the loop already waits, as on a device",
-        ms(runs.ledger_compute_s), ms(compute));
+        milliseconds(runs.ledger_compute_s), milliseconds(compute));
   }
 
   answer.notes = runs.notes;

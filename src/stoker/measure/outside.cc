@@ -12,19 +12,15 @@
 namespace stoker::measure {
 namespace {
 
-constexpr double kBusy = 0.8, kHalf = 0.5, kCrowded = 0.2, kDiskWait = 0.2;
-
-std::string percent(double share) {
-  return fmt::format("{:.0f} %", 100 * share);
-}
+constexpr double kBusy = 0.8, kHalf = 0.5, kCrowdedOutside = 0.2, kDiskWait = 0.2;
 
 // In whole percent that never come to more than 100.
 std::string spent_text(const OutsideAnswer& answer) {
   long left = 100;
   const auto part = [&](double share) {
-    const long percent = std::min(left, std::lround(100 * share));
-    left -= percent;
-    return percent;
+    const long percent_text = std::min(left, std::lround(100 * share));
+    left -= percent_text;
+    return percent_text;
   };
   const long cpu = part(answer.worker_cpu), delay = part(answer.worker_delay), disk = part(answer.worker_disk_wait);
   return fmt::format("{} worker{}: {} % of {} time computing, {} % ready without a core, {} % in reads from a disk",
@@ -100,7 +96,7 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
   } else if (busy >= kBusy) {
     answer.headline = "prep_bound (io_bound), most likely: the workers hardly ever rest";
     answer.why.push_back(spent);
-    if (answer.worker_delay > kCrowded && static_cast<double>(answer.workers) > facts.cores) {
+    if (answer.worker_delay > kCrowdedOutside && static_cast<double>(answer.workers) > facts.cores) {
       answer.advice.push_back(fmt::format("fewer workers: {} share {:.3g} cores", answer.workers, facts.cores));
     } else if (has_room) {
       answer.advice.push_back(fmt::format("more workers: num_workers={:.0f} (now {})", most, answer.workers));
@@ -121,7 +117,7 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
         "no clear limit: the workers are at work {} of the time, near what they can do; where samples or steps vary, "
         "the "
         "step waits now and then",
-        percent(busy));
+        percent_text(busy));
     answer.why.push_back(spent);
     if (has_room)
       answer.advice.push_back(
@@ -133,7 +129,7 @@ OutsideAnswer outside_answer(const HostFacts& facts, const std::optional<LogFact
         "the same";
     answer.why.push_back(spent);
   }
-  if (answer.worker_delay > kCrowded && others_matter(offer)) {
+  if (answer.worker_delay > kCrowdedOutside && others_matter(offer)) {
     answer.why.push_back(others_text(offer) + ": the workers wait for a core");
     answer.advice.insert(answer.advice.begin(), kQuieterMachine);
   }

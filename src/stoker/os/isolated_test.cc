@@ -25,7 +25,7 @@ struct Heard {
   Ended ended;
 };
 
-Heard run(const std::string& script) {
+Heard run_isolated(const std::string& script) {
   Heard heard;
   Isolated child({"sh", "-c", script}, {{"GREETING", "hello"}});
   for (bool over = false; !over;) {
@@ -51,7 +51,7 @@ bool is_gone(int pid) {
 }
 
 TEST(Isolated, HearsOutputErrorsAndReportsApart) {
-  const Heard heard = run("echo $GREETING; echo oh >&2; echo '{\"a\":1}' >&$STOKER_REPORT_FD; exit 3");
+  const Heard heard = run_isolated("echo $GREETING; echo oh >&2; echo '{\"a\":1}' >&$STOKER_REPORT_FD; exit 3");
   EXPECT_EQ(heard.out, "hello\n");
   EXPECT_EQ(heard.err, "oh\n");
   EXPECT_EQ(heard.report, "{\"a\":1}\n");
@@ -61,17 +61,17 @@ TEST(Isolated, HearsOutputErrorsAndReportsApart) {
 
 TEST(Isolated, TellsHowItEndedThoughOurParentIgnoredThatOfItsOwn) {
   ::signal(SIGCHLD, SIG_IGN);
-  EXPECT_EQ(run("exit 7").ended.code, 7);
+  EXPECT_EQ(run_isolated("exit 7").ended.code, 7);
 }
 
 TEST(Isolated, TellsTheSignalThatEndedIt) {
-  const Heard heard = run("kill -SEGV $$");
+  const Heard heard = run_isolated("kill -SEGV $$");
   EXPECT_EQ(heard.ended.signal, SIGSEGV);
   EXPECT_EQ(heard.ended.code, 128 + SIGSEGV);
 }
 
 TEST(Isolated, DrainsWhateverIsPrinted) {
-  EXPECT_EQ(run("head -c 50000000 /dev/zero").bytes, 50'000'000u);
+  EXPECT_EQ(run_isolated("head -c 50000000 /dev/zero").bytes, 50'000'000u);
 }
 
 TEST(Isolated, NamesACommandThatDoesNotExist) {

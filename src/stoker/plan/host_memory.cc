@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kCacheable = 0.9;  // of what remains: the kernel keeps some free
 
-std::string size(double bytes) {
+}  // namespace
+
+std::string bytes_text(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
-
-}  // namespace
 
 HostBudget host_budget(const HostUse& use, const HostLimits& limits) {
   HostBudget budget{.limit_bytes = limits.memory_bytes, .shm_limit_bytes = limits.shm_bytes, .unified = limits.unified};
@@ -27,17 +27,17 @@ HostBudget host_budget(const HostUse& use, const HostLimits& limits) {
   add("main process", use.main_bytes, "its share of what it shares (PSS)");
   double grown = use.worker_bytes + use.worker_growth_per_s * use.seconds;
   if (use.worker_most_bytes > 0) grown = std::min(grown, std::max(use.worker_most_bytes, use.worker_bytes));
-  add("workers", use.workers * use.worker_bytes, fmt::format("{:g} x {}", use.workers, size(use.worker_bytes)));
+  add("workers", use.workers * use.worker_bytes, fmt::format("{:g} x {}", use.workers, bytes_text(use.worker_bytes)));
   if (grown > use.worker_bytes) {
     add("workers' growth", use.workers * (grown - use.worker_bytes),
-        fmt::format("{:g} x {} until the end", use.workers, size(grown - use.worker_bytes)));
+        fmt::format("{:g} x {} until the end", use.workers, bytes_text(grown - use.worker_bytes)));
   }
   const double queued = use.prefetch_factor * std::max(1.0, use.workers);
-  add("prefetched batches", queued * use.batch_bytes, fmt::format("{:g} x {}", queued, size(use.batch_bytes)));
+  add("prefetched batches", queued * use.batch_bytes, fmt::format("{:g} x {}", queued, bytes_text(use.batch_bytes)));
   if (use.workers > 0) budget.shm_bytes = queued * use.batch_bytes;
   if (use.pin_memory) {
     add("pinned", (use.prefetch_factor + 1) * use.batch_bytes,
-        fmt::format("{:g} x {}", use.prefetch_factor + 1, size(use.batch_bytes)));
+        fmt::format("{:g} x {}", use.prefetch_factor + 1, bytes_text(use.batch_bytes)));
   }
   add("cache", use.cache_bytes, "kept on purpose");
   if (limits.unified) add("device", use.device_bytes, "the same memory: counted once, here");

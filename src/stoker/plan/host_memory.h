@@ -51,5 +51,6 @@ struct HostBudget {
 };
 
 HostBudget host_budget(const HostUse& use, const HostLimits& limits);
+std::string bytes_text(double bytes);  // "12.4 GiB"; an estimate below 0 is 0
 
 }  // namespace stoker::plan

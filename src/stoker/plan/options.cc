@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/units.h"
+#include "stoker/plan/host_memory.h"
 #include "stoker/plan/learning_rate.h"
 
 namespace stoker::plan {
@@ -21,10 +22,6 @@ constexpr double kMoreThan = 1.02;            // times the gain of a cheaper cha
 constexpr double kFull = 0.92, kTight = 0.8;  // of a limit
 constexpr double kStart_s = 5;                // to start the workers of an epoch, where nobody measured it
 constexpr double kUsualImage = 224, kSmallImage = 160;
-
-std::string size(double bytes) {
-  return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
-}
 
 RateSpread around(double gain, double error) {
   return {gain * (1 - error), gain, gain * (1 + error), 0, true};
@@ -41,7 +38,7 @@ void weigh_memory(Option& option, const Situation& situation) {
   const auto against = [&](const char* what, std::optional<double> bytes, double limit) {
     if (!bytes || limit <= 0) return;
     const double share = *bytes / limit;
-    const std::string text = fmt::format("{} {} of {}", what, size(*bytes), size(limit));
+    const std::string text = fmt::format("{} {} of {}", what, bytes_text(*bytes), bytes_text(limit));
     if (share > 1) {
       raise(option, Risk::high, text + ": it will run out");
     } else if (share > kFull) {
@@ -184,7 +181,7 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
       std::string memory;
       if (option.device_bytes && limit > 0) {
         memory = fmt::format("; device memory {} {} of {}", situation.device_line ? "would be" : "may reach",
-                             size(*option.device_bytes), size(limit));
+                             bytes_text(*option.device_bytes), bytes_text(limit));
       }
       option.reason = "raising the batch cannot help: the loader is the limit" + memory;
     }
@@ -233,16 +230,17 @@ void add_persistent(const Situation& situation, std::vector<Option>& all) {
     const double limit = situation.limits.memory_bytes;
     option.for_batch = limit > 0 && now_bytes > kFull * limit && then_bytes < now_bytes;  // for memory, not for speed
     option.worth = option.for_batch;
-    option.reason = option.worth
-                        ? fmt::format("workers grow to {} of {} where they live on", size(now_bytes), size(limit))
-                    : now_bytes > then_bytes
-                        ? fmt::format("it would save {} that nobody needs; {}", size(now_bytes - then_bytes), starts)
-                        : fmt::format("it saves no memory that was measured; {}", starts);
+    option.reason =
+        option.worth
+            ? fmt::format("workers grow to {} of {} where they live on", bytes_text(now_bytes), bytes_text(limit))
+        : now_bytes > then_bytes
+            ? fmt::format("it would save {} that nobody needs; {}", bytes_text(now_bytes - then_bytes), starts)
+            : fmt::format("it saves no memory that was measured; {}", starts);
   } else if (option.gain.p50 < kWorth) {
     option.worth = false;
     option.reason =
-        starts +
-        (then_bytes > now_bytes ? fmt::format("; it would take {} more", size(then_bytes - now_bytes)) : std::string());
+        starts + (then_bytes > now_bytes ? fmt::format("; it would take {} more", bytes_text(then_bytes - now_bytes))
+                                         : std::string());
   }
   all.push_back(std::move(option));
 }

@@ -2,8 +2,6 @@
 #include "stoker/prepare/builder.h"
 
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,7 +11,9 @@
 #include "stoker/base/units.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/prepare/contents_test.h"
 #include "stoker/prepare/pack.h"
+#include "stoker/prepare/refusal_test.h"
 
 namespace stoker::prepare {
 namespace {
@@ -63,25 +63,6 @@ void expect_rows(const std::string& path, std::uint64_t count) {
   }
 }
 
-std::map<std::string, std::string> contents(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
-
-template <typename F>
-Error error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::internal, "nothing was thrown");
-}
-
 TEST(PackBuilder, HoldsWhatWasAppendedInOrder) {
   const Folder folder;
   PackBuilder builder(at(folder));
@@ -122,7 +103,7 @@ TEST(PackBuilder, ThatWasInterruptedIsContinuedByTheNext) {
     add(whole, 1000, 1000);
     whole.close();
   }
-  const auto expected = contents(folder.path("x.pack"));
+  const auto expected = contents_of(folder.path("x.pack"));
   fs::remove_all(folder.path("x.pack"));
   {
     PackBuilder first(at(folder));
@@ -134,7 +115,7 @@ TEST(PackBuilder, ThatWasInterruptedIsContinuedByTheNext) {
   EXPECT_TRUE(second.has(999));
   EXPECT_EQ(add(second, 0, 2000), 1000u);
   second.close();
-  EXPECT_EQ(contents(folder.path("x.pack")), expected);
+  EXPECT_EQ(contents_of(folder.path("x.pack")), expected);
 }
 
 TEST(PackBuilder, AddsToThePackThatIsThere) {
@@ -161,7 +142,7 @@ TEST(PackBuilder, ThatIsClosedTouchesNothingOfTheNextOne) {
   first->close();
   PackBuilder second(at(folder));
   first.reset();
-  EXPECT_EQ(error_of([&] { const PackBuilder third(at(folder)); }).kind(), ErrorKind::unavailable);
+  EXPECT_EQ(refusal([&] { const PackBuilder third(at(folder)); }).kind(), ErrorKind::unavailable);
   add(second, 10, 10);
   second.close();
   expect_rows(folder.path("x.pack"), 20);
@@ -174,9 +155,9 @@ TEST(PackBuilder, ClosedWithoutNewRowsLeavesThePackAsItIs) {
     add(builder, 0, 10);
     builder.close();
   }
-  const auto before = contents(folder.path("x.pack"));
+  const auto before = contents_of(folder.path("x.pack"));
   PackBuilder(at(folder)).close();
-  EXPECT_EQ(contents(folder.path("x.pack")), before);
+  EXPECT_EQ(contents_of(folder.path("x.pack")), before);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
@@ -190,27 +171,27 @@ TEST(PackBuilder, RefusesRowsOfAnotherShapeLabelKindOrWithoutIds) {
   rows.dtype = DType::f64;
   rows.bytes = std::as_bytes(std::span(&value, 1));
   rows.ids = ids;
-  EXPECT_NE(error_of([&] { builder.append(rows); }).message().find("cannot append float64 [] to the pack"),
+  EXPECT_NE(refusal([&] { builder.append(rows); }).message().find("cannot append float64 [] to the pack"),
             std::string::npos);
   const float values[4] = {};
   rows.dtype = DType::f32;
   rows.shape = {4};
   rows.bytes = std::as_bytes(std::span(values));
-  EXPECT_NE(error_of([&] { builder.append(rows); }).message().find("labels of kind none"), std::string::npos);
+  EXPECT_NE(refusal([&] { builder.append(rows); }).message().find("labels of kind none"), std::string::npos);
   rows.ids = {};
-  EXPECT_EQ(error_of([&] { builder.append(rows); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(refusal([&] { builder.append(rows); }).kind(), ErrorKind::usage);
   const std::int64_t negative[] = {-5};
   rows.ids = negative;
-  EXPECT_NE(error_of([&] { builder.append(rows); }).message().find("ids begin at 0"), std::string::npos);
+  EXPECT_NE(refusal([&] { builder.append(rows); }).message().find("ids begin at 0"), std::string::npos);
   builder.close();
-  EXPECT_NE(error_of([&] { add(builder, 9, 1); }).message().find("closed"), std::string::npos);
+  EXPECT_NE(refusal([&] { add(builder, 9, 1); }).message().find("closed"), std::string::npos);
 }
 
 TEST(PackBuilder, RefusesASecondBuilderAndAPackOfASource) {
   const Folder folder;
   {
     const PackBuilder first(at(folder));
-    EXPECT_EQ(error_of([&] { const PackBuilder second(at(folder)); }).kind(), ErrorKind::unavailable);
+    EXPECT_EQ(refusal([&] { const PackBuilder second(at(folder)); }).kind(), ErrorKind::unavailable);
   }
   folder.write("data/a.wav", loader::wav(10, 1));
   PackOptions packing;
@@ -218,7 +199,7 @@ TEST(PackBuilder, RefusesASecondBuilderAndAPackOfASource) {
   packing.destination = folder.path("x.pack");
   packing.samples = 10;
   make_pack(packing);
-  EXPECT_NE(error_of([&] { const PackBuilder second(at(folder)); }).message().find("it was made from"),
+  EXPECT_NE(refusal([&] { const PackBuilder second(at(folder)); }).message().find("it was made from"),
             std::string::npos);
 }
 
@@ -232,10 +213,10 @@ TEST(PackBuilder, NothingThrowsAwayTheRowsOfAnInterruptedOneUnasked) {
   PackOptions packing;
   packing.source = folder.path("data");
   packing.destination = folder.path("x.pack");
-  EXPECT_NE(error_of([&] { make_pack(packing); }).message().find("rows that a program wrote"), std::string::npos);
+  EXPECT_NE(refusal([&] { make_pack(packing); }).message().find("rows that a program wrote"), std::string::npos);
   BuilderOptions other = at(folder);
   other.classes = {"a"};
-  EXPECT_NE(error_of([&] { const PackBuilder builder(other); }).message().find("other classes"), std::string::npos);
+  EXPECT_NE(refusal([&] { const PackBuilder builder(other); }).message().find("other classes"), std::string::npos);
   EXPECT_EQ(PackBuilder(at(folder)).count(), 10u);
   other.force = true;
   EXPECT_EQ(PackBuilder(other).count(), 0u);
@@ -248,12 +229,12 @@ TEST(PackBuilder, SaysThatTheDiskIsFullAndGoesOnLater) {
     add(builder, 0, 1000);
     builder.flush();
     const os::InjectFault full(os::Call::write, {.error_number = ENOSPC, .times = 1'000'000});
-    const Error error = error_of([&] {
+    const Error error = refusal([&] {
       add(builder, 1000, 1000);
       builder.flush();
     });
     EXPECT_NE(error.message().find("No space left on device"), std::string::npos);
-    EXPECT_NE(error_of([&] { add(builder, 5000, 1); }).message().find("No space left on device"), std::string::npos);
+    EXPECT_NE(refusal([&] { add(builder, 5000, 1); }).message().find("No space left on device"), std::string::npos);
   }
   PackBuilder builder(at(folder));
   EXPECT_EQ(builder.count(), 1000u);

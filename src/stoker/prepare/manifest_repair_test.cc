@@ -14,6 +14,7 @@
 #include "stoker/base/units.h"
 #include "stoker/dataset/packed.h"
 #include "stoker/loader/made_data_test.h"
+#include "stoker/os/read_file.h"
 #include "stoker/prepare/check.h"
 
 namespace stoker::prepare {
@@ -22,11 +23,6 @@ namespace {
 using dataset::PackManifest;
 using loader::Folder;
 namespace fs = std::filesystem;
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -92,7 +88,7 @@ TEST_P(ManifestRepair, MakesTheSameAgainFromTheRest) {
   make_pack(sounds(folder, GetParam()));
   const PackManifest before = dataset::open_packed(folder.path("x.pack"))->manifest();
   ASSERT_GT(before.shards.size(), 1u);
-  const std::string path = folder.path("x.pack/pack.json"), sound = text_of(path);
+  const std::string path = folder.path("x.pack/pack.json"), sound = os::read_text(path);
   for (const std::string& damaged : {std::string(), std::string("{"), std::string(5000, '\0'), sound.substr(0, 200)}) {
     write(path, damaged);
     const CheckReport report = repair(folder);
@@ -103,7 +99,7 @@ TEST_P(ManifestRepair, MakesTheSameAgainFromTheRest) {
     EXPECT_TRUE(mentions(report.notes, "what the pack was made from, or how, is lost"));
     expect_same(dataset::open_packed(folder.path("x.pack"))->manifest(), before);
     if (!damaged.empty()) {
-      EXPECT_EQ(text_of(path + ".damaged"), damaged);
+      EXPECT_EQ(os::read_text(path + ".damaged"), damaged);
     }
     fs::remove(path + ".damaged");
   }
@@ -118,7 +114,7 @@ TEST_P(ManifestRepair, TakesWhatIsLeftOfTheDamagedText) {
   make_pack(options);
   const PackManifest before = dataset::open_packed(folder.path("x.pack"))->manifest();
   const std::string path = folder.path("x.pack/pack.json");
-  std::string text = text_of(path);
+  std::string text = os::read_text(path);
   text[text.find("\"shards\"") + 3] = '"';
   write(path, text);
   const CheckReport report = repair(folder);
@@ -135,7 +131,7 @@ TEST_P(ManifestRepair, TakesWhatIsLeftOfTheDamagedText) {
 TEST_P(ManifestRepair, APackJsonThatContradictsTheRestIsMadeAgain) {
   const Folder folder;
   make_pack(sounds(folder, GetParam()));
-  const std::string path = folder.path("x.pack/pack.json"), sound = text_of(path);
+  const std::string path = folder.path("x.pack/pack.json"), sound = os::read_text(path);
   std::string text = sound;
   text.replace(text.find("\"count\": 20"), 11, "\"count\": 21");
   write(path, text);
@@ -152,7 +148,7 @@ TEST_P(ManifestRepair, WithoutRepairItOnlySaysSo) {
   const CheckReport report = check(options);
   EXPECT_FALSE(report.is_sound());
   EXPECT_TRUE(mentions(report.broken, "pack.json"));
-  EXPECT_EQ(text_of(folder.path("x.pack/pack.json")), "{");
+  EXPECT_EQ(os::read_text(folder.path("x.pack/pack.json")), "{");
 }
 
 TEST_P(ManifestRepair, NothingIsMadeFromAnIndexNamesOrShardsThatAreNotWhole) {
@@ -170,7 +166,7 @@ TEST_P(ManifestRepair, NothingIsMadeFromAnIndexNamesOrShardsThatAreNotWhole) {
   };
   EXPECT_EQ(refusal(), "");
   for (const std::string& name : {std::string("index.npy"), std::string("names.txt"), shard}) {
-    const std::string path = folder.path("x.pack/" + name), sound = text_of(path);
+    const std::string path = folder.path("x.pack/" + name), sound = os::read_text(path);
     write(path, sound.substr(0, sound.size() / 3));
     EXPECT_NE(refusal(), "") << name << " cut short";
     write(path, std::string(sound.size(), '\0'));

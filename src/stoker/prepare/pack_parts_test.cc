@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,6 +16,8 @@
 #include "stoker/dataset/packed.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/file_lock.h"
+#include "stoker/prepare/contents_test.h"
+#include "stoker/prepare/refusal_test.h"
 
 namespace stoker::prepare {
 namespace {
@@ -61,24 +62,6 @@ void make_parts(const PackOptions& options, std::uint64_t of) {
   for (std::uint64_t number = of; number >= 1; --number) make_pack(part_of(options, number, of));
 }
 
-std::map<std::string, std::string> files_of(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
-
-Error refusal(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::internal, "nothing was thrown");
-}
-
 TEST(PackParts, OwnEachItemOnce) {
   for (const std::uint64_t count : {0, 1, 3, 10, 1000}) {
     for (const std::uint64_t of : {1, 3, 4, 7}) {
@@ -113,7 +96,7 @@ TEST(PackParts, JoinToTheBytesOfAPackThatOneMachineMakes) {
       const PackReport report = make_pack(joining(several));
 
       EXPECT_EQ(report.count, 23u);
-      EXPECT_EQ(files_of(several.destination), files_of(one.destination)) << of;
+      EXPECT_EQ(contents_of(several.destination), contents_of(one.destination)) << of;
       EXPECT_FALSE(fs::exists(folder.path(".x.pack.parts")));
       EXPECT_TRUE(make_pack(several).idle) << "the next run finds the pack up to date";
       fs::remove_all(several.destination);
@@ -152,7 +135,7 @@ TEST(PackParts, ASkippedSampleShortensItsShardAndMovesNoBorder) {
   EXPECT_EQ(shards[0].count, 5u);
   EXPECT_EQ(shards[1].name, "data-00002.npy");
   EXPECT_EQ(shards[1].count, 4u);
-  EXPECT_EQ(files_of(several.destination), files_of(options.destination));
+  EXPECT_EQ(contents_of(several.destination), contents_of(options.destination));
 }
 
 TEST(PackParts, APartThatIsThereIsLeftAsItIsAndALostOneIsMadeAgain) {
@@ -177,7 +160,7 @@ TEST(PackParts, APartThatFailedGoesOnWhereItStopped) {
   PackOptions options = packing(folder);
   options.shard_size = 100 * kMiB;
   make_parts(options, 1);
-  const auto whole = files_of(folder.path(".x.pack.parts/1-of-1"));
+  const auto whole = contents_of(folder.path(".x.pack.parts/1-of-1"));
   fs::remove_all(folder.path(".x.pack.parts"));
   const std::string bad = "data/2/068.wav";
   folder.write(bad, std::string(fs::file_size(folder.path(bad)), 'x'));
@@ -194,7 +177,7 @@ TEST(PackParts, APartThatFailedGoesOnWhereItStopped) {
   const PackReport report = make_pack(part_of(options, 1, 1));
 
   EXPECT_GT(report.resumed, 60u);
-  const auto found = files_of(folder.path(".x.pack.parts/1-of-1"));
+  const auto found = contents_of(folder.path(".x.pack.parts/1-of-1"));
   EXPECT_EQ(found.at("data-00000.tar"), whole.at("data-00000.tar"));
 }
 
@@ -205,12 +188,12 @@ TEST(PackParts, AJoinThatWasKilledBehindItsLastStepTidiesUp) {
   make_parts(options, 2);
   fs::copy(folder.path(".x.pack.parts"), folder.path("saved"), fs::copy_options::recursive);
   make_pack(joining(options));
-  const auto whole = files_of(options.destination);
+  const auto whole = contents_of(options.destination);
   fs::rename(folder.path("saved"), folder.path(".x.pack.parts"));
 
   EXPECT_TRUE(make_pack(joining(options)).idle);
 
-  EXPECT_EQ(files_of(options.destination), whole);
+  EXPECT_EQ(contents_of(options.destination), whole);
   EXPECT_FALSE(fs::exists(folder.path(".x.pack.parts")));
   EXPECT_FALSE(fs::exists(folder.path(".x.pack.part")));
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <map>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,9 +18,11 @@
 #include "stoker/loader/loader.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/prepare/contents_test.h"
 #include "stoker/prepare/journal.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/payloads.h"
+#include "stoker/prepare/refusal_test.h"
 #include "stoker/prepare/tar_names.h"
 
 namespace stoker::prepare {
@@ -62,15 +62,6 @@ PackOptions encoded(const Folder& folder) {
   PackOptions options = raw(folder);
   options.samples = 0;
   return options;
-}
-
-std::map<std::string, std::string> contents(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -113,15 +104,6 @@ Seen drain(const std::string& address, loader::LoaderOptions options = {}) {
     }
   }
   return seen;
-}
-
-Error error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::internal, "nothing was thrown");
 }
 
 TEST(PackRaw, SoundsBecomeRowsOfOneArrayWithLabelsNamesAndIds) {
@@ -167,7 +149,7 @@ TEST(PackRaw, SoundsOfDifferentLengthsNeedSamples) {
   PackOptions options = raw(folder);
   options.samples = 0;
   options.kind = PackKind::raw;
-  EXPECT_NE(error_of([&] { make_pack(options); }).hint().find("samples=16000"), std::string::npos);
+  EXPECT_NE(refusal([&] { make_pack(options); }).hint().find("samples=16000"), std::string::npos);
 }
 
 TEST(PackRaw, WhatIsRandomIsRefused) {
@@ -175,7 +157,7 @@ TEST(PackRaw, WhatIsRandomIsRefused) {
   make_sounds(folder);
   PackOptions options = raw(folder);
   options.transform = transform::parse_ops("flip");
-  EXPECT_NE(error_of([&] { make_pack(options); }).message().find("a pack keeps what is the same in every epoch"),
+  EXPECT_NE(refusal([&] { make_pack(options); }).message().find("a pack keeps what is the same in every epoch"),
             std::string::npos);
 }
 
@@ -254,7 +236,7 @@ TEST(PackEncoded, CutsShardsAtTheSizeAsked) {
   for (std::int16_t i = 0; i < 40; ++i) add_sound(folder, fmt::format("a/{:02}.wav", i), i, 50'000);
   const PackReport report = make_pack(encoded(folder));
   EXPECT_EQ(report.shards, 4u);  // 100 KB each, 10 in a MiB
-  for (const auto& [name, bytes] : contents(folder.path("x.pack"))) EXPECT_LE(bytes.size(), kMiB) << name;
+  for (const auto& [name, bytes] : contents_of(folder.path("x.pack"))) EXPECT_LE(bytes.size(), kMiB) << name;
   EXPECT_EQ(drain(folder.path("x.pack")).first.size(), 40u);
 }
 
@@ -365,7 +347,7 @@ TEST(Repack, OfAnotherSourceOrWithOtherSettingsNeedsForce) {
   make_sounds(folder);
   make_pack(raw(folder));
   PackOptions other = encoded(folder);
-  EXPECT_NE(error_of([&] { make_pack(other); }).message().find("it was made with other settings"), std::string::npos);
+  EXPECT_NE(refusal([&] { make_pack(other); }).message().find("it was made with other settings"), std::string::npos);
   other.force = true;
   EXPECT_EQ(make_pack(other).added, 10u);
   expect_equal_to_source(folder, encoded(folder));
@@ -374,7 +356,7 @@ TEST(Repack, OfAnotherSourceOrWithOtherSettingsNeedsForce) {
   fs::copy(folder.path("data"), folder.path("other/data"), fs::copy_options::recursive);
   PackOptions moved = encoded(folder);
   moved.source = folder.path("other/data");
-  EXPECT_NE(error_of([&] { make_pack(moved); }).message().find("it was made from another source"), std::string::npos);
+  EXPECT_NE(refusal([&] { make_pack(moved); }).message().find("it was made from another source"), std::string::npos);
 }
 
 TEST(Pack, NeverReplacesWhatIsNotAPack) {
@@ -383,8 +365,8 @@ TEST(Pack, NeverReplacesWhatIsNotAPack) {
   folder.write("x.pack/precious.txt", "mine");
   PackOptions options = raw(folder);
   options.force = true;
-  EXPECT_NE(error_of([&] { make_pack(options); }).message().find("a folder that is not a pack"), std::string::npos);
-  EXPECT_EQ(contents(folder.path("x.pack")).at("precious.txt"), "mine");
+  EXPECT_NE(refusal([&] { make_pack(options); }).message().find("a folder that is not a pack"), std::string::npos);
+  EXPECT_EQ(contents_of(folder.path("x.pack")).at("precious.txt"), "mine");
 }
 
 TEST(PackRaw, BadSamplesAreAnErrorOrLeftOutByName) {
@@ -392,7 +374,7 @@ TEST(PackRaw, BadSamplesAreAnErrorOrLeftOutByName) {
   make_sounds(folder);
   folder.write("data/cat/03.wav", "RIFF....WAVE broken");
   PackOptions options = raw(folder);
-  EXPECT_NE(error_of([&] { make_pack(options); }).message().find("cat/03.wav"), std::string::npos);
+  EXPECT_NE(refusal([&] { make_pack(options); }).message().find("cat/03.wav"), std::string::npos);
   EXPECT_FALSE(fs::exists(options.destination));
   options.on_error = loader::OnError::skip;
 
@@ -412,7 +394,7 @@ TEST(PackRaw, TheHintOfABadSampleNamesOnlyWhatAPackCanDo) {
   const Folder folder;
   make_sounds(folder);
   folder.write("data/cat/03.wav", "RIFF....WAVE broken");
-  EXPECT_EQ(error_of([&] { make_pack(raw(folder)); }).hint().find(skip_hint().in_python()), 0u);
+  EXPECT_EQ(refusal([&] { make_pack(raw(folder)); }).hint().find(skip_hint().in_python()), 0u);
 }
 
 TEST(PackEncoded, FilesThatNobodyCanDecodeAreBadSamplesToo) {
@@ -421,7 +403,7 @@ TEST(PackEncoded, FilesThatNobodyCanDecodeAreBadSamplesToo) {
   folder.write("data/cat/02.wav", "");
   folder.write("data/cat/03.wav", "a text that somebody gave the wrong name");
   PackOptions options = encoded(folder);
-  const Error error = error_of([&] { make_pack(options); });
+  const Error error = refusal([&] { make_pack(options); });
   EXPECT_NE(error.message().find("cat/02.wav"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find("the file is empty"), std::string::npos) << error.message();
   EXPECT_EQ(error.hint().find(skip_hint().in_python()), 0u) << error.hint();
@@ -439,7 +421,7 @@ TEST(Pack, ASecondPackerIsRefusedWhileTheFirstWorks) {
   const Folder folder;
   make_sounds(folder);
   const PackFolder first(folder.path("x.pack"));
-  const Error error = error_of([&] { make_pack(raw(folder)); });
+  const Error error = refusal([&] { make_pack(raw(folder)); });
   EXPECT_EQ(error.kind(), ErrorKind::unavailable);
   EXPECT_NE(error.message().find("another program is making this pack"), std::string::npos);
 }
@@ -466,12 +448,12 @@ TEST(PackInterrupted, AFullDiskLeavesNothingHalfMadeAndALaterRunGoesOn) {
     if (is_raw) options.samples = 50'000;
     options.sync_bytes = 300'000;
     make_pack(options);
-    const auto whole = contents(options.destination);
+    const auto whole = contents_of(options.destination);
     for (const std::uint32_t skip : {0, 1, 3, 4, 7, 12}) {
       fs::remove_all(options.destination);
       {
         const os::InjectFault full(os::Call::write, {.error_number = ENOSPC, .skip = skip, .times = 1'000'000});
-        const Error error = error_of([&] { make_pack(options); });
+        const Error error = refusal([&] { make_pack(options); });
         ASSERT_GT(full.hits(), 0u);
         EXPECT_EQ(error.kind(), ErrorKind::unavailable);
         EXPECT_NE(error.message().find("No space left on device"), std::string::npos) << error.message();
@@ -482,7 +464,7 @@ TEST(PackInterrupted, AFullDiskLeavesNothingHalfMadeAndALaterRunGoesOn) {
       const PackReport report = make_pack(options);
 
       EXPECT_TRUE(skip < 4 || report.resumed > 0);  // the journal gets its first record in the fourth write
-      EXPECT_EQ(contents(options.destination), whole);
+      EXPECT_EQ(contents_of(options.destination), whole);
       EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"data", "x.pack"}));
     }
   }
@@ -493,17 +475,17 @@ TEST(PackInterrupted, ByTheCallerItGoesOnWhereItStopped) {
   for (std::int16_t i = 0; i < 200; ++i) add_sound(folder, fmt::format("a/{:03}.wav", i), i, 100);
   PackOptions options = encoded(folder);
   make_pack(options);
-  const auto whole = contents(options.destination);
+  const auto whole = contents_of(options.destination);
   fs::remove_all(options.destination);
   int asked = 0;
   options.progress = [&](const PackProgress& progress) { return progress.phase != "packing" || ++asked < 1; };
 
-  EXPECT_EQ(error_of([&] { make_pack(options); }).message(), "interrupted");
+  EXPECT_EQ(refusal([&] { make_pack(options); }).message(), "interrupted");
 
   EXPECT_FALSE(fs::exists(options.destination));
   options.progress = {};
   EXPECT_GT(make_pack(options).resumed, 0u);
-  EXPECT_EQ(contents(options.destination), whole);
+  EXPECT_EQ(contents_of(options.destination), whole);
 }
 
 TEST(PackInterrupted, AJournalThatEndsInTheMiddleOfARecordIsUsedUpToThere) {

@@ -19,6 +19,7 @@
 #include "stoker/codec/made_jpeg_test.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/os/read_file.h"
 #include "stoker/prepare/check.h"
 #include "stoker/prepare/pack.h"
 
@@ -64,10 +65,7 @@ class PackSeek : public testing::Test {
     return options;
   }
   std::string seek_path() const { return folder_.path("x.pack/seek.bin"); }
-  static std::string read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  static std::string read(const std::string& path) { return os::read_text(path); }
   std::map<std::string, std::string> contents(const std::string& name = "x.pack") const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_.path(name)))

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kWriteAt = std::size_t{4} << 20;
 
-struct Head {
+struct PartHead {
   std::uint64_t position, length;
 };
 
@@ -24,7 +24,7 @@ SeekSpill::SeekSpill(const std::string& folder, std::uint64_t keep_bytes)
 
 void SeekSpill::append(std::uint64_t position, std::span<const std::byte> part) {
   if (part.empty()) return;
-  const Head head{position, part.size()};
+  const PartHead head{position, part.size()};
   waiting_.append(reinterpret_cast<const char*>(&head), sizeof head);
   waiting_.append(reinterpret_cast<const char*>(part.data()), part.size());
   bytes_ += sizeof head + part.size();
@@ -46,8 +46,8 @@ SpilledParts::SpilledParts(const std::vector<std::string>& folders) {
     const std::string path = fmt::format("{}/{}", folder, kSpill);
     const os::Fd fd = os::open_file(path, O_RDONLY);
     mappings_.emplace_back(fd.get(), os::file_size(fd.get(), path), path);
-    for (std::span<const std::byte> left = mappings_.back().bytes(); left.size() >= sizeof(Head);) {
-      Head head;
+    for (std::span<const std::byte> left = mappings_.back().bytes(); left.size() >= sizeof(PartHead);) {
+      PartHead head;
       std::memcpy(&head, left.data(), sizeof head);
       left = left.subspan(sizeof head);
       if (head.length > left.size()) break;

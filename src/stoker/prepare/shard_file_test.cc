@@ -1,7 +1,6 @@
 #include "stoker/prepare/shard_file.h"
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include "stoker/base/error.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/os/read_file.h"
 
 namespace stoker::prepare {
 namespace {
@@ -22,11 +22,6 @@ std::string random_bytes(std::size_t count, unsigned seed) {
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(ShardFile, HoldsWhatWasAppendedInPiecesOfAnySize) {
@@ -45,7 +40,7 @@ TEST(ShardFile, HoldsWhatWasAppendedInPiecesOfAnySize) {
   }
   file.append_zeros(5000);
   file.sync();
-  EXPECT_EQ(content(folder.path("x")), bytes + std::string(5000, '\0'));
+  EXPECT_EQ(os::read_text(folder.path("x")), bytes + std::string(5000, '\0'));
 }
 
 TEST(ShardFile, IsContinuedAtAnyByte) {
@@ -60,7 +55,7 @@ TEST(ShardFile, IsContinuedAtAnyByte) {
     ShardFile file(folder.path("x"), keep);
     file.append(as_bytes("and more"));
     file.sync();
-    EXPECT_EQ(content(folder.path("x")), bytes.substr(0, keep) + "and more");
+    EXPECT_EQ(os::read_text(folder.path("x")), bytes.substr(0, keep) + "and more");
   }
 }
 
@@ -69,7 +64,7 @@ TEST(ShardFile, ItsStartCanBeRewritten) {
   ShardFile file(folder.path("x"));
   file.append(as_bytes("head and the rest"));
   file.rewrite_start(as_bytes("HEAD"));
-  EXPECT_EQ(content(folder.path("x")), "HEAD and the rest");
+  EXPECT_EQ(os::read_text(folder.path("x")), "HEAD and the rest");
 }
 
 TEST(ShardFile, ShortWritesAreContinued) {
@@ -79,7 +74,7 @@ TEST(ShardFile, ShortWritesAreContinued) {
   ShardFile file(folder.path("x"));
   file.append(as_bytes(bytes));
   file.sync();
-  EXPECT_EQ(content(folder.path("x")), bytes);
+  EXPECT_EQ(os::read_text(folder.path("x")), bytes);
 }
 
 TEST(ShardFile, AnErrorOfTheWritingThreadIsThrownToWhoeverAppends) {

@@ -19,7 +19,7 @@ struct Header {
   std::uint64_t version = 0, key = 0, count = 0, check = 0;
 };
 
-constexpr std::array<char, 8> kMagic = {'S', 'T', 'K', 'T', 'I', 'M', 'E', '\0'};
+constexpr std::array<char, 8> kTimesMagic = {'S', 'T', 'K', 'T', 'I', 'M', 'E', '\0'};
 constexpr std::uint64_t kVersion = 1;
 
 std::uint64_t with_row(std::uint64_t key, const dataset::PackRow& row) noexcept {
@@ -57,7 +57,7 @@ std::vector<std::int64_t> load_times(const std::string& path, std::uint64_t key,
   if (bytes.size() != sizeof header + count * sizeof(std::int64_t)) return {};
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::span<const std::byte> values = std::span<const std::byte>(bytes).subspan(sizeof header);
-  if (header.magic != kMagic || header.version != kVersion || header.key != key || header.count != count ||
+  if (header.magic != kTimesMagic || header.version != kVersion || header.key != key || header.count != count ||
       header.check != hash_bytes(values, key))
     return {};
   std::vector<std::int64_t> times(count);
@@ -68,7 +68,7 @@ std::vector<std::int64_t> load_times(const std::string& path, std::uint64_t key,
 void save_times(const std::string& path, std::uint64_t key, std::span<const std::int64_t> times) {
   const std::span<const std::byte> values = std::as_bytes(times);
   const Header header{
-      .magic = kMagic, .version = kVersion, .key = key, .count = times.size(), .check = hash_bytes(values, key)};
+      .magic = kTimesMagic, .version = kVersion, .key = key, .count = times.size(), .check = hash_bytes(values, key)};
   os::make_folders(path.substr(0, path.rfind('/')));
   os::NewFile file(path);
   file.write(std::as_bytes(std::span(&header, 1)));

@@ -14,9 +14,9 @@
 #include "stoker/dataset/tree_test.h"
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
+#include "stoker/prepare/contents_test.h"
 #include "stoker/prepare/object_reader.h"
 #include "stoker/prepare/stage.h"
-#include "stoker/prepare/staged_test.h"
 
 namespace stoker::prepare {
 namespace {

@@ -18,8 +18,8 @@
 #include "stoker/loader/made_data_test.h"
 #include "stoker/os/fault.h"
 #include "stoker/os/read_file.h"
+#include "stoker/prepare/contents_test.h"
 #include "stoker/prepare/object_reader.h"
-#include "stoker/prepare/staged_test.h"
 #include "stoker/storage/any_store_test.h"
 
 namespace stoker::prepare {

@@ -45,12 +45,6 @@ std::string settings_text(const RunView& view, const tune::Point& point) {
   return text;
 }
 
-// With its capital letter and full stop.
-std::string sentence(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text + ".";
-}
-
 std::string list_text(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i)

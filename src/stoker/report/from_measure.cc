@@ -14,14 +14,6 @@ namespace {
 
 constexpr std::size_t kMostPoints = 240, kMostEpochs = 7;
 
-std::string sentence(std::string text) {
-  if (text.empty()) return text;
-  text[0] = static_cast<char>(text[0] >= 'a' && text[0] <= 'z' && text.find('_') > text.find(' ') ? text[0] - 'a' + 'A'
-                                                                                                  : text[0]);
-  if (!text.ends_with('.')) text += '.';
-  return text;
-}
-
 SplitBar bar_of(const StageTimes& times, std::string label) {
   SplitBar bar{std::move(label),
                {{Stage::compute, times.compute_ms},

@@ -15,14 +15,6 @@ namespace {
 
 constexpr std::size_t kMostConfigurations = 8, kMostOptions = 12;
 
-std::string sentence(std::string text) {
-  if (text.empty()) return text;
-  if (text[0] >= 'a' && text[0] <= 'z' && text.substr(0, text.find(' ')).find_first_of("_=`") == std::string::npos)
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  if (!text.ends_with('.')) text += '.';
-  return text;
-}
-
 std::string days_text(double days) {
   if (days >= 99.5) return format_count(static_cast<std::uint64_t>(std::llround(std::min(days, 1e15))));
   return days >= 0.095 ? fmt::format("{:.1f}", days) : fmt::format("{:.2g}", days);

@@ -32,9 +32,9 @@ std::string fenced(std::string_view text, std::string_view language) {
   return fmt::format("{}{}\n{}{}{}\n", fence, language, text, text.ends_with('\n') ? "" : "\n", fence);
 }
 
-class Page {
+class MarkdownPage {
  public:
-  explicit Page(const Report& report) : report_(report) {}
+  explicit MarkdownPage(const Report& report) : report_(report) {}
 
   std::string whole() {
     add(fmt::format("# {}\n\n**{}**\n", plain(report_.title), plain(report_.headline)));
@@ -245,7 +245,7 @@ class Page {
 }  // namespace
 
 std::string to_markdown(const Report& report) {
-  return Page(report).whole();
+  return MarkdownPage(report).whole();
 }
 
 std::string to_text(const Report& report, int width) {

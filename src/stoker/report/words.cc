@@ -71,6 +71,14 @@ std::string byte_text(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 9e18)));
 }
 
+std::string sentence(std::string text) {
+  if (text.empty()) return text;
+  if (text[0] >= 'a' && text[0] <= 'z' && text.substr(0, text.find(' ')).find_first_of("_=`") == std::string::npos)
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  if (!text.ends_with('.')) text += '.';
+  return text;
+}
+
 std::string plural(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }

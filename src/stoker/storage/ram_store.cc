@@ -16,9 +16,9 @@
 namespace stoker::storage {
 namespace {
 
-constexpr std::uint64_t kPage = 4096, kPiece = kMiB, kAhead = 16 * kMiB;
+constexpr std::uint64_t kPage = 4096, kFillPiece = kMiB, kAhead = 16 * kMiB;
 
-enum State : std::uint8_t { kAbsent, kBeingWritten, kThere };
+enum PieceState : std::uint8_t { kAbsent, kBeingWritten, kThere };
 
 }  // namespace
 
@@ -110,10 +110,10 @@ void RamStore::map(Part& part) {
   std::uint64_t asked = 0, at = 0;
   while (at < part.room && !stopping_.load(std::memory_order_relaxed)) {
     // The disk is kept busy with what comes next while this piece is waited for.
-    for (; asked < std::min(part.room, at + kAhead); asked += kPiece) {
-      os::read_pages_soon(part.bytes.subspan(asked, std::min(kPiece, part.room - asked)));
+    for (; asked < std::min(part.room, at + kAhead); asked += kFillPiece) {
+      os::read_pages_soon(part.bytes.subspan(asked, std::min(kFillPiece, part.room - asked)));
     }
-    const std::uint64_t bytes = std::min(kPiece, part.room - at);
+    const std::uint64_t bytes = std::min(kFillPiece, part.room - at);
     if (!part.mapping.populate(at, bytes)) throw system_error(EIO, "read", name);
     at += bytes;
     part.loaded.store(at, std::memory_order_release);
@@ -124,7 +124,7 @@ void RamStore::copy(Part& part) {
   part.copy = os::Arena(part.room);
   part.bytes = part.copy.bytes().first(part.room);
   for (std::uint64_t at = 0; at < part.room && !stopping_.load(std::memory_order_relaxed);) {
-    const Read read{at, part.copy.bytes().subspan(at, std::min(kPiece, part.room - at))};
+    const Read read{at, part.copy.bytes().subspan(at, std::min(kFillPiece, part.room - at))};
     part.source->read({&read, 1});
     at += read.into.size();
     part.loaded.store(at, std::memory_order_release);

@@ -15,7 +15,7 @@
 namespace stoker::storage {
 namespace {
 
-using State = WholeRead::State;
+using ReadState = WholeRead::State;
 
 std::string text_of(const WholeRead& read) {
   return {reinterpret_cast<const char*>(read.bytes.data()), read.bytes.size()};
@@ -49,7 +49,7 @@ TEST(ReadWhole, SaysWhyThereIsNothing) {
   Scratch scratch;
   const auto failure = [&](const char* name) {
     const WholeRead read = read_whole(Location::in_folder(kWorkingFolder, name, 10), scratch);
-    EXPECT_EQ(read.state, State::failed);
+    EXPECT_EQ(read.state, ReadState::failed);
     EXPECT_TRUE(read.bytes.empty());
     return read.failure;
   };
@@ -72,7 +72,7 @@ TEST(ReadWhole, SaysThatThereIsNoMemory) {
   const std::string path = folder.file("f", std::string(100'000, 'x'));
   Budget budget(1000);
   Scratch scratch(&budget);
-  EXPECT_EQ(read_whole(Location::in_folder(kWorkingFolder, path.c_str(), 100'000), scratch).state, State::no_room);
+  EXPECT_EQ(read_whole(Location::in_folder(kWorkingFolder, path.c_str(), 100'000), scratch).state, ReadState::no_room);
 }
 
 }  // namespace

@@ -359,7 +359,7 @@ std::string range_text(double low, double high) {
   return low == high ? fmt::format("{}", low) : fmt::format("{}..{}", low, high);
 }
 
-std::string size_text(std::uint32_t height, std::uint32_t width) {
+std::string side_text(std::uint32_t height, std::uint32_t width) {
   return height == width ? fmt::format("{}", height) : fmt::format("{}x{}", height, width);
 }
 
@@ -415,7 +415,7 @@ struct ToText {
   }
   std::string operator()(const RandomResizedCrop& op) const {
     const RandomResizedCrop usual;
-    std::string text = "rrc:" + size_text(op.height, op.width);
+    std::string text = "rrc:" + side_text(op.height, op.width);
     if (op.scale_min != usual.scale_min || op.scale_max != usual.scale_max) {
       text += ":scale=" + range_text(op.scale_min, op.scale_max);
     }
@@ -428,7 +428,7 @@ struct ToText {
     return (op.width == 0 ? fmt::format("resize:{}", op.height) : fmt::format("resize:{}x{}", op.height, op.width)) +
            filter_text(op.filter);
   }
-  std::string operator()(const CenterCrop& op) const { return "centercrop:" + size_text(op.height, op.width); }
+  std::string operator()(const CenterCrop& op) const { return "centercrop:" + side_text(op.height, op.width); }
   std::string operator()(const HorizontalFlip& op) const {
     return op.p == HorizontalFlip{}.p ? "flip" : fmt::format("flip:{}", op.p);
   }

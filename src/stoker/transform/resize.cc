@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kHalf = 1 << (kPrecision - 1);
 
-constexpr Result kNoMemory = failed(Code::no_memory, "no room to resize the image");
+constexpr Result kNoMemoryToResize = failed(Code::no_memory, "no room to resize the image");
 
 std::atomic<bool> g_wide{true};
 
@@ -95,8 +95,8 @@ void down_columns(const float* top, std::size_t stride, std::uint32_t taps, cons
 #if defined(__x86_64__)
 // ---- AVX2
 // A weight of 23 bits is split as high * 2^11 + low, both of which fit the 16-bit multiply-add: the sums stay exact.
-constexpr int kSplit = 11;
-constexpr std::int32_t kLowMask = (1 << kSplit) - 1;
+constexpr int kSplitBits = 11;
+constexpr std::int32_t kLowMask = (1 << kSplitBits) - 1;
 
 struct Halves {
   std::int16_t* high;
@@ -106,7 +106,7 @@ struct Halves {
 void split_weights(const Axis<std::int32_t>& axis, Halves into) noexcept {
   const std::size_t all = std::size_t{axis.count} * axis.stride;
   for (std::size_t i = 0; i < all; ++i) {
-    into.high[i] = static_cast<std::int16_t>(axis.k[i] >> kSplit);
+    into.high[i] = static_cast<std::int16_t>(axis.k[i] >> kSplitBits);
     into.low[i] = static_cast<std::int16_t>(axis.k[i] & kLowMask);
   }
 }
@@ -152,7 +152,7 @@ __attribute__((target("avx2"))) void across_four_rows(const std::uint8_t* const 
         sum_low[r] = _mm256_add_epi32(sum_low[r], _mm256_madd_epi16(pairs, k_low));
       }
     }
-    for (int r = 0; r < 4; ++r) sum_low[r] = _mm256_add_epi32(_mm256_slli_epi32(sum_high[r], kSplit), sum_low[r]);
+    for (int r = 0; r < 4; ++r) sum_low[r] = _mm256_add_epi32(_mm256_slli_epi32(sum_high[r], kSplitBits), sum_low[r]);
     // All four rows as bytes: 0 and 2 in the lower half, 1 and 3 in the upper.
     __m256i pixels = _mm256_packs_epi32(two_pixels(sum_low[0], sum_low[1]), two_pixels(sum_low[2], sum_low[3]));
     pixels = _mm256_packus_epi16(pixels, pixels);
@@ -174,8 +174,9 @@ __attribute__((target("avx2"))) void down_32_columns(const std::uint8_t* top, st
     const std::int32_t second_k = pair ? k[t + 1] : 0;
     const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(first));
     const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pair ? first + stride : first));
-    const __m256i k_high = _mm256_set1_epi32(
-        ((k[t] >> kSplit) & 0xFFFF) | static_cast<std::int32_t>(static_cast<std::uint32_t>(second_k >> kSplit) << 16));
+    const __m256i k_high =
+        _mm256_set1_epi32(((k[t] >> kSplitBits) & 0xFFFF) |
+                          static_cast<std::int32_t>(static_cast<std::uint32_t>(second_k >> kSplitBits) << 16));
     const __m256i k_low = _mm256_set1_epi32((k[t] & kLowMask) | ((second_k & kLowMask) << 16));
     const __m256i ab0 = _mm256_unpacklo_epi8(a, b), ab1 = _mm256_unpackhi_epi8(a, b);
     const __m256i pairs[4] = {_mm256_unpacklo_epi8(ab0, zero), _mm256_unpackhi_epi8(ab0, zero),
@@ -187,7 +188,7 @@ __attribute__((target("avx2"))) void down_32_columns(const std::uint8_t* top, st
   }
   const __m256i half = _mm256_set1_epi32(kHalf);
   for (int i = 0; i < 4; ++i) {
-    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(high[i], kSplit), low[i]), half);
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(high[i], kSplitBits), low[i]), half);
     high[i] = _mm256_srai_epi32(sum, kPrecision);
   }
   const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(high[0], high[1]), _mm256_packs_epi32(high[2], high[3]));
@@ -328,12 +329,12 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
   alpha_ = false;
   first_row_ = keep.y;
   line_ = take<T>(scratch, elements_ + 4);
-  if (line_ == nullptr) return kNoMemory;
+  if (line_ == nullptr) return kNoMemoryToResize;
 
   if (nearest_) {
     across_ = take<std::uint32_t>(scratch, keep.width);
     down_ = take<std::uint32_t>(scratch, keep.height);
-    if (across_ == nullptr || down_ == nullptr) return kNoMemory;
+    if (across_ == nullptr || down_ == nullptr) return kNoMemoryToResize;
     nearest_inputs(r.in_width, r.out_width, keep.x, keep.width, r.mirrored, across_);
     nearest_inputs(r.in_height, r.out_height, keep.y, keep.height, false, down_);
     from_ = source;
@@ -345,7 +346,7 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
     if ((channels_ == 2 || channels_ == 4) && (rows || columns_)) {
       const std::size_t stride = std::size_t{need.width} * channels_;
       T* const weighted = take<T>(scratch, stride * need.height);
-      if (weighted == nullptr) return kNoMemory;
+      if (weighted == nullptr) return kNoMemoryToResize;
       for (std::uint32_t y = 0; y < need.height; ++y) {
         weight_by_alpha(source.at(need.x, std::int64_t{need.y} + y), channels_, need.width, weighted + y * stride);
       }
@@ -357,7 +358,7 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
     sums_ = take<Weight>(scratch, std::max<std::size_t>(elements_, std::size_t{need.width} * channels_));
     if (sums_ == nullptr ||
         !make_axis(r.down(), r.out_height, r.filter, keep.y, keep.height, false, vertical_, scratch)) {
-      return kNoMemory;
+      return kNoMemoryToResize;
     }
   }
   if (!rows) {
@@ -371,7 +372,7 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
   if (columns_ && columns_first(r)) {
     const std::size_t wide_row = std::size_t{need.width} * channels_;
     T* const shrunk = take<T>(scratch, wide_row * keep.height);
-    if (shrunk == nullptr) return kNoMemory;
+    if (shrunk == nullptr) return kNoMemoryToResize;
     for (std::uint32_t y = 0; y < keep.height; ++y) {
       const T* const top = source.at(need.x, vertical_.taps[y] == 0 ? need.y : vertical_.start[y]);
       down(top, source.stride, vertical_.taps[y], vertical_.k + std::size_t{y} * vertical_.stride, wide_row, sums_,
@@ -387,7 +388,7 @@ Result Resizer<T>::prepare(const Part<T>& whole, const Resizing& r, Scratch& scr
   if (between == nullptr ||
       !make_axis(r.across(), r.out_width, r.filter, keep.x, keep.width, r.mirrored, horizontal, scratch) ||
       !across(source, horizontal, first, count, between, stride, scratch)) {
-    return kNoMemory;
+    return kNoMemoryToResize;
   }
   from_ = {between, stride, 0, first, keep.width, count, channels_};
   return {};

@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<std::uint8_t>;
 
-struct Case {
+struct FastCase {
   Values image;
   std::uint32_t channels;
   Resizing resizing;
@@ -25,9 +25,9 @@ double below(Random& random, double limit) {
   return random.uniform(0, limit);
 }
 
-Case draw_case(std::uint32_t number, bool boxed) {
+FastCase draw_fast(std::uint32_t number, bool boxed) {
   Random random(78, 0, number);
-  Case c;
+  FastCase c;
   c.channels = random.below(2) == 0 ? 1 : 3;
   Resizing& r = c.resizing;
   r.in_width = 1 + random.below(150), r.in_height = 1 + random.below(100);
@@ -45,7 +45,7 @@ Case draw_case(std::uint32_t number, bool boxed) {
 
 // Hands over exactly the pixels that are needed, in a buffer without a byte to spare.
 template <typename SomeResizer>
-Values run(const Case& c) {
+Values run(const FastCase& c) {
   const Resizing& r = c.resizing;
   const Rect need = needed(r);
   const std::size_t row = std::size_t{need.width} * c.channels;
@@ -69,7 +69,7 @@ Values run(const Case& c) {
 }
 
 // The mean of the four nearest pixels by distance, in double precision.
-double expected_at(const Case& c, std::uint32_t x, std::uint32_t y, std::uint32_t channel) {
+double expected_at(const FastCase& c, std::uint32_t x, std::uint32_t y, std::uint32_t channel) {
   const Resizing& r = c.resizing;
   const auto place = [](const Extent& in, std::uint32_t out, std::uint32_t at) {
     return std::clamp(in.begin + (at + 0.5) * in.length / out - 0.5, 0.0, in.size - 1.0);
@@ -87,7 +87,7 @@ double expected_at(const Case& c, std::uint32_t x, std::uint32_t y, std::uint32_
 
 TEST(FastResize, BlendsTheFourNearestPixels) {
   for (std::uint32_t i = 0; i < 200; ++i) {
-    const Case c = draw_case(i, i % 2 == 0);
+    const FastCase c = draw_fast(i, i % 2 == 0);
     const Values out = run<FastResizer>(c);
     const Rect& keep = c.resizing.keep;
     for (std::uint32_t y = 0; y < keep.height; ++y) {
@@ -105,7 +105,7 @@ TEST(FastResize, BlendsTheFourNearestPixels) {
 
 TEST(FastResize, IsTheSameWithWideAndPortableLoops) {
   for (std::uint32_t i = 0; i < 400; ++i) {
-    const Case c = draw_case(1000 + i, i % 2 == 0);
+    const FastCase c = draw_fast(1000 + i, i % 2 == 0);
     const Values wide = run<FastResizer>(c);
     const WithoutWideKernels portable;
     ASSERT_EQ(run<FastResizer>(c), wide) << "case " << i;
@@ -113,7 +113,7 @@ TEST(FastResize, IsTheSameWithWideAndPortableLoops) {
 }
 
 TEST(FastResize, CopiesWhatKeepsItsSize) {
-  Case c = draw_case(1, false);
+  FastCase c = draw_fast(1, false);
   Resizing& r = c.resizing;
   r.out_width = r.in_width, r.out_height = r.in_height;
   r.keep = {0, 0, r.in_width, r.in_height};
@@ -124,7 +124,7 @@ TEST(FastResize, CopiesWhatKeepsItsSize) {
 
 TEST(FastResize, EqualsPillowsWhereItEnlargesButForRounding) {
   for (std::uint32_t i = 0; i < 100; ++i) {
-    Case c = draw_case(2000 + i, false);
+    FastCase c = draw_fast(2000 + i, false);
     Resizing& r = c.resizing;
     r.out_width = r.in_width + r.out_width, r.out_height = r.in_height + r.out_height;
     const Values fast = run<FastResizer>(c), exact = run<Resizer<std::uint8_t>>(c);
@@ -160,7 +160,7 @@ TEST(FastResize, SaysSoWhenMemoryIsRefused) {
 
 TEST(Resize, OfABoxThatIsTheImageEqualsThatOfTheImage) {
   for (std::uint32_t i = 0; i < 50; ++i) {
-    Case c = draw_case(3000 + i, false);
+    FastCase c = draw_fast(3000 + i, false);
     const Values whole = run<Resizer<std::uint8_t>>(c);
     Resizing& r = c.resizing;
     r.box = {0, 0, static_cast<double>(r.in_width), static_cast<double>(r.in_height)};
@@ -170,7 +170,7 @@ TEST(Resize, OfABoxThatIsTheImageEqualsThatOfTheImage) {
 
 // On a slope, a pixel's value says where it came from.
 TEST(Resize, OfABoxTakesPixelsFromWhereTheyLie) {
-  Case c{.image = {}, .channels = 3, .resizing = {64, 48, 20, 16, Filter::bilinear, false, {3, 2, 14, 12}}};
+  FastCase c{.image = {}, .channels = 3, .resizing = {64, 48, 20, 16, Filter::bilinear, false, {3, 2, 14, 12}}};
   for (std::uint32_t y = 0; y < 48; ++y) {
     for (std::uint32_t x = 0; x < 64; ++x) {
       c.image.insert(c.image.end(), {static_cast<std::uint8_t>(3 * x), static_cast<std::uint8_t>(4 * y), 7});

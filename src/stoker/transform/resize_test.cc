@@ -51,15 +51,15 @@ void expect_pillow(const GoldenResize& g) {
                         << static_cast<int>(g.filter);
 }
 
-struct Case {
+struct ResizeCase {
   std::vector<std::uint8_t> image;
   std::uint32_t width, height, channels;
   Resizing resizing;
 };
 
-Case draw_case(std::uint32_t number) {
+ResizeCase draw_resize(std::uint32_t number) {
   Random random(77, 0, number);
-  Case c;
+  ResizeCase c;
   c.width = 1 + random.below(200), c.height = 1 + random.below(150), c.channels = 1 + random.below(4);
   c.image = make_bytes(number, std::size_t{c.width} * c.height * c.channels);
   Resizing& r = c.resizing;
@@ -75,7 +75,7 @@ Case draw_case(std::uint32_t number) {
   return c;
 }
 
-std::vector<std::uint8_t> run(const Case& c, const Resizing& resizing) {
+std::vector<std::uint8_t> run(const ResizeCase& c, const Resizing& resizing) {
   return resize(c.image, c.width, c.channels, {0, 0, c.width, c.height}, resizing);
 }
 
@@ -90,7 +90,7 @@ TEST(Resize, GivesThePixelsOfPillowWithPortableLoopsToo) {
 
 TEST(Resize, IsTheSameWithWideAndPortableLoops) {
   for (std::uint32_t i = 0; i < 300; ++i) {
-    const Case c = draw_case(i);
+    const ResizeCase c = draw_resize(i);
     const std::vector<std::uint8_t> wide = run(c, c.resizing);
     const WithoutWideKernels portable;
     ASSERT_EQ(run(c, c.resizing), wide) << "case " << i;
@@ -99,7 +99,7 @@ TEST(Resize, IsTheSameWithWideAndPortableLoops) {
 
 TEST(Resize, OfAPartEqualsThatPartOfTheWhole) {
   for (std::uint32_t i = 0; i < 200; ++i) {
-    const Case c = draw_case(1000 + i);
+    const ResizeCase c = draw_resize(1000 + i);
     const Rect keep = c.resizing.keep;
     Resizing all = c.resizing;
     all.keep = {0, 0, all.out_width, all.out_height};

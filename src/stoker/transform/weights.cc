@@ -24,7 +24,7 @@ double support_of(Filter filter) noexcept {
   return 1.0;
 }
 
-struct Box {
+struct BoxWeight {
   double operator()(double x) const noexcept { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
 };
 struct Triangle {
@@ -162,7 +162,7 @@ bool make_axis(const Extent& extent, std::uint32_t out, Filter filter, std::uint
   if (axis.start == nullptr || axis.taps == nullptr || axis.k == nullptr || line == nullptr) return false;
   switch (filter) {
     case Filter::box:
-      fill_weights(Box{}, scale, in, out, first, mirrored, axis, line);
+      fill_weights(BoxWeight{}, scale, in, out, first, mirrored, axis, line);
       break;
     case Filter::lanczos:
       fill_weights(Lanczos{}, scale, in, out, first, mirrored, axis, line);

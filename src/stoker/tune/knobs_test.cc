@@ -5,16 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
+#include "stoker/tune/grid_test.h"
 #include "stoker/tune/row.h"
 
 namespace stoker::tune {
 namespace {
-
-Grid grid(std::initializer_list<const char*> knobs) {
-  Grid grid;
-  for (const char* knob : knobs) grid.add(knob);
-  return grid;
-}
 
 std::string refusal(std::initializer_list<const char*> knobs) {
   try {

@@ -25,8 +25,8 @@ double half_width_of_repeats(std::span<const double> rates) {
   const auto n = static_cast<double>(rates.size());
   for (const double rate : rates) mean += rate / n;
   for (const double rate : rates) squares += (rate - mean) * (rate - mean);
-  constexpr double kDeviations = 2.5;  // of a mean of few, 95 %
-  return kDeviations * std::sqrt(squares / (n - 1) / n);
+  constexpr double kDeviationsOfFew = 2.5;  // of a mean of few, 95 %
+  return kDeviationsOfFew * std::sqrt(squares / (n - 1) / n);
 }
 
 }  // namespace

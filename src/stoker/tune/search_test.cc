@@ -11,15 +11,10 @@
 #include "stoker/base/error.h"
 #include "stoker/base/random.h"
 #include "stoker/tune/choose.h"
+#include "stoker/tune/grid_test.h"
 
 namespace stoker::tune {
 namespace {
-
-Grid grid(std::initializer_list<const char*> knobs) {
-  Grid grid;
-  for (const char* knob : knobs) grid.add(knob);
-  return grid;
-}
 
 SearchOptions over(std::initializer_list<const char*> knobs) {
   return {.grid = grid(knobs)};

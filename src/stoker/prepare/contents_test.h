@@ -1,4 +1,4 @@
-// What a copy made by `stage` holds. For its tests.
+// What a folder holds: a pack, or a copy made by `stage`. For tests.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace stoker::prepare {
 
 using Contents = std::map<std::string, std::string>;
 
-// Every file below a folder but the manifest.
+// Every file below a folder but the manifest of `stage`.
 inline Contents contents_of(const std::string& folder) {
   Contents contents;
   if (!std::filesystem::exists(folder)) return contents;
