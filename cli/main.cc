@@ -24,9 +24,9 @@ namespace stoker::cli {
 namespace {
 
 int run(const std::vector<std::string>& words) {
-  const std::vector<const Verb*> verbs = {&demo_verb(),    &inspect_verb(), &load_verb(), &measure_verb(),
-                                          &tune_verb(),    &run_verb(),     &pack_verb(), &check_verb(),
-                                          &prepare_verb(), &stage_verb(),   &plan_verb(), &report_verb()};
+  const std::vector<const Verb*> verbs = {&demo_verb(), &inspect_verb(), &load_verb(),  &measure_verb(), &tune_verb(),
+                                          &run_verb(),  &pack_verb(),    &check_verb(), &prepare_verb(), &stage_verb(),
+                                          &plan_verb(), &report_verb(),  &doctor_verb()};
   if (words.empty()) {
     say(program_help(verbs, false, 80));
     return 2;

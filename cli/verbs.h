@@ -10,6 +10,7 @@ namespace stoker::cli {
 
 const Verb& check_verb();
 const Verb& demo_verb();
+const Verb& doctor_verb();
 const Verb& inspect_verb();
 const Verb& load_verb();
 const Verb& measure_verb();

@@ -180,7 +180,8 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "dataset_from_list",
       [](std::vector<std::string> paths, const std::vector<std::int64_t>& integers, const std::vector<float>& reals,
-         const std::string& label_kind, std::vector<std::string> classes, bool ids_are_places, const nb::dict& options) {
+         const std::string& label_kind, std::vector<std::string> classes, bool ids_are_places,
+         const nb::dict& options) {
         const dataset::LabelKind kind = parse_label_kind(label_kind);
         dataset::OpenOptions opening = request_from(options).opening;
         opening.use_cache = false;
@@ -194,11 +195,13 @@ void bind_dataset(nb::module_& module) {
         }
         return wait_for([&](const std::function<bool()>& interrupted) {
           opening.progress = [&](std::uint64_t) { return !interrupted(); };
-          return DatasetHandle{dataset::from_list(std::move(samples), kind, opening, std::move(classes), ids_are_places)};
+          return DatasetHandle{
+              dataset::from_list(std::move(samples), kind, opening, std::move(classes), ids_are_places)};
         });
       },
       nb::arg("paths"), nb::kw_only(), nb::arg("integers"), nb::arg("reals"), nb::arg("label_kind"), nb::arg("classes"),
-      nb::arg("ids_are_places"), nb::arg("options"), "`classes`: the names of the integer labels, sorted; none: they have none.");
+      nb::arg("ids_are_places"), nb::arg("options"),
+      "`classes`: the names of the integer labels, sorted; none: they have none.");
 
   module.def(
       "dataset_of_numbers",
