@@ -209,6 +209,62 @@ def test_a_broken_file_raises_what_the_job_would_have_seen(tmp_path):
     assert raised[0] is raised[1]
 
 
+def test_a_getitem_that_the_job_put_into_torchvision_is_used(pictures, monkeypatch):
+    own = datasets.DatasetFolder.__getitem__
+
+    def shifted(self, index):
+        image, label = own(self, index)
+        return image, label + 100
+
+    monkeypatch.setattr(datasets.DatasetFolder, "__getitem__", shifted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = DataLoader(validation(pictures), batch_size=4)
+        assert next(iter(loader))[1].min() >= 100
+    assert "__getitem__ was replaced by the job" in loader.supply.why
+
+
+class Following(torch_data.Sampler):
+    """Decides from batch to batch, as hard mining does."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __iter__(self):
+        for _ in range(12):
+            yield self.now
+
+    def __len__(self):
+        return 12
+
+
+def test_a_sampler_that_follows_the_loop_is_asked_for_one_batch_at_a_time(pictures):
+    def seen(kind):
+        sampler = Following()
+        labels = []
+        for step, (_, label) in enumerate(kind(validation(pictures), batch_size=2, sampler=sampler)):
+            labels.append(label.tolist())
+            sampler.now = step * 3
+        return labels
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert seen(DataLoader) == seen(torch_data.DataLoader)
+    with pytest.raises(NotKnown, match="sampler Following"):
+        read(torch_data.DataLoader(validation(pictures), batch_size=2, sampler=Following()))
+    read(torch_data.DataLoader(validation(pictures), batch_size=2, sampler=Following(), num_workers=1))  # torch reads it ahead, too
+
+
+def test_labels_that_are_texts_come_as_torch_gives_them(pictures):
+    def labels(kind):
+        dataset = validation(pictures)
+        dataset.target_transform = str
+        return next(iter(kind(dataset, batch_size=3)))[1]
+
+    assert labels(DataLoader) == labels(torch_data.DataLoader)
+    assert type(labels(DataLoader)) is type(labels(torch_data.DataLoader))
+
+
 # ---- random pipelines: the same distributions
 
 def kolmogorov_smirnov(a, b):
@@ -342,7 +398,7 @@ class OwnGetitem(datasets.ImageFolder):
     (lambda root: dict(dataset=validation(root, [transforms.Resize(32, transforms.InterpolationMode.HAMMING), *VALIDATION[1:]])), "interpolation 'hamming' of Resize"),
     (lambda root: dict(dataset=validation(root, [*VALIDATION, transforms.Lambda(lambda x: x)])), "Lambda"),
     (lambda root: dict(dataset=validation(root, [*VALIDATION, lambda x: x])), "<lambda> is not an operation of torchvision: operation 5 of 5"),
-    (lambda root: dict(dataset=validation(root, [transforms.ToTensor(), transforms.Resize((24, 24))])), "Resize on a tensor"),
+    (lambda root: dict(dataset=validation(root, [transforms.ToTensor(), transforms.Resize((24, 24))])), "Resize stands behind the change to a tensor"),
     (lambda root: dict(dataset=validation(root, [transforms.Resize(24), transforms.ToTensor()]), batch_size=1), "different sizes"),
     (lambda root: dict(dataset=OwnGetitem(str(root), transforms.Compose(VALIDATION))), "OwnGetitem has a __getitem__ of its own"),
     (lambda root: dict(dataset=validation(root, loader=lambda path: picture(1))), "reads files with <lambda>"),

@@ -275,7 +275,7 @@ class SuppliedIterator(_BaseDataLoaderIter):
             self._teller.say(f"the job's own code makes {len(by_python)} of {len(indices)} samples of a batch: {self._native.why_bad}")
             if self.by_python > 1000 * _MOST_BY_PYTHON and self.by_python > self.samples * _MOST_BY_PYTHON:
                 self._failed("the engine cannot make more than an eighth of its samples")
-        return [data, default_collate(targets)]
+        return [data, default_collate(tuple(targets))]  # a tuple, as torch's own: texts stay in it
 
     def _target(self, leaf: Any) -> Any:
         target = leaf.dataset.samples[leaf.number][1]

@@ -6,6 +6,7 @@ text says why in one clause.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ _SAME_ON_TENSORS = {"Normalize", "ConvertImageDtype", "ToDtype", "ToPureTensor",
 _OF_BATCHES = {"MixUp", "CutMix"}
 _TO_TENSOR = {"ToTensor", "PILToTensor", "ToImage"}
 _RANDOM = {"RandomResizedCrop", "HorizontalFlip"}
+_KNOWN_SAMPLERS = {"torch", "numpy", "accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "transformers", "timm"}
 _FIXED = {"Resize", "CenterCrop", "Normalize", "ToFloat", "Grayscale", "Pad"}
 
 
@@ -56,6 +58,8 @@ def read(loader: Any) -> Reading:
         raise NotKnown(f"its collate_fn is {_name(loader.collate_fn)}, not torch's default")
     if loader.num_workers and loader.worker_init_fn is not None and not _only_seeds(loader.worker_init_fn):
         raise NotKnown(f"its worker_init_fn {_name(loader.worker_init_fn)} may change the data set in the workers")
+    if not loader.num_workers and (own := _own_sampler(loader)) is not None:
+        raise NotKnown(f"num_workers=0 asks its sampler {_name(own)} for one batch at a time, and Stoker reads ahead: give num_workers=1 if it may")
     leaves = _leaves(loader.dataset, torch_data)
     transform = leaves[0].transform
     if transform is None:
@@ -112,6 +116,8 @@ def _leaves(dataset: Any, torch_data: Any) -> list[Any]:
         raise NotKnown(f"the data set {kind.__name__} is not known")
     if kind.__getitem__ is not known.__getitem__ or _batch_getter(kind) is not None:
         raise NotKnown(f"{kind.__name__} has a __getitem__ of its own")
+    if not _is_written_in(kind.__getitem__, "torchvision"):
+        raise NotKnown(f"{kind.__name__}.__getitem__ was replaced by the job")
     reads_with_pillow = dataset.loader is folder.pil_loader or (  # type: ignore[union-attr]
         dataset.loader is folder.default_loader and sys.modules["torchvision"].get_image_backend() == "PIL")  # type: ignore[union-attr]
     if not reads_with_pillow:
@@ -119,6 +125,25 @@ def _leaves(dataset: Any, torch_data: Any) -> list[Any]:
     if not len(dataset.samples):
         raise NotKnown(f"{kind.__name__} has no samples")
     return [dataset]
+
+
+def _is_written_in(function: Any, package: str) -> bool:
+    """Whether the code of a function lies in the files of a package. A job may have put another function in its place."""
+    code = getattr(function, "__code__", None)
+    folder = os.path.dirname(os.path.abspath(getattr(sys.modules.get(package), "__file__", None) or ""))
+    return code is not None and os.path.abspath(code.co_filename).startswith(folder + os.sep)
+
+
+def _own_sampler(loader: Any) -> Any:
+    """A sampler that the job itself wrote, which may follow what the loop does. None: all are torch's or a trainer's."""
+    sampler = loader.batch_sampler
+    for _ in range(4):  # a batch sampler of a sampler, and what trainers put around them
+        if sampler is None or isinstance(sampler, (list, tuple, range)):
+            return None
+        if type(sampler).__module__.split(".")[0] not in _KNOWN_SAMPLERS:
+            return sampler
+        sampler = getattr(sampler, "sampler", None) or getattr(sampler, "batch_sampler", None)
+    return None
 
 
 def _only_seeds(function: Any) -> bool:
@@ -146,7 +171,7 @@ def _operations(transform: Any) -> tuple[list[Transform], int]:
             is_tensor = True
             continue
         if is_tensor and name not in _SAME_ON_TENSORS | _TO_TENSOR:
-            raise NotKnown(f"{name} on a tensor gives other pixels than on a Pillow image: {where}")
+            raise NotKnown(f"{name} stands behind the change to a tensor, and Stoker knows it before that: {where}")
         if name in _OF_BATCHES:
             raise NotKnown(f"{name} is not known: {where}")
         try:

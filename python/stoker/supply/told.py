@@ -20,10 +20,11 @@ class Teller:
     """Speaks for one DataLoader. ``place``: file, line and name of where it was made; None if unknown."""
 
     _numbers = 0
+    _said_in_run: set[str] = set()  # of all loaders: a job may make one at the same place again and again
 
     def __init__(self, place: dict[str, Any] | None) -> None:
         self._place = place
-        self._said: set[str] = set()
+        self._said: set[str] = Teller._said_in_run if in_run() else set()
         with _lock:
             Teller._numbers += 1
             self._number = Teller._numbers
