@@ -72,7 +72,7 @@ DeepRuns run_entry_point(const Arguments& arguments, const std::string& entry) {
     const auto caught = gate.wait(std::chrono::milliseconds(200));
     if (!caught || caught->signal == SIGCHLD) continue;
     stopped = true;
-    if (!caught->from_terminal) child.send(caught->signal);
+    if (!caught->reached_group) child.send(caught->signal);
   }
   if (stopped) throw Interrupted{};
   if (ended->code != 0 || !exists(out)) {

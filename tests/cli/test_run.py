@@ -1,7 +1,9 @@
 """stoker run: PyTorch jobs as they are, with settings or batches from outside."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -159,3 +161,32 @@ def test_settings_are_put_into_the_loader_that_they_name(stoker, script, tmp_pat
     settings["loaders"][0]["line"] = 99
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     assert stoker("run", "--settings", tmp_path, "--", *job).stdout == "workers 1 prefetch 2 last 159201\n"
+
+
+COUNTS = """
+import signal, sys, time
+got = 0
+def count(number, frame):
+    global got
+    got += 1
+signal.signal(signal.SIGINT, count)
+print("ready", flush=True)
+end = time.monotonic() + 20
+while not got and time.monotonic() < end:
+    time.sleep(0.05)
+time.sleep(0.4)
+print(got, flush=True)
+"""
+
+
+@pytest.mark.parametrize("verb", [["run", "--supply"], ["measure", "--quiet"]], ids=["run", "measure"])
+@pytest.mark.parametrize("to", ["group", "stoker"])
+def test_a_signal_reaches_the_job_once_whoever_it_was_sent_to(tmp_path, verb, to):
+    (tmp_path / "job.py").write_text(COUNTS)
+    for _ in range(3):
+        job = subprocess.Popen([os.environ["STOKER_BIN"], *verb, "--", sys.executable, "job.py"], cwd=tmp_path, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        assert job.stdout.readline() == "ready\n"
+        (os.killpg if to == "group" else os.kill)(job.pid, signal.SIGINT)
+        assert job.stdout.readline() == "1\n"
+        job.communicate(timeout=30)

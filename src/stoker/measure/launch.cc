@@ -31,7 +31,7 @@ Launched launch(const LaunchOptions& options, Job& job) {
     const auto caught = gate.wait(100ms);
     if (caught && caught->signal != SIGCHLD) {
       if (caught->signal == SIGINT) launched.interrupted = true;
-      if (!caught->from_terminal) child.send(caught->signal);
+      if (!caught->reached_group) child.send(caught->signal);
     }
     const std::int64_t now = meter::now_ns();
     if (now - collected > 400'000'000) {

@@ -116,7 +116,7 @@ RanJob run_job(const RunJobOptions& options) {
   std::optional<os::Ended> ended;
   while (!(ended = child.ended())) {
     const auto caught = gate.wait(100ms);
-    if (caught && caught->signal != SIGCHLD && !caught->from_terminal) child.send(caught->signal);
+    if (caught && caught->signal != SIGCHLD && !caught->reached_group) child.send(caught->signal);
   }
   return {ended->code, supplied_loaders(lines_below(records))};
 }

@@ -1,11 +1,15 @@
 #include "stoker/os/child.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
+#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +25,17 @@ sigset_t gated() {
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&set, signal);
   return set;
+}
+
+// Sent to the process, and not yet taken by any of its threads.
+bool is_signal_pending(pid_t process, int signal) noexcept {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("ShdPnd:")) continue;
+    const std::uint64_t bits = std::strtoull(line.c_str() + sizeof "ShdPnd:", nullptr, 16);
+    return (bits >> (signal - 1) & 1) != 0;
+  }
+  return false;
 }
 
 }  // namespace
@@ -78,10 +93,56 @@ void Child::send(int signal) noexcept {
 SignalGate::SignalGate() {
   const sigset_t set = gated();
   pthread_sigmask(SIG_BLOCK, &set, &before_);
+  start_witness();
 }
 
 SignalGate::~SignalGate() {
+  end_witness();
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void SignalGate::start_witness() noexcept {
+  const pid_t parent = getpid();
+  witness_ = fork();
+  if (witness_ != 0) return;  // below 0: no process was to be had, and only the terminal's signals are told apart
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  close_range(0, ~0u, 0);
+  if (getppid() != parent) _exit(0);
+  for (;;) pause();
+}
+
+void SignalGate::end_witness() noexcept {
+  if (witness_ <= 0) return;
+  kill(witness_, SIGKILL);
+  while (waitpid(witness_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  const sigset_t ended = [] {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    return set;
+  }();
+  const timespec now{};
+  sigtimedwait(&ended, nullptr, &now);
+  witness_ = -1;
+}
+
+// The kernel signals the members of a group one after another, so it may come a moment later there than here.
+bool SignalGate::witness_has(int signal) noexcept {
+  if (witness_ <= 0) return false;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    if (is_signal_pending(witness_, signal)) {
+      end_witness();  // it would show the same signal for ever
+      start_witness();
+      return true;
+    }
+    const timespec moment = {.tv_sec = 0, .tv_nsec = 2'000'000};
+    nanosleep(&moment, nullptr);
+  }
+  return false;
 }
 
 std::optional<SignalGate::Caught> SignalGate::wait(std::chrono::nanoseconds timeout) noexcept {
@@ -90,7 +151,8 @@ std::optional<SignalGate::Caught> SignalGate::wait(std::chrono::nanoseconds time
   siginfo_t info{};
   const int signal = sigtimedwait(&set, &info, &time);
   if (signal <= 0) return std::nullopt;
-  return Caught{.signal = signal, .from_terminal = info.si_code == SI_KERNEL};
+  if (signal == SIGCHLD) return Caught{.signal = signal};
+  return Caught{.signal = signal, .reached_group = info.si_code == SI_KERNEL || witness_has(signal)};
 }
 
 }  // namespace stoker::os

@@ -53,12 +53,17 @@ class SignalGate {
 
   struct Caught {
     int signal = 0;
-    bool from_terminal = false;  // then the child has got it too
+    bool reached_group = false;  // then the child has got it too: from the terminal, or sent to the process group
   };
   std::optional<Caught> wait(std::chrono::nanoseconds timeout) noexcept;
 
  private:
+  void start_witness() noexcept;
+  void end_witness() noexcept;
+  bool witness_has(int signal) noexcept;
+
   sigset_t before_;
+  pid_t witness_ = -1;  // a process of our group that blocks every signal: what waits there was sent to the group
 };
 
 }  // namespace stoker::os

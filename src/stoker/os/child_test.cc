@@ -71,14 +71,38 @@ TEST(Child, TellsHowItEndedThoughOurParentIgnoredThatOfItsOwn) {
   EXPECT_EQ(run("exit 7").code, 7);
 }
 
-TEST(SignalGate, TellsASignalFromAnotherProcessFromTheTerminals) {
+TEST(SignalGate, TellsASignalToUsFromOneToTheProcessGroup) {
   SignalGate gate;
   kill(getpid(), SIGUSR1);
   const auto caught = gate.wait(10s);
   ASSERT_TRUE(caught);
   EXPECT_EQ(caught->signal, SIGUSR1);
-  EXPECT_FALSE(caught->from_terminal);
+  EXPECT_FALSE(caught->reached_group);
   EXPECT_FALSE(gate.wait(1ms));
+}
+
+// In a process group of its own, so that nobody else gets the signals. Returns the number of the check that failed.
+int signals_in_a_group_of_our_own() {
+  setpgid(0, 0);
+  SignalGate gate;
+  for (int round = 0; round < 3; ++round) {
+    kill(0, SIGINT);
+    const auto to_all = gate.wait(10s);
+    if (!to_all || to_all->signal != SIGINT || !to_all->reached_group) return 10 * round + 1;
+    kill(getpid(), SIGINT);
+    const auto to_us = gate.wait(10s);
+    if (!to_us || to_us->signal != SIGINT || to_us->reached_group) return 10 * round + 2;
+  }
+  return gate.wait(1ms) ? 3 : 0;
+}
+
+TEST(SignalGate, KnowsASignalToItsGroupEachTime) {
+  const pid_t child = fork();
+  if (child == 0) _exit(signals_in_a_group_of_our_own());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
