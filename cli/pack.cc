@@ -87,7 +87,7 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   const std::string what =
       fmt::format("{} in {}, {} ({}, {})", count_of(report.count, "sample"), count_of(report.shards, "shard"),
                   format_bytes(report.bytes), name(report.kind), report.content);
-  if (report.part) {
+  if (report.part && !report.was_there) {
     out += fmt::format("{}, part {}: {}{}\n", printable(report.destination), report.part->text(),
                        report.idle ? "there already, " : "", what);
   } else if (report.dry_run) {
@@ -122,8 +122,9 @@ std::string to_text(const PackReport& report, const Terminal& terminal) {
   }
   if (report.part) {
     const std::uint64_t missing = report.part->of - std::min(report.part->of, report.parts_whole);
-    row("parts", missing > 0 ? fmt::format("{} of {} are made", report.parts_whole, report.part->of)
-                             : fmt::format("all {} are made: now --join makes the pack", report.part->of));
+    row("parts", report.was_there ? "they are joined already, and the pack is up to date"
+                 : missing > 0    ? fmt::format("{} of {} are made", report.parts_whole, report.part->of)
+                                  : fmt::format("all {} are made: now --join makes the pack", report.part->of));
   }
   if (report.seek_bytes > 0)
     row("seek",
@@ -223,7 +224,7 @@ const Verb& pack_verb() {
        {"which samples", narrowing_flags()},
        volume_pack_flags(),
        {"how",
-        {{"--shard-size", "SIZE", "1GB", "of one file of the pack", true},
+        {{"--shard-size", "SIZE", "1GB", "of one file of the pack; 1 MiB or more", true},
          {"--seek-index", "HOW", "auto",
           "of encoded JPEG files: note places from which crops can be decoded (auto), or do not (off)"},
          {"--dry-run", "", "", "say what would be done, how large it would be and how long it would take", true},

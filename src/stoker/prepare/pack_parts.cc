@@ -15,6 +15,7 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
+#include "stoker/dataset/packed.h"
 #include "stoker/os/file.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/os/file_lock.h"
@@ -130,6 +131,34 @@ struct Whole {
   std::uint64_t listing = 0;
 };
 
+// How a part differs from what these options make, the source apart; empty: it does not.
+std::string other_options(const PartRecord& record, const PartRecord& wanted) {
+  if (Json::parse_or_null(record.settings) != Json::parse_or_null(wanted.settings))
+    return fmt::format("other settings: {}; these are {}", record.settings, wanted.settings);
+  if (record.shard_size != wanted.shard_size)
+    return fmt::format("a shard size of {} bytes, and this one is {} bytes", record.shard_size, wanted.shard_size);
+  if (record.seeks != wanted.seeks) return record.seeks ? "a seek index" : "no seek index";
+  return {};
+}
+
+// The parts were joined, and nothing changed since: what a run that comes late finds. None: there is no such pack.
+std::optional<PackReport> joined_already(const PackOptions& options) {
+  if (!os::can_reach(fmt::format("{}/{}", options.destination, dataset::kPackJson))) return std::nullopt;
+  PackOptions look = options;
+  look.part.reset();
+  look.join = look.force = false;
+  look.dry_run = true;
+  PackReport report = make_pack(look);
+  report.idle = report.added + report.changed + report.removed + report.relabelled == 0;
+  if (!report.idle) return std::nullopt;
+  report.dry_run = false;
+  const auto pack = dataset::open_packed(options.destination);
+  report.count = pack->size();
+  report.shards = pack->manifest().shards.size();
+  report.bytes = folder_bytes(options.destination);
+  return report;
+}
+
 class PartPacking {
  public:
   explicit PartPacking(const PackOptions& options)
@@ -140,6 +169,13 @@ class PartPacking {
         progress_(options.progress) {}
 
   PackReport run() {
+    if (!options_.force && parts_.found().empty()) {
+      if (auto joined = joined_already(options_)) {
+        joined->part = part_;
+        joined->parts_whole = part_.of;
+        return std::move(*joined);
+      }
+    }
     check_destination();
     const Say tell = [this](std::string_view phase, std::uint64_t done, std::uint64_t total) {
       return progress_(phase, done, total, writer_ ? writer_->bytes() : 0);
@@ -151,6 +187,12 @@ class PartPacking {
     os::make_folders(folder_);
     take_lock();
     const auto there = read_part(folder_);
+    if (there && !options_.force) {
+      if (const std::string other = other_options(*there, record_); !other.empty()) {
+        throw Error(ErrorKind::usage, cannot(fmt::format("it is there, made with {}", other)),
+                    format_text("give the same options, or add {} to make it again", option("force", "True")));
+      }
+    }
     if (there && there->key() == record_.key() && has_shards(folder_, *there)) {
       record_ = *there;
       report_.idle = true;
@@ -266,7 +308,9 @@ class PartPacking {
     report_.skipped = record_.skipped;
     for (const PartName& part : parts_.found()) {
       const auto record = read_part(parts_.of(part));
-      if (part.of == part_.of && record && record->listing == record_.listing) ++report_.parts_whole;
+      if (part.of == part_.of && record && record->listing == record_.listing &&
+          other_options(*record, record_).empty())
+        ++report_.parts_whole;
     }
     if (record_.shards.empty() && record_.skipped.empty()) {
       report_.notes.push_back(
@@ -296,6 +340,9 @@ class Joining {
       : options_(options), parts_(options.destination), progress_(options.progress) {}
 
   PackReport run() {
+    if (parts_.found().empty()) {
+      if (auto joined = joined_already(options_)) return std::move(*joined);
+    }
     find_parts();
     PackFolder folder(options_.destination);
     const Say tell = [this](std::string_view phase, std::uint64_t done, std::uint64_t total) {
@@ -327,8 +374,13 @@ class Joining {
   void find_parts() {
     const std::vector<PartName> found = parts_.found();
     if (found.empty()) {
-      throw Error(ErrorKind::not_found, cannot(fmt::format("there are none in `{}`", parts_.path())),
-                  format_text("make them first, such as {}", option("part", "1/4")));
+      const bool is_pack = os::can_reach(fmt::format("{}/{}", parts_.destination(), dataset::kPackJson));
+      throw Error(ErrorKind::not_found,
+                  cannot(fmt::format("there are none in `{}`{}", parts_.path(),
+                                     is_pack ? ", and the pack is of other files or options" : "")),
+                  is_pack ? format_text("leave {} out to bring the pack up to date; or make the parts again, with {}",
+                                        option("join"), option("force", "True"))
+                          : format_text("make them first, such as {}", option("part", "1/4")));
     }
     const PartName& one = found.front();
     for (const PartName& other : found) {
@@ -367,18 +419,8 @@ class Joining {
         throw Error(ErrorKind::usage, cannot(why), hint);
       };
       const Text same = format_text("give {} the options of the parts, or make that part again", option("join"));
-      if (Json::parse_or_null(record.settings) != Json::parse_or_null(whole_->source.settings)) {
-        refuse(fmt::format("{} was made with other settings: {}; these are {}", part, record.settings,
-                           whole_->source.settings),
-               same);
-      }
-      if (record.shard_size != options_.shard_size) {
-        refuse(fmt::format("{} was made with a shard size of {} bytes, and this one is {} bytes", part,
-                           record.shard_size, options_.shard_size),
-               same);
-      }
-      if (record.seeks != whole_->source.seeks)
-        refuse(fmt::format("{} was made {} a seek index", part, record.seeks ? "with" : "without"), same);
+      if (const std::string other = other_options(record, whole_->record(record.part)); !other.empty())
+        refuse(fmt::format("{} was made with {}", part, other), same);
       if (record.listing != whole_->listing) {
         const std::uint64_t now = whole_->source.data->size();
         refuse(record.samples != now
@@ -406,9 +448,12 @@ class Joining {
       }
       const os::FileFacts facts = os::facts_of(to);
       if (facts.is_found() && facts.bytes == shard.bytes) continue;
-      throw Error(ErrorKind::corrupt,
-                  cannot(fmt::format("part {} has lost its file `{}`", record.part.text(), shard.name)),
-                  make_again(record.part));
+      throw Error(
+          ErrorKind::corrupt,
+          cannot(facts.is_found() ? fmt::format("the file `{}` of part {} has {} of {} bytes", shard.name,
+                                                record.part.text(), facts.bytes, shard.bytes)
+                                  : fmt::format("part {} has lost its file `{}`", record.part.text(), shard.name)),
+          make_again(record.part));
     }
   }
 
@@ -469,7 +514,8 @@ class Joining {
     }
     for (const std::string& one : folders) remove_flat_folder(one);
     (void)os::remove_empty_folder(parts_.path());
-    report_.count = report_.added = pack.count;
+    report_.count = pack.count;
+    (report_.idle ? report_.kept : report_.added) = pack.count;
     report_.shards = pack.shards.size();
     report_.skipped = pack.skipped;
     if (pack.kind == dataset::PackKind::encoded) report_.content = pack.content;

@@ -232,7 +232,56 @@ TEST(PackParts, WhatDoesNotFitIsRefusedInOneSentence) {
   expect(other, "do not go together");
   make_parts(options, 3);
   make_pack(joining(options));
+  other = joining(options);
+  other.samples = 5;
+  expect(other, "it was made with other settings");
+  folder.write("data/0/999.wav", loader::wav(10, 1));
   expect(part_of(options, 1, 3), "the pack is there already");
+  expect(joining(options), "the pack is of other files or options");
+}
+
+TEST(PackParts, ARunThatComesLateFindsThePackJoined) {
+  const Folder folder;
+  add_sounds(folder, 12);
+  const PackOptions options = packing(folder);
+  make_parts(options, 2);
+  make_pack(joining(options));
+  const auto whole = contents_of(options.destination);
+
+  const PackReport again = make_pack(joining(options)), late = make_pack(part_of(options, 2, 2));
+
+  EXPECT_TRUE(again.idle && late.idle && late.was_there);
+  EXPECT_EQ(again.kept, 12u);
+  EXPECT_EQ(again.added, 0u);
+  EXPECT_EQ(contents_of(options.destination), whole);
+  EXPECT_FALSE(fs::exists(folder.path(".x.pack.parts")));
+}
+
+TEST(PackParts, APartOfOtherOptionsIsNotReplacedAndNotCounted) {
+  const Folder folder;
+  add_sounds(folder, 12);
+  const PackOptions options = packing(folder);
+  PackOptions other = options;
+  other.shard_size = 2 * kMiB;
+  make_pack(part_of(other, 2, 3));
+  EXPECT_EQ(make_pack(part_of(options, 1, 3)).parts_whole, 1u);
+  const Error error = refusal([&] { make_pack(part_of(options, 2, 3)); });
+  EXPECT_NE(error.message().find("it is there, made with a shard size of"), std::string::npos) << error.message();
+  PackOptions forced = part_of(options, 2, 3);
+  forced.force = true;
+  EXPECT_EQ(make_pack(forced).parts_whole, 2u);
+}
+
+TEST(PackParts, AShardThatWasCutShortIsNamedWithItsSize) {
+  const Folder folder;
+  add_sounds(folder, 12);
+  const PackOptions options = packing(folder);
+  make_parts(options, 2);
+  const std::string part = folder.path(".x.pack.parts/1-of-2");
+  for (const auto& entry : fs::directory_iterator(part))
+    if (entry.path().filename().string().starts_with("data-")) fs::resize_file(entry.path(), 100);
+  const Error error = refusal([&] { make_pack(joining(options)); });
+  EXPECT_NE(error.message().find("has 100 of"), std::string::npos) << error.message();
 }
 
 TEST(PackParts, ASecondRunOfOnePartIsRefusedWhileTheFirstGoesOn) {
