@@ -84,6 +84,15 @@ double positive(const Arguments& arguments, std::string_view flag) {
   return value;
 }
 
+double budget_days(const Arguments& arguments) {
+  const std::string text = arguments.text("--budget");
+  if (text.find_first_not_of("0123456789.") == std::string::npos) {
+    throw Error(ErrorKind::usage, fmt::format("--budget {} has no unit", text),
+                fmt::format("--budget {}d means days, --budget {}h hours", text, text));
+  }
+  return days(arguments.duration("--budget"));
+}
+
 plan::JobWishes job_wishes(const Arguments& arguments) {
   plan::JobWishes wishes;
   const auto seconds_of = [&](std::string_view flag) {
@@ -91,7 +100,7 @@ plan::JobWishes job_wishes(const Arguments& arguments) {
   };
   if (arguments.has("--images")) wishes.images = images(arguments);
   if (arguments.has("--epochs")) wishes.epochs = positive(arguments, "--epochs");
-  if (arguments.has("--budget")) wishes.budget_days = days(arguments.duration("--budget"));
+  if (arguments.has("--budget")) wishes.budget_days = budget_days(arguments);
   if (arguments.has("--effective-batch")) wishes.effective_batch = arguments.number("--effective-batch", 1);
   if (arguments.has("--lr")) wishes.learning_rate = positive(arguments, "--lr");
   wishes.validation_s = seconds_of("--validation-time");

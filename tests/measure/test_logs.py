@@ -2,6 +2,8 @@
 rates, and epochs of different speed."""
 
 import json
+import pathlib
+import re
 import subprocess
 
 import pytest
@@ -101,3 +103,17 @@ def test_logs_and_jobs_are_not_mixed_up(logs, binary, environment, tmp_path):
     done = subprocess.run([binary, "measure", "--log-pattern", "(?<a>b)"], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 2 and "--log train.log" in done.stderr
     assert "no figure that is known" in logs({"a.log": "nothing here\n"}).stdout
+
+
+def patterns_of_the_docs():
+    """(an example line, the pattern for it) of each row of the table in docs/measure.md."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/measure.md").read_text()
+    return re.findall(r"^\| [^`|]*`([^`]+)` \| `([^`]*step[^`]*)` \|$", page, re.M)
+
+
+def test_the_patterns_of_the_docs_find_the_times_in_their_examples(logs):
+    found = patterns_of_the_docs()
+    assert len(found) == 5
+    for line, pattern in found:
+        done = logs({"x.log": 3 * (line + "\n")}, "--log-pattern", pattern)
+        assert re.search(r"stoker: 0\.\d+ s per step", done.stdout), (line, done.stdout)

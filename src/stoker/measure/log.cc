@@ -108,6 +108,10 @@ std::optional<std::pair<double, std::size_t>> leading_number(std::string_view te
   if (end == 0) return std::nullopt;
   while (end < text.size() && text[end] == ',' && digits_at(end + 1) == 3) end += 4;
   if (end < text.size() && text[end] == '.' && digits_at(end + 1) > 0) end += 1 + digits_at(end + 1);
+  if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {  // 4.9e-05
+    const std::size_t sign = end + 1 < text.size() && (text[end + 1] == '-' || text[end + 1] == '+') ? 1 : 0;
+    if (const std::size_t digits = digits_at(end + 1 + sign); digits > 0) end += 1 + sign + digits;
+  }
   const auto number = number_of_text(text.substr(0, end));
   return number ? std::optional(std::pair(*number, end)) : std::nullopt;
 }
@@ -155,7 +159,7 @@ std::string name_before(std::string_view line, std::size_t end) {
   }
   std::string_view name = line.substr(begin, end - begin);
   while (!name.empty() && !is_letter(name.front())) name.remove_prefix(1);
-  while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+  while (!name.empty() && std::string_view(" '\"").find(name.back()) != std::string_view::npos) name.remove_suffix(1);
   return name.size() <= kLongestName ? std::string(name) : std::string();
 }
 

@@ -70,6 +70,18 @@ TEST(Log, FiguresWithANameAndAUnitAreKept) {
   EXPECT_EQ(log.figures[3].values.at(0), 77000);
 }
 
+TEST(Log, NumbersHaveExponentsAndNamesHaveNoQuotes) {
+  const LogFacts facts =
+      parse_log("{'loss': 0.5, 'eval_time': 4.9e-05, 'train_samples_per_second': 41.494, 'rate_e': 2e}\n");
+  const auto value_of = [&](std::string_view name) {
+    const auto found = std::find_if(facts.figures.begin(), facts.figures.end(),
+                                    [&](const LogFigure& one) { return one.name == name; });
+    return found == facts.figures.end() ? -1.0 : found->values.at(0);
+  };
+  EXPECT_EQ(value_of("eval_time"), 4.9e-05);
+  EXPECT_EQ(value_of("train_samples_per_second"), 41.494);
+}
+
 TEST(Log, LogsAreComparedFigureByFigure) {
   const std::vector<LogFacts> logs = {parse_log("Disk I/O: 11.5s\nGPU Throughput: 77000 files/s\nGPU Usage: 2.9%"),
                                       parse_log("Disk I/O: 29.6s\nGPU Throughput: 121000 files/s\nGPU Usage: 4.9%")};

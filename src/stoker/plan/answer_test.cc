@@ -168,6 +168,20 @@ TEST(Case, HasALearningRateAboveZero) {
   }
 }
 
+TEST(Case, PredictsWorkersFromTheCoresOfItsMachine) {
+  const PlanInput input = parse_case(R"({"schema": "stoker.case/1", "job": {"epochs": 90, "epoch_images": 1281167},
+    "machine": {"cores": 16}, "runs": [{"name": "r", "current": {"batch_size": 256, "num_workers": 8}, "rows": [
+    {"knobs": {"batch_size": 256, "num_workers": 8}, "images_per_s": 820, "compute_ms": 180, "verdict": "prep_bound"},
+    {"knobs": {"batch_size": 256, "num_workers": 4}, "images_per_s": 415, "compute_ms": 180, "verdict": "prep_bound"}
+    ]}]})",
+                                     "case.json");
+  EXPECT_EQ(input.runs.at(0).cores, 16);
+  const PlanAnswer answer = make_plan(input, {});
+  const auto& options = answer.runs.at(0).options;
+  EXPECT_TRUE(std::any_of(options.begin(), options.end(),
+                          [](const auto& option) { return option.name.starts_with("num_workers="); }));
+}
+
 TEST(Ledger, IsARunOfOneRow) {
   const Json json = Json::parse(R"({"schema": "stoker.steps/1", "samples_per_s": 200, "ledger": {
     "batch_size": 8, "num_workers": 2, "io_threads": 1, "cores": 4, "fetch_s": 0.001, "prep_s": 0.01, "handoff_s": 0,

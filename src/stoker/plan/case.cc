@@ -126,9 +126,9 @@ Job read_job(const Node& job, std::optional<double>& effective_batch) {
   return out;
 }
 
-void read_machine(const Node& machine, PlanRun& run, double& cores) {
+void read_machine(const Node& machine, PlanRun& run) {
   machine.only({"cores", "memory", "shm", "device_memory", "unified", "disk_bytes_per_s", "memory_bytes_per_s"});
-  cores = machine.number("cores", 0, 1e6);
+  run.cores = machine.number("cores", 0, 1e6);
   run.limits.memory_bytes = machine.bytes("memory");
   run.limits.limited_by = "memory";
   run.limits.shm_bytes = machine.bytes("shm");
@@ -192,11 +192,11 @@ tune::Row read_row(const Node& node, std::uint64_t number) {
   return row;
 }
 
-void read_stages(const Node& node, PlanRun& run, double cores) {
+void read_stages(const Node& node, PlanRun& run) {
   node.only({"batch_size", "num_workers", "io_threads", "fetch_in_workers", "fetch_s", "prep_s", "handoff_s",
              "compute_s", "cpu_s", "storage_per_s"});
   Stages stages;
-  stages.cores = cores;
+  stages.cores = run.cores;
   stages.batch_size = node.number("batch_size", 1);
   stages.workers = node.number("num_workers", 1, 1e6);
   stages.io_threads = node.number("io_threads", 1, 1e6);
@@ -246,8 +246,7 @@ PlanInput parse_case(std::string_view text, const std::string& file) {
     run.kind = PlanSource::case_file;
     run.source = file;
     run.name = node.text("name", std::filesystem::path(file).stem().string());
-    double cores = 0;
-    if (root.has("machine")) read_machine(root.child("machine"), run, cores);
+    if (root.has("machine")) read_machine(root.child("machine"), run);
     if (root.has("data")) read_data(root.child("data"), run);
     run.model = node.text("model");
     if (run.model.starts_with("vit:") || run.model.starts_with("dino:")) run.vit = parse_vit(run.model);
@@ -255,7 +254,7 @@ PlanInput parse_case(std::string_view text, const std::string& file) {
     run.training.checkpointing = node.flag("checkpointing", false);
     if (node.has("img_size")) run.img_size = node.number("img_size", 0, 1e6);
     run.current = knobs_of(node, "current");
-    if (node.has("stages")) read_stages(node.child("stages"), run, cores);
+    if (node.has("stages")) read_stages(node.child("stages"), run);
     if (node.has("memory")) read_memory(node.child("memory"), run);
     for (const Node& row : node.children("rows")) run.rows.push_back(read_row(row, run.rows.size() + 1));
     if (run.rows.empty()) node.refuse("rows", "is empty");
