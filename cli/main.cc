@@ -24,9 +24,7 @@ namespace stoker::cli {
 namespace {
 
 int run(const std::vector<std::string>& words) {
-  const std::vector<const Verb*> verbs = {&demo_verb(), &inspect_verb(), &load_verb(),  &measure_verb(), &tune_verb(),
-                                          &run_verb(),  &pack_verb(),    &check_verb(), &prepare_verb(), &stage_verb(),
-                                          &plan_verb(), &report_verb(),  &doctor_verb()};
+  const std::vector<const Verb*>& verbs = all_verbs();
   if (words.empty()) {
     say(program_help(verbs, false, 80));
     return 2;
@@ -108,6 +106,15 @@ bool has_json_flag(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+const std::vector<const Verb*>& all_verbs() {
+  static const std::vector<const Verb*> verbs = {&demo_verb(),    &inspect_verb(),    &load_verb(), &measure_verb(),
+                                                 &tune_verb(),    &run_verb(),        &pack_verb(), &check_verb(),
+                                                 &prepare_verb(), &stage_verb(),      &plan_verb(), &report_verb(),
+                                                 &doctor_verb(),  &completions_verb()};
+  return verbs;
+}
+
 }  // namespace stoker::cli
 
 int main(int argc, char** argv) {

@@ -9,6 +9,7 @@
 namespace stoker::cli {
 
 const Verb& check_verb();
+const Verb& completions_verb();
 const Verb& demo_verb();
 const Verb& doctor_verb();
 const Verb& inspect_verb();
@@ -21,6 +22,9 @@ const Verb& report_verb();
 const Verb& run_verb();
 const Verb& stage_verb();
 const Verb& tune_verb();
+
+// In the order of the help.
+const std::vector<const Verb*>& all_verbs();
 
 // What `stoker --version` says of DICOM: "dicom (GDCM 3.0.21)", or how to build with it.
 std::string dicom_version();

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 PICTURES = pathlib.Path(__file__).parent.parent / "formats"
-VERBS = ["demo", "inspect", "load", "measure", "tune", "run", "pack", "check", "prepare", "stage", "plan", "report", "doctor"]
+VERBS = ["demo", "inspect", "load", "measure", "tune", "run", "pack", "check", "prepare", "stage", "plan", "report", "doctor", "completions"]
 
 
 def test_stoker_alone_prints_help_on_stderr_and_exits_2(stoker):
