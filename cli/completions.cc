@@ -112,7 +112,7 @@ _stoker "$@"
 }
 
 std::string fish() {
-  std::string out = "# stoker completions fish > ~/.config/fish/completions/stoker.fish\n";
+  std::string out = "# stoker completions fish | source\n";
   for (const Verb* verb : all_verbs()) {
     out +=
         fmt::format("complete -c stoker -n __fish_use_subcommand -f -a {} -d {}\n", verb->name, quoted(verb->summary));
@@ -176,7 +176,7 @@ const Verb& completions_verb() {
       "bash, zsh, fish, or man",
       {{"stoker completions bash > ~/.local/share/bash-completion/completions/stoker", "from the next shell on"},
        {"stoker completions zsh > ~/.zfunc/_stoker", "in a folder that $fpath names"},
-       {"stoker completions fish > ~/.config/fish/completions/stoker.fish", ""},
+       {"stoker completions fish | source", "in this shell; in ~/.config/fish/config.fish: in every one"},
        {"stoker completions man | man -l -", "the manual page"}},
       {},
       nullptr,
