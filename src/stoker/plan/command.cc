@@ -61,6 +61,9 @@ Command measure_command(const PlanRun& run, const Option& option) {
   if (option.kind == Change::local_copy) {
     return {"stoker stage s3://BUCKET/PREFIX staged   # write where the data is; then train from staged", true};
   }
+  if (is_pack(option.kind)) {
+    return {pack_command("DATA", option.kind) + "   # write where the data is; then train from train.pack", true};
+  }
   if (option.knob.empty())
     return {fmt::format("{}{}   # first make this change: {}", kMeasure, job, option.name), true};
   if (job.find("{" + option.knob + "}") != std::string::npos)
