@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -23,6 +22,7 @@
 #include "stoker/os/file_facts.h"
 #include "stoker/os/read_file.h"
 #include "stoker/prepare/pack_folder.h"
+#include "stoker/prepare/volume_stamp.h"
 #include "stoker/storage/read_whole.h"
 
 namespace stoker::prepare {
@@ -62,32 +62,6 @@ double bytes_in_pages(const VolumeInfo& info, const Extents& patch) {
   const double of_plane =
       std::min(of_row * static_cast<double>(inside[1]), static_cast<double>(inside[1] * row + kPage));
   return of_plane * static_cast<double>(inside[0]);
-}
-
-std::string stamp_of(const os::FileFacts& facts) {
-  return fmt::format("{} {} {}", facts.bytes, facts.modified_ns, facts.changed_ns);
-}
-
-// Changes with the bytes of the volume. A folder (zarr, slices) is asked for every file in it: its own times do not
-// show that a file was written in place.
-std::string stamp_of(const std::string& path) {
-  namespace fs = std::filesystem;
-  const os::FileFacts facts = os::facts_of(path);
-  if (facts.kind != os::FileKind::folder) return stamp_of(facts);
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(path, fs::directory_options::follow_directory_symlink, error), end;
-       !error && at != end; at.increment(error)) {
-    files.push_back(at->path().string());
-  }
-  std::ranges::sort(files);
-  std::uint64_t hash = 0;
-  for (const std::string& file : files) {
-    const os::FileFacts of_file = os::facts_of(file);
-    hash = hash_text(file.substr(path.size()), hash);
-    if (of_file.kind != os::FileKind::folder) hash = hash_text(stamp_of(of_file), hash);
-  }
-  return fmt::format("{} files {:016x}", files.size(), hash);
 }
 
 class VolumePacking {
@@ -148,7 +122,7 @@ class VolumePacking {
     json["volumes"] = Json::array();
     for (const dataset::VolumeAddress& address : addresses_) {
       for (const std::string& path : {address.image, address.mask}) {
-        json["volumes"].push_back(Json::array({path, path.empty() ? "" : stamp_of(path)}));
+        json["volumes"].push_back(Json::array({path, path.empty() ? "" : stamp_of_volume(path)}));
       }
       json["volumes"].push_back(address.weight);
     }

@@ -12,6 +12,7 @@
 #include "stoker/dataset/tree_test.h"
 #include "stoker/dataset/volume_box.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/storage/memory_store_test.h"
 
 namespace stoker::prepare {
 namespace {
@@ -98,6 +99,56 @@ TEST_F(VolumePacks, AreMadeAgainWhenAChunkChangesInPlace) {
   file.write("\2", 1);
   file.close();
   EXPECT_FALSE(pack_volumes(options_).idle);
+}
+
+std::string npy_of(DType dtype, char fill) {
+  return dataset::npy_header(dtype, kShape) + std::string(kShape[0] * kShape[1] * kShape[2], fill);
+}
+
+TEST_F(VolumePacks, AreMadeAgainWhenAnObjectOfAStoreChanges) {
+  for (const bool tells_versions : {true, false}) {
+    SCOPED_TRACE(tells_versions ? "a store with ETags" : "a store without");
+    storage::MemoryStore store;
+    if (!tells_versions) store.tell_no_versions();
+    store.put("bucket/image.npy", npy_of(DType::u8, '\1'));
+    store.put("bucket/mask.npy", npy_of(DType::u8, '\1'));
+    tree_.write("volumes.csv", "image,mask\nmemory://bucket/image.npy,memory://bucket/mask.npy\n");
+    options_.destination = tree_.at(tells_versions ? "a.pack" : "b.pack");
+    EXPECT_FALSE(pack_volumes(options_).idle);
+    EXPECT_TRUE(pack_volumes(options_).idle);
+    store.put("bucket/mask.npy", npy_of(DType::u8, '\2'));  // of the same size
+    EXPECT_FALSE(pack_volumes(options_).idle);
+    const auto addresses = dataset::read_volumes_csv(dataset::volumes_csv_of(options_.destination));
+    EXPECT_EQ(dataset::read_plane(*dataset::open_volume(addresses[0].mask), 0)[0], std::byte{2});
+    EXPECT_TRUE(pack_volumes(options_).idle);
+  }
+}
+
+TEST_F(VolumePacks, AreMadeAgainWhenAChunkInAStoreChanges) {
+  storage::MemoryStore store;
+  store.put("bucket/a.zarr/.zarray",
+            R"({"zarr_format":2,"shape":[3,5,6],"chunks":[3,5,3],"dtype":"|u1","compressor":null,"fill_value":0,)"
+            R"("order":"C","filters":null})");
+  store.put("bucket/a.zarr/0.0.0", std::string(45, '\1'));
+  options_.source = "memory://bucket/a.zarr/";
+  EXPECT_FALSE(pack_volumes(options_).idle);
+  EXPECT_TRUE(pack_volumes(options_).idle);
+  store.put("bucket/a.zarr/0.0.0", std::string(45, '\2'));
+  EXPECT_FALSE(pack_volumes(options_).idle);
+  EXPECT_TRUE(pack_volumes(options_).idle);
+  store.put("bucket/a.zarr/0.0.1", std::string(45, '\3'));  // was absent
+  EXPECT_FALSE(pack_volumes(options_).idle);
+}
+
+TEST_F(VolumePacks, NameAnObjectThatTheStoreDoesNotHave) {
+  const storage::MemoryStore store;
+  tree_.write("volumes.csv", "image\nmemory://bucket/image.npy\n");
+  try {
+    (void)pack_volumes(options_);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "cannot open `memory://bucket/image.npy`: no such object");
+  }
 }
 
 TEST_F(VolumePacks, AreUpToDateTheSecondTimeAndRefuseOtherSettings) {

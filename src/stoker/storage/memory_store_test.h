@@ -38,7 +38,8 @@ class MemoryStore final : public Backend {
   // The objects; a second put() under one name is a new version.
   void put(const std::string& name, std::string bytes) {
     const std::scoped_lock lock(mutex_);
-    objects_[name] = {std::move(bytes), fmt::format("v{}", ++puts_)};
+    ++puts_;
+    objects_[name] = {std::move(bytes), tells_versions_ ? fmt::format("v{}", puts_) : std::string()};
   }
 
   std::string version(const std::string& name) const {  // empty: no such object
@@ -49,8 +50,9 @@ class MemoryStore final : public Backend {
 
   // How requests go from now on. Each takes between a half and one and a half times `usual`.
   void set_latency(std::chrono::nanoseconds usual) { usual_ns_ = usual.count(); }
-  void refuse_listings() { can_list_ = false; }  // as web servers do
-  void forbid_listings() { may_list_ = false; }  // as keys without s3:ListBucket
+  void tell_no_versions() { tells_versions_ = false; }  // as web servers without ETags do
+  void refuse_listings() { can_list_ = false; }         // as web servers do
+  void forbid_listings() { may_list_ = false; }         // as keys without s3:ListBucket
   void fail(const std::string& name, Failure failure) {
     const std::scoped_lock lock(mutex_);
     failures_[name] = std::move(failure);
@@ -362,7 +364,7 @@ class MemoryStore final : public Backend {
   mutable std::uint64_t puts_ = 0;
   mutable std::set<os::Event*> waiting_;
   std::atomic<std::int64_t> usual_ns_{0};
-  bool can_list_ = true, may_list_ = true;
+  bool can_list_ = true, may_list_ = true, tells_versions_ = true;
   mutable std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0}, sent_{0};
   AddedBackend added_;
 };
