@@ -25,12 +25,15 @@ constexpr std::size_t kNamed = 100;  // damaged samples that the text names
 std::string to_text(const CheckReport& report, const Terminal& terminal) {
   std::string out;
   const std::size_t bad = report.damaged.size();
-  const std::string what = fmt::format("{} sample{}, {} ({})", format_count(report.count), report.count == 1 ? "" : "s",
-                                       format_bytes(report.bytes), report.kind.empty() ? "pack" : report.kind);
+  const std::string what =
+      fmt::format("{} {}{}, {} ({})", format_count(report.count), report.unit, report.count == 1 ? "" : "s",
+                  format_bytes(report.bytes), report.kind.empty() ? "pack" : report.kind);
   if (bad == 0 && report.broken.empty()) {
     out += fmt::format("{}: sound: {}\n", printable(report.address), what);
   } else if (report.count == 0) {
-    out += fmt::format("{}: damaged\n", printable(report.address));
+    out += fmt::format("{}: {}\n", printable(report.address), report.is_sound() ? "repaired" : "damaged");
+  } else if (bad == 0) {
+    out += fmt::format("{}: {}: {}\n", printable(report.address), report.is_sound() ? "repaired" : "damaged", what);
   } else {
     out += fmt::format("{}: {}{} damaged of {}\n", printable(report.address), report.is_sound() ? "repaired: " : "",
                        format_count(bad), what);

@@ -75,3 +75,67 @@ def test_wrong_words_of_a_volume_pack_are_refused(stoker, volumes, words, said):
 def test_a_csv_of_volumes_without_a_patch_is_told_what_to_add(stoker, volumes):
     done = stoker("load", "volumes.csv")
     assert done.returncode == 2 and "names volumes, such as `a.npy`: they are loaded as patches" in done.stderr and "--patch" in done.stderr
+
+
+def damage_json(pack):
+    (pack / "pack.json").write_text((pack / "pack.json").read_text()[:100])
+
+
+def damage_field(pack):
+    text = (pack / "pack.json").read_text()
+    (pack / "pack.json").write_text(text.replace('"weight"', '"height"', 1))
+
+
+def remove_json(pack):
+    (pack / "pack.json").unlink()
+
+
+def cut_bricks(pack):
+    with open(pack / "image-00001.npy", "r+b") as file:
+        file.truncate(5000)
+
+
+@pytest.mark.parametrize("damage, said", [
+    (damage_json, "cannot read `v.pack/pack.json`: it is damaged: it is not JSON"),
+    (damage_field, "cannot read `v.pack/pack.json`: its `weight` is missing or wrong"),
+    (remove_json, "cannot read `v.pack/pack.json`: it is missing, and the bricks of volumes are there"),
+    (cut_bricks, "cannot read `v.pack/image-00001.npy`: it has 5000 bytes, and pack.json says"),
+])
+def test_a_damaged_pack_of_volumes_is_named_and_its_remedy_works(stoker, volumes, tmp_path, damage, said):
+    assert stoker("pack", "volumes.csv", "v.pack", "--kind", "volume", "--brick", "4x8x8").returncode == 0
+    sound = {path.name: path.read_bytes() for path in (tmp_path / "v.pack").iterdir()}
+    damage(tmp_path / "v.pack")
+
+    checked = stoker("check", "v.pack")
+    assert checked.returncode == 1 and checked.stdout.startswith("v.pack: damaged") and said in checked.stdout
+    assert "0 damaged" not in checked.stdout and "--repair" in checked.stdout
+
+    loaded = stoker("load", "v.pack", "--patch", "8x16x16", "--samples", "20")
+    assert loaded.returncode == 2 and said in loaded.stderr and "stoker check" in loaded.stderr
+
+    repaired = stoker("check", "v.pack", "--repair", "--source", "volumes.csv")
+    assert repaired.returncode == 0 and repaired.stdout.startswith("v.pack: repaired"), repaired.stdout + repaired.stderr
+    assert {path.name: path.read_bytes() for path in (tmp_path / "v.pack").iterdir()
+} == sound
+    assert stoker("check", "v.pack").returncode == 0
+
+
+def test_a_damaged_pack_of_volumes_is_not_replaced_without_force(stoker, volumes, tmp_path):
+    assert stoker("pack", "volumes.csv", "v.pack", "--kind", "volume").returncode == 0
+    damage_json(tmp_path / "v.pack")
+    refused = stoker("pack", "volumes.csv", "v.pack", "--kind", "volume")
+    assert refused.returncode == 2 and "it is a damaged pack of volumes" in refused.stderr and "--force" in refused.stderr
+    assert stoker("pack", "volumes.csv", "v.pack", "--kind", "volume", "--force").returncode == 0
+    assert stoker("check", "v.pack").returncode == 0
+
+
+def test_a_repair_that_cannot_find_its_source_asks_for_it(stoker, volumes, tmp_path):
+    assert stoker("pack", "volumes.csv", "v.pack", "--kind", "volume").returncode == 0
+    cut_bricks(tmp_path / "v.pack")
+    (tmp_path / "volumes.csv").rename(tmp_path / "moved.csv")
+    refused = stoker("check", "v.pack", "--repair")
+    assert refused.returncode != 0 and "cannot repair `v.pack`" in refused.stderr and "--source" in refused.stderr
+    assert stoker("check", "v.pack", "--repair", "--source", "moved.csv").returncode == 0
+    damage_json(tmp_path / "v.pack")
+    refused = stoker("check", "v.pack", "--repair")
+    assert refused.returncode == 2 and "which names the source, is damaged" in refused.stderr and "--source" in refused.stderr

@@ -9,6 +9,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
+#include "stoker/base/shell.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/os/read_file.h"
 #include "stoker/storage/source.h"
@@ -40,9 +41,22 @@ Json bricks_to_json(const PackedBricks& bricks) {
   return json;
 }
 
+[[noreturn]] void refuse_pack_json(const std::string& folder, std::string_view why) {
+  throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}/{}`: {}", folder, kPackJson, why),
+              fmt::format("`stoker check {} --repair --source SOURCE` packs the volumes again from their source",
+                          shell_word(folder)));
+}
+
+// Whether the folder holds bricks, whatever its pack.json says. A pack of samples has an index.
+bool holds_bricks(const std::string& folder) {
+  return os::exists(fmt::format("{}/image-00000.npy", folder)) &&
+         os::exists(fmt::format("{}/image-00000.sums.npy", folder)) &&
+         !os::exists(fmt::format("{}/{}", folder, kPackIndex));
+}
+
 class PackReader {
  public:
-  PackReader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
+  PackReader(const Json& json, const std::string& folder) : json_(json), folder_(folder) {}
 
   VolumePack read() {
     VolumePack pack;
@@ -63,7 +77,7 @@ class PackReader {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: its `{}` is missing or wrong", path_, what));
+    refuse_pack_json(folder_, fmt::format("its `{}` is missing or wrong", what));
   }
   std::string text(const Json& json, std::string_view key) const {
     if (!json[key].is_string()) refuse(key);
@@ -114,7 +128,7 @@ class PackReader {
   }
 
   const Json& json_;
-  std::string path_;
+  const std::string& folder_;
 };
 
 class BrickVolume final : public Volume {
@@ -201,13 +215,23 @@ std::string to_json(const VolumePack& pack) {
 
 std::optional<VolumePack> find_volume_pack(const std::string& folder) {
   const std::string path = fmt::format("{}/{}", folder, kPackJson);
-  if (!os::exists(path)) return std::nullopt;
-  const Json json = Json::parse_or_null(os::read_text(path, kLongestPackJson));
-  if (!json.is_object() || json["kind"] != Json(std::string(kVolumePackKind))) return std::nullopt;
-  if (!json["version"].is_natural() || json["version"].get<std::uint64_t>() > kPackVersion) {
-    throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: a later version of Stoker wrote it", path));
+  if (!os::exists(path)) {
+    if (holds_bricks(folder)) refuse_pack_json(folder, "it is missing, and the bricks of volumes are there");
+    return std::nullopt;
   }
-  return PackReader(json, path).read();
+  const Json json = Json::parse_or_null(os::read_text(path, kLongestPackJson));
+  if (!json.is_object() || !json["kind"].is_string()) {
+    if (holds_bricks(folder))
+      refuse_pack_json(folder, json.is_object() ? "its `kind` is missing or wrong" : "it is damaged: it is not JSON");
+    return std::nullopt;
+  }
+  if (json["kind"] != Json(std::string(kVolumePackKind))) return std::nullopt;
+  if (!json["version"].is_natural()) refuse_pack_json(folder, "its `version` is missing or wrong");
+  if (json["version"].get<std::uint64_t>() > kPackVersion) {
+    throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: a later version of Stoker wrote it", path),
+                "update stoker");
+  }
+  return PackReader(json, folder).read();
 }
 
 std::unique_ptr<Volume> open_bricks(const std::string& folder, const PackedBricks& bricks,

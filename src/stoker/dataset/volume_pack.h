@@ -44,7 +44,8 @@ std::string to_json(const VolumePack& pack);
 // The head of one array of bricks.
 std::string brick_header(const VolumeInfo& info);
 
-// The pack in a local folder. None: the folder has no pack.json, or one of another kind. Throws Error(corrupt).
+// The pack in a local folder. None: the folder is no pack, or one of another kind. Throws Error(corrupt) where the
+// folder holds bricks and its pack.json is damaged or missing.
 std::optional<VolumePack> find_volume_pack(const std::string& folder);
 
 // One array of a pack, as a volume whose chunks are bricks. A brick whose sum differs is damaged. Throws Error.

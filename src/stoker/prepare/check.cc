@@ -19,9 +19,9 @@
 #include "stoker/os/file.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/os/page_cache.h"
+#include "stoker/prepare/check_volumes.h"
 #include "stoker/prepare/manifest_repair.h"
 #include "stoker/prepare/pack_folder.h"
-#include "stoker/prepare/pack_volumes.h"
 #include "stoker/prepare/repair.h"
 #include "stoker/prepare/sample_stream.h"
 #include "stoker/prepare/seek_record.h"
@@ -285,12 +285,7 @@ bool CheckReport::is_sound() const noexcept {
 }
 
 CheckReport check(const CheckOptions& options) {
-  if (const auto volumes = dataset::find_volume_pack(options.address)) {
-    if (options.repair)
-      throw Error(ErrorKind::usage, fmt::format("cannot repair `{}`: it is a pack of volumes", options.address),
-                  "make it again with `stoker pack --kind volume`");
-    return check_volume_pack(options.address, *volumes, options.progress);
-  }
+  if (std::optional<CheckReport> volumes = check_volumes(options)) return *std::move(volumes);
   return Checking(options).run();
 }
 

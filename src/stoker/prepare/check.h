@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stoker/base/text.h"
@@ -15,7 +16,7 @@ struct CheckOptions {
   std::string address;
   std::string label;    // index.csv: the label column
   bool decode = false;  // decode every sample wholly
-  bool repair = false;  // of a pack: rebuild the damaged samples from its source
+  bool repair = false;  // of a pack: rebuild the damaged samples from its source; of volumes: all of it
   std::string source;   // repair: where the source is now, if it was moved
   TellProgress progress;
 };
@@ -29,7 +30,8 @@ struct Damage {
 
 struct CheckReport {
   std::string address, kind;
-  std::uint64_t count = 0;  // samples looked at
+  std::string_view unit = "sample";  // what is counted: a pack of volumes has bricks
+  std::uint64_t count = 0;           // that were looked at
   std::uint64_t bytes = 0;
   bool decoded = false, is_pack = false;
   std::vector<Damage> damaged;

@@ -17,13 +17,14 @@
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/pack_format.h"
 #include "stoker/dataset/volume_box.h"
+#include "stoker/dataset/volume_pack.h"
 #include "stoker/dataset/volumes.h"
 #include "stoker/os/file.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/os/read_file.h"
 #include "stoker/prepare/pack_folder.h"
 #include "stoker/prepare/volume_stamp.h"
-#include "stoker/storage/read_whole.h"
+#include "stoker/storage/source.h"
 
 namespace stoker::prepare {
 namespace {
@@ -185,7 +186,18 @@ class VolumePacking {
 
   bool is_there() {
     if (!os::exists(options_.destination)) return false;
-    const std::optional<dataset::VolumePack> old = dataset::find_volume_pack(options_.destination);
+    std::optional<dataset::VolumePack> old;
+    try {
+      old = dataset::find_volume_pack(options_.destination);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::corrupt) throw;
+      if (options_.force || options_.rebuild) return false;
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("cannot write `{}`: it is a damaged pack of volumes: {}", options_.destination, error.message()),
+          format_text("{} replaces it", option("force")));
+    }
+    if (old && options_.rebuild) return false;
     if (old && old->settings == pack_.settings) return report_.idle = true;
     if (old && (options_.force || is_older(*old))) return false;
     throw Error(ErrorKind::usage,
@@ -314,45 +326,6 @@ class VolumePacking {
 
 PackVolumesReport pack_volumes(const PackVolumesOptions& options) {
   return VolumePacking(options).run();
-}
-
-CheckReport check_volume_pack(const std::string& address, const dataset::VolumePack& pack,
-                              const TellProgress& progress) {
-  CheckReport report;
-  ProgressTeller teller(progress);
-  report.address = address;
-  report.kind = "volume pack";
-  report.is_pack = report.decoded = true;
-  std::uint64_t total = 0;
-  for (const dataset::VolumePack::Entry& entry : pack.volumes)
-    total += entry.image.info.chunks() + (entry.mask ? entry.mask->info.chunks() : 0);
-  for (const dataset::VolumePack::Entry& entry : pack.volumes) {
-    for (const PackedBricks* const bricks : {&entry.image, entry.mask ? &*entry.mask : nullptr}) {
-      if (bricks == nullptr) continue;
-      std::unique_ptr<Volume> volume;
-      try {
-        volume = dataset::open_bricks(address, *bricks, {});
-      } catch (const Error& error) {
-        report.broken.push_back(error.message());
-        report.count += bricks->info.chunks();
-        continue;
-      }
-      std::vector<std::byte> encoded, decoded(bricks->info.chunk_bytes());
-      Scratch scratch;
-      for (std::uint64_t brick = 0; brick < bricks->info.chunks(); ++brick, ++report.count) {
-        const storage::WholeRead read = storage::read_whole(volume->locate_chunk(brick, {}), encoded);
-        const Result result = read.ok() ? volume->decode_chunk(brick, read.bytes, decoded.data(), scratch) : Result{};
-        if (!read.ok() || !result.ok()) {
-          report.damaged.push_back({report.count, volume->chunk_name(brick),
-                                    read.ok() ? std::string(result.cause) : read.failure.text, false, ""});
-        }
-        report.bytes += decoded.size();
-        if (!teller("checking", report.count, total, report.bytes)) throw Error(ErrorKind::unavailable, "interrupted");
-      }
-    }
-  }
-  report.seconds = teller.seconds();
-  return report;
 }
 
 }  // namespace stoker::prepare

@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "stoker/dataset/volume_pack.h"
-#include "stoker/prepare/check.h"
+#include "stoker/dataset/volume.h"
 #include "stoker/prepare/progress.h"
 
 namespace stoker::prepare {
@@ -18,6 +16,7 @@ struct PackVolumesOptions {
   dataset::Extents patch{};  // that will be loaded: bricks are a quarter of it along each axis. 0: 64 x 64 x 64
   dataset::Extents brick{};  // or the brick itself; 0: from the patch
   bool force = false;        // replace what is there, if it is a pack
+  bool rebuild = false;      // write all of it again, also where it is up to date: it is damaged
   bool dry_run = false;
   TellProgress progress;  // planes read
 };
@@ -34,9 +33,5 @@ struct PackVolumesReport {
 };
 
 PackVolumesReport pack_volumes(const PackVolumesOptions& options);  // throws Error
-
-// Compares the sum of every brick. Damage names the brick.
-CheckReport check_volume_pack(const std::string& address, const dataset::VolumePack& pack,
-                              const TellProgress& progress);
 
 }  // namespace stoker::prepare

@@ -12,6 +12,7 @@
 #include "stoker/dataset/tree_test.h"
 #include "stoker/dataset/volume_box.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/prepare/check_volumes.h"
 #include "stoker/storage/memory_store_test.h"
 
 namespace stoker::prepare {
