@@ -1,6 +1,8 @@
 """stoker load with --patch: volumes named by a volumes.csv."""
 
 import json
+import resource
+import subprocess
 
 import numpy
 import pytest
@@ -139,3 +141,39 @@ def test_a_repair_that_cannot_find_its_source_asks_for_it(stoker, volumes, tmp_p
     damage_json(tmp_path / "v.pack")
     refused = stoker("check", "v.pack", "--repair")
     assert refused.returncode == 2 and "which names the source, is damaged" in refused.stderr and "--source" in refused.stderr
+
+
+@pytest.fixture
+def many_volumes(tmp_path):
+    """Sixty volumes with masks."""
+    for number in range(60):
+        numpy.save(tmp_path / f"{number}.npy", numpy.full((8, 8, 8), number, numpy.uint8))
+        numpy.save(tmp_path / f"{number}_mask.npy", numpy.ones((8, 8, 8), numpy.uint8))
+    (tmp_path / "volumes.csv").write_text("image,mask\n" + "".join(f"{number}.npy,{number}_mask.npy\n" for number in range(60)))
+
+
+def limited(binary, environment, folder, limit, *words):
+    """The program under `ulimit -n`, with a soft and a hard limit."""
+    soft, hard = limit
+    return subprocess.run([binary, *words], capture_output=True, text=True, timeout=120, env=environment, cwd=folder,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
+
+
+LOAD_ALL = ("--patch", "8", "--sampling", "grid", "--batch-size", "4", "--num-workers", "2", "--json")
+
+
+@pytest.mark.parametrize("storage", ["auto", "mmap", "buffered"])
+def test_mapped_volumes_need_no_descriptor_each(binary, environment, many_volumes, tmp_path, storage):
+    done = limited(binary, environment, tmp_path, (64, 64), "load", "volumes.csv", *LOAD_ALL, "--storage", storage)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 60
+
+
+def test_volumes_that_stay_open_raise_the_soft_limit(stoker, binary, environment, many_volumes, tmp_path):
+    assert stoker("pack", "volumes.csv", "v.pack", "--kind", "volume", "--brick", "8").returncode == 0
+    done = limited(binary, environment, tmp_path, (64, 1024), "load", "v.pack", *LOAD_ALL)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 60
+    refused = limited(binary, environment, tmp_path, (64, 64), "load", "v.pack", *LOAD_ALL)
+    assert refused.returncode == 2 and "cannot open `v.pack/" in refused.stderr, refused.stderr
+    assert "120 volumes and masks" in refused.stderr and "this process may open 64 files" in refused.stderr and "ulimit -Hn" in refused.stderr

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string>
 
 #include <fcntl.h>
 
@@ -24,10 +25,16 @@ struct Holder {
 Holder holder_of(const Dataset& dataset, std::uint64_t index) {
   std::array<char, storage::kLocationText> text;
   const storage::Location where = dataset.locate(index, text);
-  if (where.source) return {.own = {}, .fd = where.source->descriptor()};
-  if (where.name == nullptr || !where.is_file()) return {};
   int error_number = 0;
-  os::Fd own = os::try_open(where.directory, where.name, O_RDONLY | O_NONBLOCK, error_number);
+  os::Fd own;
+  if (where.source) {
+    const bool is_mapped_file = where.source->descriptor() < 0 && !where.source->view().empty();
+    if (!is_mapped_file) return {.own = {}, .fd = where.source->descriptor()};
+    own = os::try_open(AT_FDCWD, std::string(where.source->name()).c_str(), O_RDONLY | O_NONBLOCK, error_number);
+  } else {
+    if (where.name == nullptr || !where.is_file()) return {};
+    own = os::try_open(where.directory, where.name, O_RDONLY | O_NONBLOCK, error_number);
+  }
   const int fd = own.get();
   return {.own = std::move(own), .fd = fd};
 }

@@ -114,10 +114,12 @@ void refuse_volume(std::string_view subject, const Result& result) {
 }
 
 std::unique_ptr<storage::Source> open_plain_source(const std::string& address, storage::Storage storage) {
-  if (storage != storage::Storage::automatic || storage::store_of(address) != nullptr) {
+  const bool is_in_store = storage::store_of(address) != nullptr;
+  if (is_in_store || (storage != storage::Storage::automatic && storage != storage::Storage::mmap)) {
     return storage::open_source(address, storage);
   }
-  std::unique_ptr<storage::Source> source = storage::open_source(address, storage::Storage::mmap);
+  std::unique_ptr<storage::Source> source = storage::open_mapped_file(address);
+  if (storage == storage::Storage::mmap) return source;
   if (storage::settle(storage, source->size_bytes()) != storage::Storage::direct) return source;
   return storage::open_source(address, storage::Storage::direct);
 }

@@ -25,7 +25,8 @@ std::unique_ptr<Volume> open_slices_volume(const std::string& address);
 // "cannot read `<subject>`: <cause>", with the kind of error that fits.
 [[noreturn]] void refuse_volume(std::string_view subject, const Result& result);
 
-// A file that is read as it lies there: mapped where Storage::automatic leaves it open and memory can hold it.
+// A file that is read as it lies there: mapped where Storage::automatic leaves it open and memory can hold it. A mapped
+// one holds no descriptor, so that a data set may have more volumes than a process may have files open.
 std::unique_ptr<storage::Source> open_plain_source(const std::string& address, storage::Storage storage);
 
 // What a plain volume is made of.

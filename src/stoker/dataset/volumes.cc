@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "stoker/dataset/crew.h"
 #include "stoker/dataset/kinds.h"
 #include "stoker/dataset/listing.h"
+#include "stoker/os/file_limit.h"
 #include "stoker/os/memory.h"
 
 namespace stoker::dataset {
@@ -21,6 +24,8 @@ namespace {
 
 constexpr std::uint64_t kMostNotes = 4;       // of single volumes
 constexpr Extents kPlainCell = {64, 64, 64};  // of a volume without chunks: patches in one cell share most pages
+
+constexpr std::uint64_t kOtherFiles = 512;  // that the process may have open beside volumes
 
 std::string extents_text(const Extents& extents) {
   return fmt::format("{}x{}x{}", extents[0], extents[1], extents[2]);
@@ -54,6 +59,18 @@ void compare_types(const Volume& first, const Volume& other, std::string_view wh
                 "load them by loaders of their own")
         .about("source");
   }
+}
+
+// Throws a better one where `error` says that too many files are open.
+void explain_open_files(const Error& error, const std::vector<VolumeAddress>& addresses) {
+  if (error.cause() != std::strerror(EMFILE)) return;
+  std::uint64_t count = addresses.size();
+  for (const VolumeAddress& address : addresses) count += address.mask.empty() ? 0 : 1;
+  throw Error(error.kind(),
+              format_text("{}: there are {} volumes and masks, and this process may open {} files", error.text(), count,
+                          os::open_file_limit()),
+              "raise the hard limit (`ulimit -Hn`), or store the volumes as plain .npy or .nii files, which are mapped "
+              "and stay closed");
 }
 
 class VolumesDataset final : public Dataset {
@@ -292,14 +309,21 @@ DatasetPtr open_volumes(const std::vector<VolumeAddress>& addresses, const Volum
     // The rest is for batches.
     InflatedRoom room((opening.memory_limit != 0 ? opening.memory_limit : os::memory_limit().bytes / 4) / 4 * 3);
     own.room = &room;
+    // A volume that is not mapped keeps its file or folder open, and so does its mask.
+    (void)os::raise_open_file_limit(2 * addresses.size() + kOtherFiles);
     Crew crew(asking.threads, asking.progress);
     crew.run_in_parts(addresses.size(), 1, [&](std::uint64_t begin, std::uint64_t end) {
       for (std::uint64_t v = begin; v < end; ++v) {
         VolumeOptions image = own, mask = own;
         image.member = options.member;
         mask.member = options.mask_member;
-        volumes[v].image = open_volume(addresses[v].image, image);
-        if (!addresses[v].mask.empty()) volumes[v].mask = open_volume(addresses[v].mask, mask);
+        try {
+          volumes[v].image = open_volume(addresses[v].image, image);
+          if (!addresses[v].mask.empty()) volumes[v].mask = open_volume(addresses[v].mask, mask);
+        } catch (const Error& error) {
+          explain_open_files(error, addresses);
+          throw;
+        }
         volumes[v].weight = addresses[v].weight;
         crew.count(1);
       }

@@ -409,11 +409,13 @@ class ZarrVolume final : public Volume {
       total += facts.bytes;
     }
     info_.stored_bytes = total;
+    // Every shard stays open, and other volumes have shards too.
+    if (objects_.size() > os::open_file_limit() / 8) (void)os::raise_open_file_limit(kMostShards);
     if (objects_.size() > os::open_file_limit() / 2) {
       throw Error(ErrorKind::unavailable,
                   fmt::format("cannot open `{}`: it has {} shards, and a process may open {} files", name_,
                               objects_.size(), os::open_file_limit()),
-                  "raise the limit: ulimit -n");
+                  "raise the hard limit of open files (`ulimit -Hn`), or write larger shards");
     }
     const storage::Storage settled = storage::settle(storage, total);
     shards_.resize(objects_.size());

@@ -53,17 +53,30 @@ class BufferedSource final : public Source {
 
 class MmapSource final : public Source {
  public:
-  explicit MmapSource(std::string path)
-      : path_(std::move(path)), fd_(open_regular(path_, size_)), mapping_(fd_.get(), size_, path_) {}
+  enum class Descriptor : std::uint8_t { kept, closed };
+
+  MmapSource(std::string path, Descriptor descriptor)
+      : path_(std::move(path)), fd_(open_regular(path_, size_)), mapping_(fd_.get(), size_, path_) {
+    if (descriptor == Descriptor::kept) return;
+    opened_ = os::facts_of(fd_.get());
+    fd_.reset();
+  }
 
   std::string_view name() const noexcept override { return path_; }
   std::uint64_t size_bytes() const noexcept override { return size_; }
   int descriptor() const noexcept override { return fd_.get(); }
   std::span<const std::byte> view() const noexcept override { return mapping_.bytes(); }
+  std::uint64_t size_now() const noexcept override {
+    const os::FileFacts facts = fd_ ? os::facts_of(fd_.get()) : os::facts_of(path_);
+    if (!facts.is_found()) return size_;
+    // Another file took the name: the mapped one has none any more, and keeps its size.
+    if (!fd_ && (facts.device != opened_.device || facts.inode != opened_.inode)) return size_;
+    return facts.bytes;
+  }
 
   void read(std::span<const Read> reads) const override {
     for (const Read& read : reads) check_range(path_, size_, read);
-    const std::uint64_t now = os::file_size(fd_.get(), path_);  // pages past the end would raise SIGBUS
+    const std::uint64_t now = size_now();  // pages past the end would raise SIGBUS
     for (const Read& read : reads) {
       if (read.offset + read.into.size() > now) {
         throw Error(ErrorKind::corrupt,
@@ -80,6 +93,7 @@ class MmapSource final : public Source {
   std::uint64_t size_ = 0;
   os::Fd fd_;
   os::Mapping mapping_;
+  os::FileFacts opened_;  // where the descriptor is closed
 };
 
 class MemorySource final : public Source {
@@ -105,9 +119,7 @@ class MemorySource final : public Source {
 }  // namespace
 
 bool is_cut_short(const Source& source) noexcept {
-  if (source.view().empty() || source.descriptor() < 0) return false;
-  const os::FileFacts facts = os::facts_of(source.descriptor());
-  return facts.is_found() && facts.bytes < source.size_bytes();
+  return !source.view().empty() && source.size_now() < source.size_bytes();
 }
 
 std::string_view name(Storage storage) noexcept {
@@ -139,12 +151,16 @@ std::unique_ptr<Source> open_source(std::string_view address, Storage storage) {
       if (std::unique_ptr<Source> source = open_direct_source(path)) return source;
       break;
     case Storage::mmap:
-      return std::make_unique<MmapSource>(path);
+      return std::make_unique<MmapSource>(path, MmapSource::Descriptor::kept);
     case Storage::buffered:
     case Storage::automatic:
       break;
   }
   return std::make_unique<BufferedSource>(path);
+}
+
+std::unique_ptr<Source> open_mapped_file(std::string_view path) {
+  return std::make_unique<MmapSource>(std::string(path), MmapSource::Descriptor::closed);
 }
 
 std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std::byte> bytes) {

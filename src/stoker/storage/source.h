@@ -52,6 +52,8 @@ class Source {
 
   // All bytes in place, if the source has them in memory (mapped, memory); empty otherwise.
   virtual std::span<const std::byte> view() const noexcept { return {}; }
+  // How many bytes of view() may be touched now: the file of a mapped source may have become shorter.
+  virtual std::uint64_t size_now() const noexcept { return size_bytes(); }
   // A descriptor that Fetcher may read from, or -1. is_direct(): it was opened with O_DIRECT and takes whole blocks
   // only.
   virtual int descriptor() const noexcept { return -1; }
@@ -67,6 +69,9 @@ class Source {
 // source where the file system refuses O_DIRECT: is_direct() tells. A mapped source compares sizes before it copies; a
 // file cut short by someone else while its view() is being read raises SIGBUS.
 std::unique_ptr<Source> open_source(std::string_view address, Storage storage = Storage::buffered);
+// A mapped local file that holds no descriptor: descriptor() is -1, view() and read() give the bytes. For data sets of
+// more files than a process may have open. Throws Error.
+std::unique_ptr<Source> open_mapped_file(std::string_view path);
 // Borrows `bytes`, which must outlive the source.
 std::unique_ptr<Source> memory_source(std::string_view name, std::span<const std::byte> bytes);
 

@@ -57,7 +57,7 @@ ErrorKind kind_of(const std::function<void()>& action, const std::string& named 
   return ErrorKind::internal;
 }
 
-enum class Kind { buffered, direct, mmap, memory, store, s3 };
+enum class Kind { buffered, direct, mmap, mapped_file, memory, store, s3 };
 
 class EverySource : public ::testing::TestWithParam<Kind> {
  protected:
@@ -70,6 +70,8 @@ class EverySource : public ::testing::TestWithParam<Kind> {
         return open_source(path_, Storage::direct);
       case Kind::mmap:
         return open_source(path_, Storage::mmap);
+      case Kind::mapped_file:
+        return open_mapped_file(path_);
       case Kind::memory:
         break;
       case Kind::store:
@@ -183,7 +185,7 @@ TEST_P(EverySource, ViewAndDescriptorAreWhatTheHeaderSays) {
     ASSERT_EQ(source->view().size(), text.size());
     EXPECT_EQ(std::memcmp(source->view().data(), text.data(), text.size()), 0);
   }
-  if (GetParam() == Kind::memory) {
+  if (GetParam() == Kind::memory || GetParam() == Kind::mapped_file) {
     EXPECT_EQ(source->descriptor(), -1);
   }
   EXPECT_EQ(source->is_direct(), source->descriptor() >= 0 && (::fcntl(source->descriptor(), F_GETFL) & O_DIRECT) != 0);
@@ -228,10 +230,16 @@ TEST_P(EverySource, AFileCutShortAfterOpeningIsCorrupt) {
 TEST_P(EverySource, OpeningWhatIsNoReadableFileIsAnErrorThatNamesIt) {
   if (!is_file()) GTEST_SKIP() << "no file";
   const std::string good = folder_.file("good", "x");
-  const Storage storage = parse_storage(GetParam() == Kind::buffered ? "buffered"
-                                        : GetParam() == Kind::direct ? "direct"
-                                                                     : "mmap");
-  const auto opening = [&](const std::string& path) { return kind_of([&] { open_source(path, storage); }, path); };
+  const auto opening = [&](const std::string& path) {
+    return kind_of(
+        [&] {
+          GetParam() == Kind::mapped_file ? open_mapped_file(path)
+                                          : open_source(path, parse_storage(GetParam() == Kind::buffered ? "buffered"
+                                                                            : GetParam() == Kind::direct ? "direct"
+                                                                                                         : "mmap"));
+        },
+        path);
+  };
   EXPECT_EQ(opening(folder_.path() + "/none"), ErrorKind::not_found);
   EXPECT_EQ(opening(good + "/below"), ErrorKind::not_found);
   EXPECT_EQ(opening(folder_.path()), ErrorKind::usage);
@@ -258,6 +266,8 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& kind) {
       return "Direct";
     case Kind::mmap:
       return "Mmap";
+    case Kind::mapped_file:
+      return "MappedFile";
     case Kind::memory:
       return "Memory";
     case Kind::store:
@@ -269,7 +279,7 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& kind) {
 }
 
 constexpr Kind kKinds[] = {
-    Kind::buffered, Kind::direct, Kind::mmap, Kind::memory, Kind::store,
+    Kind::buffered, Kind::direct, Kind::mmap, Kind::mapped_file, Kind::memory, Kind::store,
 #ifdef STOKER_HAS_S3
     Kind::s3,
 #endif
@@ -333,6 +343,30 @@ TEST_F(DirectSource, AFailingRingIsAnErrorAndAnInterruptedOneIsNot) {
     EXPECT_EQ(kind_of([&] { read_text(*source, 0, kSize); }, path_), ErrorKind::unavailable);
   }
   EXPECT_EQ(read_text(*source, 3, kSize - 3), text_.substr(3));
+}
+
+TEST(MappedFile, IsNotCutShortByASmallerFileThatTakesItsName) {
+  os::TempFolder folder;
+  const std::string path = folder.file("f", pattern(100'000));
+  const auto source = open_mapped_file(path);
+  EXPECT_FALSE(is_cut_short(*source));
+  ASSERT_EQ(::rename(folder.file("small", "x").c_str(), path.c_str()), 0);
+  EXPECT_FALSE(is_cut_short(*source));
+  EXPECT_EQ(read_text(*source, 0, 100'000), pattern(100'000));
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  EXPECT_FALSE(is_cut_short(*source));
+}
+
+TEST(MappedFile, IsCutShortWhereTheFileItselfIs) {
+  os::TempFolder folder;
+  const std::string path = folder.file("f", pattern(100'000));
+  for (const bool keeps_descriptor : {false, true}) {
+    ASSERT_EQ(::truncate(path.c_str(), 100'000), 0);
+    const auto source = keeps_descriptor ? open_source(path, Storage::mmap) : open_mapped_file(path);
+    EXPECT_FALSE(is_cut_short(*source));
+    ASSERT_EQ(::truncate(path.c_str(), 50'000), 0);
+    EXPECT_TRUE(is_cut_short(*source));
+  }
 }
 
 TEST(MmapSource, AMapThatIsRefusedIsAnError) {
