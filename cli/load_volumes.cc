@@ -1,5 +1,7 @@
 #include "load_volumes.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
@@ -64,8 +66,10 @@ dataset::DatasetPtr open_patches(const Face& face, const std::string& address, c
     bar.update(seen, "volumes and parts of masks");
     return !interrupted();
   };
-  if (const std::string csv = dataset::volumes_csv_of(address); !csv.empty())
-    return dataset::open_volumes(dataset::read_volumes_csv(csv), options, opening, address);
+  if (const std::string csv = dataset::volumes_csv_of(address); !csv.empty()) {
+    const std::string where = std::exchange(opening.where, {});
+    return dataset::open_volumes(dataset::read_volumes_csv(csv, where), options, opening, address);
+  }
   return dataset::open_volumes({{address, "", 1}}, options, opening, address);
 }
 

@@ -165,17 +165,18 @@ void bind_dataset(nb::module_& module) {
              "The csv that names the volumes at an address; empty: the address is one volume.");
   module.def(
       "read_volumes_csv",
-      [](const std::string& address) {
+      [](const std::string& address, const std::string& where) {
         std::vector<std::string> images, masks;
         std::vector<double> weights;
-        for (dataset::VolumeAddress& volume : dataset::read_volumes_csv(address)) {
+        for (dataset::VolumeAddress& volume : dataset::read_volumes_csv(address, where)) {
           images.push_back(std::move(volume.image));
           masks.push_back(std::move(volume.mask));
           weights.push_back(volume.weight);
         }
         return std::tuple(std::move(images), std::move(masks), std::move(weights));
       },
-      nb::arg("address"), "The columns image, mask and weight of a volumes.csv.");
+      nb::arg("address"), nb::kw_only(), nb::arg("where"),
+      "The columns image, mask and weight of a volumes.csv, of the rows that match `where`; empty: of all.");
 
   module.def(
       "dataset_from_list",

@@ -62,8 +62,10 @@ def volumes_csv_of(address: str) -> str:
     The csv that names the volumes at an address; empty: the address is one volume.
     """
 
-def read_volumes_csv(address: str) -> tuple[list[str], list[str], list[float]]:
-    """The columns image, mask and weight of a volumes.csv."""
+def read_volumes_csv(address: str, *, where: str) -> tuple[list[str], list[str], list[float]]:
+    """
+    The columns image, mask and weight of a volumes.csv, of the rows that match `where`; empty: of all.
+    """
 
 def dataset_from_list(paths: Sequence[str], *, integers: Sequence[int], reals: Sequence[float], label_kind: str, classes: Sequence[str], ids_are_places: bool, options: dict) -> Dataset:
     """

@@ -38,6 +38,7 @@ class Volumes:
       ("scale", factor, summand) multiplies and adds. All but None give float32.
     flip: True mirrors each axis at random, "yx" only these; turn: True turns by a random number of right angles in the plane of height and width.
     pad: True fills up volumes that are smaller than the patch with zeros behind their end; False refuses them.
+    where: only rows of the volumes.csv whose columns match, such as 'split=="train" and weight>0'. It may have columns of its own for that.
     level: of an OME-Zarr pyramid, 0 is the finest. member, mask_member: the array of an .npz, or the path of an array in a zarr group.
 
     Batches have ``image``, ``mask``, ``coords`` (int64 [B, 3]: the corner of each patch) and ``volumes`` (the number of each patch's volume).
@@ -57,11 +58,12 @@ class Volumes:
         flip: bool | str = False,
         turn: bool = False,
         pad: bool = False,
+        where: str | None = None,
         level: int = 0,
         member: str | None = None,
         mask_member: str | None = None,
     ) -> None:
-        self.images, self.masks, self.weights = _listed(volumes, weights)
+        self.images, self.masks, self.weights = _listed(volumes, weights, _text("where", where))
         self.patch = _extents("patch", patch, least=1)
         self.sampling = choice("sampling", sampling, ("uniform", "grid"))
         if samples is None and self.sampling == "uniform":
@@ -101,16 +103,18 @@ class Volumes:
             level=self.level, member=self.member, mask_member=self.mask_member, use_cache=use_cache, options=options)
 
 
-def _listed(volumes: Any, weights: Any) -> tuple[list[str], list[str], list[float]]:
+def _listed(volumes: Any, weights: Any, where: str) -> tuple[list[str], list[str], list[float]]:
     """The images, the masks (none, or as many), and a weight for each."""
     if isinstance(volumes, (str, bytes, os.PathLike)):
         address = as_path(volumes, "volumes")
         if csv := _engine.volumes_csv_of(address):
-            images, masks, shares = _engine.read_volumes_csv(csv)
+            images, masks, shares = _engine.read_volumes_csv(csv, where=where)
             if weights is not None:
                 raise UsageError("weights= does not go with a volumes.csv: its column weight has them", "leave weights out", option="weights")
             return images, masks if any(masks) else [], shares
         volumes = [address]
+    if where:
+        raise UsageError("where does not go with volumes that are named one by one: it selects rows of a volumes.csv", "name the volumes that you want", option="where")
     if not isinstance(volumes, Sequence):
         raise UsageError(f"volumes is a list of paths or of pairs (image, mask), not {shortened(volumes)}", "stoker.Volumes([\"a.npy\"], patch=64, samples=100)")
     images, masks = [], []

@@ -473,7 +473,7 @@ def test_a_csv_of_volumes_is_not_an_index(volumes, tmp_path):
     with pytest.raises(stoker.UsageError, match="names volumes, such as `0.npy`: they are loaded as patches"):
         stoker.Loader(tmp_path / "volumes.csv")
     (tmp_path / "odd.csv").write_text("image,maks\n0.npy,0_mask.npy\n")
-    with pytest.raises(stoker.UsageError, match="it has the column `maks`"):
+    with pytest.raises(stoker.UsageError, match="line 1 has the column `maks`, and none is `mask`"):
         stoker.Volumes(tmp_path / "odd.csv", patch=8, samples=2)
 
 
@@ -520,3 +520,18 @@ def test_info_says_what_each_volume_is(volumes, tmp_path):
     zarr = pytest.importorskip("zarr")
     zarr.create_array(tmp_path / "v.zarr", data=numpy.zeros((40, 90, 100), numpy.int16), chunks=(16, 32, 48))
     assert stoker.Volumes([tmp_path / "v.zarr"], patch=8, samples=4).info()[0]["chunk"] == (16, 32, 48)
+
+
+def test_where_takes_rows_of_a_volumes_csv_by_columns_of_its_own(volumes, tmp_path):
+    (tmp_path / "volumes.csv").write_text("image,mask,split\n0.npy,0_mask.npy,train\n1.npy,1_mask.npy,test\n")
+    chosen = stoker.Volumes(tmp_path / "volumes.csv", patch=8, samples=6, where='split == "test"')
+    assert [info["shape"] for info in chosen.info()] == [SHAPES[1]]
+    with loaded(chosen) as loader:
+        assert sum(batch.size for batch in loader) == 6
+    with pytest.raises(stoker.UsageError, match="the columns of .* are `image`, `mask`, `split`"):
+        stoker.Volumes(tmp_path / "volumes.csv", patch=8, samples=6, where="splt == 1")
+    with pytest.raises(stoker.UsageError, match="it selects rows of a volumes.csv"):
+        stoker.Volumes([volumes[2][0]], patch=8, samples=6, where="weight == 1")
+    with pytest.raises(stoker.UsageError, match="it selects rows of a volumes.csv") as refused:
+        loaded(stoker.Volumes(tmp_path / "volumes.csv", patch=8, samples=6), where='split == "test"')
+    assert "stoker.Volumes(\"volumes.csv\", where=...)" in refused.value.hint

@@ -177,3 +177,15 @@ def test_volumes_that_stay_open_raise_the_soft_limit(stoker, binary, environment
     refused = limited(binary, environment, tmp_path, (64, 64), "load", "v.pack", *LOAD_ALL)
     assert refused.returncode == 2 and "cannot open `v.pack/" in refused.stderr, refused.stderr
     assert "120 volumes and masks" in refused.stderr and "this process may open 64 files" in refused.stderr and "ulimit -Hn" in refused.stderr
+
+
+def test_where_selects_rows_of_a_volumes_csv(stoker, volumes, tmp_path):
+    (tmp_path / "volumes.csv").write_text("image,split\na.npy,train\nb.npy,test\n")
+    words = ("--patch", "10x30x30", "--sampling", "grid", "--json")
+    for where, count in [('split=="train"', 2), ('split!="other"', 4)]:
+        done = stoker("load", "volumes.csv", *words, "--where", where)
+        assert done.returncode == 0 and json.loads(done.stdout)["samples"] == count, done.stderr
+    refused = stoker("load", "volumes.csv", *words, "--where", "site==3")
+    assert refused.returncode == 2 and "--where names the column `site`, and the columns of `volumes.csv` are `image`, `split`" in refused.stderr
+    refused = stoker("load", "a.npy", *words, "--where", "site==3")
+    assert refused.returncode == 2 and "it selects rows of a volumes.csv" in refused.stderr

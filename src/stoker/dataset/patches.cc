@@ -115,7 +115,10 @@ void check(const PatchOptions& options) {
 
 void check(const PatchedVolume& volume, const PatchOptions& options) {
   if (!(volume.weight >= 0 && volume.weight <= 1e18)) {
-    throw Error(ErrorKind::usage, fmt::format("the weight of `{}` is {}: it is 0 or more", volume.name, volume.weight))
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the weight of `{}` is {}, which is not a number from 0 to 1e18", volume.name, volume.weight),
+        "weights are shares of the samples relative to each other, such as 1 and 3")
         .about("weight");
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {

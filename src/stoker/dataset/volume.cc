@@ -84,7 +84,7 @@ std::unique_ptr<Volume> open_packed(const std::string& folder, const std::string
 }  // namespace
 
 std::unique_ptr<Volume> open_volume(const std::string& given, const VolumeOptions& options) {
-  std::string address = given;
+  std::string address = storage::without_file_scheme(given);
   while (address.size() > 1 && address.ends_with('/')) address.pop_back();
   check_scheme(address);
   const bool is_in_store = storage::store_of(address) != nullptr;

@@ -300,6 +300,15 @@ DatasetPtr from_volumes(std::vector<OpenedVolume> volumes, const VolumesOptions&
 
 DatasetPtr open_volumes(const std::vector<VolumeAddress>& addresses, const VolumesOptions& options,
                         const OpenOptions& opening, const std::string& address) {
+  if (!opening.where.empty()) {
+    throw Error(
+        ErrorKind::usage,
+        format_text("{} does not go with volumes that are named one by one: it selects rows of a volumes.csv",
+                    option("where")),
+        "leave it out, and name the volumes that you want; in Python stoker.Volumes(\"volumes.csv\", where=...) "
+        "selects rows")
+        .about("where");
+  }
   return open_interruptibly(opening, [&](const OpenOptions& asking) {
     std::vector<OpenedVolume> volumes(addresses.size());
     VolumeOptions own;

@@ -16,6 +16,7 @@
 #include "stoker/dataset/pack_format.h"
 #include "stoker/dataset/volume_pack.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/dataset/where.h"
 #include "stoker/os/read_file.h"
 #include "stoker/storage/backend.h"
 
@@ -38,50 +39,188 @@ std::optional<Number> number_of(std::string_view text) {
 }
 
 std::string below_folder(const std::string& csv, const std::string& path) {
-  if (path.empty() || path.front() == '/' || !storage::split_address(path).scheme.empty()) return path;
+  if (path.empty() || path.front() == '/' || !storage::split_address(path).scheme.empty())
+    return storage::without_file_scheme(path);
   const std::size_t slash = csv.rfind('/');
   std::string folder = slash == std::string::npos ? std::string() : csv.substr(0, slash + 1);
   if (folder == "_index/" || folder.ends_with("/_index/")) folder.resize(folder.size() - std::string("_index/").size());
-  return folder + path;
+  return storage::without_file_scheme(folder + path);
 }
 
-struct Columns {
-  std::optional<std::size_t> image, mask, weight;
-  bool are_slices = false;  // of prepared DICOM: `image` is the path of a slice, and its folder is the volume
-};
+constexpr double kMostWeight = 1e18;  // as PatchPlan has it: the sum of many is still a number
 
 // The columns by which an index of prepared DICOM is known.
 constexpr std::string_view kOfSlices[] = {"path", "series", "slice_spacing", "hu_offset", "row"};
 
-Columns find_columns(const std::string& address, const std::vector<CsvField>& fields) {
-  Columns columns;
-  const auto has = [&](std::string_view wanted) {
-    return std::ranges::any_of(fields, [&](const CsvField& field) { return field.raw == wanted; });
-  };
-  if (std::ranges::all_of(kOfSlices, has)) {
-    columns.are_slices = true;
-    columns.image = static_cast<std::size_t>(
-        std::ranges::find_if(fields, [](const CsvField& field) { return field.raw == "path"; }) - fields.begin());
-    return columns;
+// Columns that are named so by mistake would be ignored in silence. Others are for `where`.
+constexpr std::pair<std::string_view, std::string_view> kMistaken[] = {
+    {"img", "image"}, {"label", "mask"}, {"labels", "mask"}, {"seg", "mask"}, {"segmentation", "mask"}};
+
+// Whether `word` is `right` with letters that changed places, or with one too many or too few.
+bool is_slip(std::string_view word, std::string_view right) {
+  std::string a(word), b(right);
+  if (a.size() < b.size()) a.swap(b);
+  if (a.size() == b.size()) {
+    std::ranges::sort(a);
+    std::ranges::sort(b);
+    return a == b;
   }
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::string name = to_lower(std::string(without_blanks(fields[i].text())));
-    if (name == "image") columns.image = i;
-    if (name == "mask") columns.mask = i;
-    if (name == "weight") columns.weight = i;
-  }
-  if (!columns.image) {
-    throw Error(ErrorKind::usage, fmt::format("cannot read `{}`: it has no column `image`", address),
-                "a volumes.csv has the column `image`, and where wanted `mask` and `weight`");
-  }
-  for (const CsvField& field : fields) {
-    const std::string name = to_lower(std::string(without_blanks(field.text())));
-    if (name == "image" || name == "mask" || name == "weight") continue;
-    throw Error(ErrorKind::usage, fmt::format("cannot read `{}`: it has the column `{}`", address, name),
-                "a volumes.csv has the columns `image`, `mask` and `weight` only");
-  }
-  return columns;
+  const auto apart = std::ranges::mismatch(a, b);
+  return a.size() == b.size() + 1 && std::equal(apart.in1 + 1, a.end(), apart.in2, b.end());
 }
+
+// A volumes.csv, row by row.
+class VolumesCsv {
+ public:
+  VolumesCsv(const std::string& address, const std::string& where) : address_(address) {
+    if (!where.empty()) where_.emplace(where);
+    bytes_ = storage::read_address(address);
+    text_ = {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+  }
+
+  std::vector<VolumeAddress> read() {
+    bool has_header = false;
+    std::uint64_t rows = 0;
+    for (std::size_t at = 0; at < text_.size();) {
+      const CsvRow row = read_row(text_, at, fields_);
+      begin_ = at;
+      at = row.end;
+      if (row.problem == CsvProblem::unclosed_quote) refuse("has a quote that is not closed", "close it");
+      if (row.problem == CsvProblem::text_after_quote)
+        refuse("has text behind a closing quote", "a quote inside a quoted field is written twice: \"\"");
+      if (row.is_blank) continue;
+      if (!has_header) {
+        has_header = true;
+        find_columns();
+        continue;
+      }
+      ++rows;
+      add_row();
+    }
+    if (rows == 0)
+      throw Error(ErrorKind::not_found, fmt::format("cannot find volumes in `{}`: it has no rows", address_),
+                  "write one volume per line, below the names of the columns");
+    if (volumes_.empty()) {
+      throw Error(ErrorKind::not_found,
+                  format_text("{} matches none of the {} rows of `{}`", option("where"), rows, address_))
+          .about("where");
+    }
+    return std::move(volumes_);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view what, std::string_view remedy, ErrorKind kind = ErrorKind::corrupt) const {
+    const auto line = std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(begin_), '\n') + 1;
+    throw Error(kind, fmt::format("cannot read `{}`: line {} {}", address_, line, what), std::string(remedy));
+  }
+
+  // Blanks inside quotes belong to the value.
+  std::string value(std::size_t column) const {
+    const CsvField& field = fields_[column];
+    const bool is_quoted = field.raw.data() > text_.data() && field.raw.data()[-1] == '"';
+    return is_quoted ? field.text() : std::string(without_blanks(field.raw));
+  }
+  std::string value(const std::optional<std::size_t>& column) const {
+    return column && *column < fields_.size() ? value(*column) : std::string();
+  }
+
+  void find_columns() {
+    for (std::size_t i = 0; i < fields_.size(); ++i) names_.push_back(to_lower(value(i)));
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (!names_[i].empty() && *column_of(names_[i]) != i)
+        refuse(fmt::format("has the column `{}` twice", names_[i]), "rename or remove one of them", ErrorKind::usage);
+    }
+    find_where();
+    if (std::ranges::all_of(kOfSlices, [&](std::string_view name) { return column_of(name).has_value(); })) {
+      are_slices_ = true;
+      image_ = column_of("path");
+      return;
+    }
+    image_ = column_of("image");
+    mask_ = column_of("mask");
+    weight_ = column_of("weight");
+    for (const std::string& name : names_) {
+      for (const std::string_view right : {"image", "mask", "weight"}) {
+        const auto is_this = [&](const auto& pair) { return pair.first == name && pair.second == right; };
+        if (column_of(right) || (!is_slip(name, right) && std::ranges::none_of(kMistaken, is_this))) continue;
+        refuse(fmt::format("has the column `{}`, and none is `{}`", name, right),
+               fmt::format("rename it to `{}`", right), ErrorKind::usage);
+      }
+    }
+    if (!image_) {
+      std::string list;
+      for (const std::string& name : names_) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", name);
+      const bool has_other_marks = names_.size() == 1 && names_[0].find_first_of(";\t") != std::string::npos;
+      refuse(fmt::format("has no column `image`: it names {}", list),
+             has_other_marks ? "separate columns by commas"
+                             : "name the column of the volumes `image`, and where wanted others `mask` and `weight`",
+             ErrorKind::usage);
+    }
+  }
+
+  void find_where() {
+    if (!where_) return;
+    for (const std::string& name : where_->columns()) {
+      const std::optional<std::size_t> column = column_of(to_lower(name));
+      if (!column) {
+        std::string list;
+        for (const std::string& other : names_) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", other);
+        throw Error(ErrorKind::usage,
+                    format_text("{} names the column `{}`, and the columns of `{}` are {}", option("where"), name,
+                                address_, list),
+                    "write texts in quotes")
+            .about("where");
+      }
+      where_columns_.push_back(*column);
+    }
+  }
+
+  std::optional<std::size_t> column_of(std::string_view name) const {
+    const auto found = std::ranges::find(names_, name);
+    if (found == names_.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - names_.begin());
+  }
+
+  void add_row() {
+    if (fields_.size() > names_.size()) {
+      refuse(fmt::format("has {} values, and the first line names {} columns", fields_.size(), names_.size()),
+             "put a name with a comma in quotes");
+    }
+    if (where_ && !where_->matches([&](std::size_t column) { return value(std::optional(where_columns_[column])); }))
+      return;
+    VolumeAddress volume;
+    std::string image = value(image_);
+    if (image.empty()) refuse("names no image", "write the path of the volume into the column `image`");
+    if (are_slices_ && !ends_with_any_case(image, ".npy"))
+      image = image.substr(0, std::min(image.rfind('/'), image.size()));
+    volume.image = below_folder(address_, image);
+    // The slices of a series follow one another.
+    if (are_slices_ && !volumes_.empty() && volumes_.back().image == volume.image) return;
+    volume.mask = below_folder(address_, value(mask_));
+    if (const std::string weight = value(weight_); !weight.empty()) {
+      const std::optional<double> number = number_of<double>(weight);
+      if (!number || !(*number >= 0 && *number <= kMostWeight)) {
+        refuse(fmt::format("has the weight `{}`, which is not a number from 0 to {:g}", weight, kMostWeight),
+               "weights are shares of the samples relative to each other, such as 1 and 3");
+      }
+      volume.weight = *number;
+    }
+    volumes_.push_back(std::move(volume));
+  }
+
+  const std::string& address_;
+  std::optional<Where> where_;
+  std::vector<std::size_t> where_columns_;  // by the columns of where_
+  std::vector<std::byte> bytes_;
+  std::string_view text_;
+  std::size_t begin_ = 0;  // of the row at hand
+  std::vector<CsvField> fields_;
+  std::vector<std::string> names_;  // of the columns, in lower case
+  std::optional<std::size_t> image_, mask_, weight_;
+  bool are_slices_ = false;  // of prepared DICOM: `image_` is the path of a slice, and its folder is the volume
+  std::vector<VolumeAddress> volumes_;
+};
 
 std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;
@@ -96,9 +235,9 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
 }  // namespace
 
 std::string volumes_csv_of(const std::string& given) {
-  if (ends_with_any_case(given, ".csv")) return given;
-  if (storage::store_of(given) != nullptr) return {};
-  std::string address = given;
+  if (storage::store_of(given) != nullptr) return ends_with_any_case(given, ".csv") ? given : std::string();
+  std::string address = storage::without_file_scheme(given);
+  if (ends_with_any_case(address, ".csv")) return address;
   while (address.size() > 1 && address.ends_with('/')) address.pop_back();
   if (find_volume_pack(address)) return fmt::format("{}/{}", address, kPackJson);
   for (const char* const name : {"volumes.csv", "index.csv"}) {
@@ -108,8 +247,15 @@ std::string volumes_csv_of(const std::string& given) {
   return {};
 }
 
-std::vector<VolumeAddress> read_volumes_csv(const std::string& address) {
+std::vector<VolumeAddress> read_volumes_csv(const std::string& address, const std::string& where) {
   if (const std::string end = fmt::format("/{}", kPackJson); address.ends_with(end)) {
+    if (!where.empty()) {
+      throw Error(ErrorKind::usage,
+                  format_text("{} does not go with `{}`: a pack of volumes has no columns", option("where"),
+                              address.substr(0, address.size() - end.size())),
+                  "select rows of the volumes.csv that the pack was made from")
+          .about("where");
+    }
     const std::string folder = address.substr(0, address.size() - end.size());
     std::vector<VolumeAddress> packed;
     if (const std::optional<VolumePack> pack = find_volume_pack(folder)) {
@@ -120,50 +266,7 @@ std::vector<VolumeAddress> read_volumes_csv(const std::string& address) {
     }
     return packed;
   }
-  const std::vector<std::byte> bytes = storage::read_address(address);
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  std::vector<VolumeAddress> volumes;
-  std::vector<CsvField> fields;
-  std::optional<Columns> columns;
-  std::uint64_t line = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const CsvRow row = read_row(text, at, fields);
-    at = row.end;
-    ++line;
-    if (row.problem != CsvProblem::none)
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("cannot read `{}`: row {} has a quote that is not closed", address, line));
-    if (row.is_blank) continue;
-    if (!columns) {
-      columns = find_columns(address, fields);
-      continue;
-    }
-    const auto field = [&](const std::optional<std::size_t>& column) {
-      return column && *column < fields.size() ? std::string(without_blanks(fields[*column].text())) : std::string();
-    };
-    VolumeAddress volume;
-    std::string image = field(columns->image);
-    if (columns->are_slices && !ends_with_any_case(image, ".npy"))
-      image = image.substr(0, std::min(image.rfind('/'), image.size()));
-    volume.image = below_folder(address, image);
-    // The slices of a series follow one another.
-    if (columns->are_slices && !volumes.empty() && volumes.back().image == volume.image) continue;
-    volume.mask = below_folder(address, field(columns->mask));
-    if (volume.image.empty())
-      throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: row {} names no image", address, line));
-    if (const std::string weight = field(columns->weight); !weight.empty()) {
-      const std::optional<double> number = number_of<double>(weight);
-      if (!number)
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("cannot read `{}`: the weight `{}` of row {} is not a number", address, weight, line));
-      volume.weight = *number;
-    }
-    volumes.push_back(std::move(volume));
-  }
-  if (volumes.empty())
-    throw Error(ErrorKind::not_found, fmt::format("cannot find volumes in `{}`: it has no rows", address));
-  return volumes;
+  return VolumesCsv(address, where).read();
 }
 
 Extents parse_extents(std::string_view text, std::string_view name) {

@@ -11,6 +11,8 @@
 namespace stoker::dataset {
 namespace {
 
+using Names = std::vector<std::string>;
+
 std::string volume_file(std::string_view descr, std::string_view shape, std::size_t bytes) {
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
@@ -93,10 +95,74 @@ TEST_F(VolumesOpened, ACsvNamesImagesMasksAndWeights) {
   EXPECT_EQ(volumes[1].image, tree_.at("sets/b,c.npy"));
   EXPECT_EQ(volumes[1].mask, "");
   EXPECT_EQ(volumes[1].weight, 1);
-  EXPECT_TRUE(
-      mentions(error_of([&] { (void)read_volumes_csv(tree_.write("x.csv", "path\na\n")); }), "no column `image`"));
-  EXPECT_TRUE(mentions(error_of([&] { (void)read_volumes_csv(tree_.write("y.csv", "image,weight\na,x\n")); }),
-                       "the weight `x` of row 2 is not a number"));
+}
+
+TEST_F(VolumesOpened, AWrongCsvIsRefusedByLineWithTheRemedy) {
+  const auto refused = [&](const std::string& text) {
+    const std::string csv = tree_.write("wrong.csv", text);
+    const std::optional<Error> error = error_of([&] { (void)read_volumes_csv(csv); });
+    if (!error) return std::string("taken");
+    EXPECT_FALSE(error->hint().empty()) << error->message();
+    const std::string start = fmt::format("cannot read `{}`: ", csv);
+    return error->message().starts_with(start) ? error->message().substr(start.size()) : error->message();
+  };
+  EXPECT_EQ(refused("path\na\n"), "line 1 has no column `image`: it names `path`");
+  EXPECT_EQ(refused("image;mask\na;b\n"), "line 1 has no column `image`: it names `image;mask`");
+  EXPECT_EQ(refused("image,mask,Image\na,b,c\n"), "line 1 has the column `image` twice");
+  for (const char* const name : {"label", "maks", "masks", "mas"}) {
+    EXPECT_EQ(refused(fmt::format("image,{}\na,b\n", name)),
+              fmt::format("line 1 has the column `{}`, and none is `mask`", name));
+  }
+  EXPECT_EQ(refused("image\n\"a\nb\"\n\na,b\n"), "line 5 has 2 values, and the first line names 1 columns");
+  EXPECT_EQ(refused("image,mask\na,b\n ,c\n"), "line 3 names no image");
+  EXPECT_EQ(refused("image\n\"a\n"), "line 2 has a quote that is not closed");
+  EXPECT_EQ(refused("image\n\"a\"b\n"), "line 2 has text behind a closing quote");
+  for (const char* const weight : {"x", "inf", "-inf", "nan", "-1", "1e308", "1e400", "1e18x"}) {
+    EXPECT_EQ(refused(fmt::format("image,weight\na,1\nb,{}\n", weight)),
+              fmt::format("line 3 has the weight `{}`, which is not a number from 0 to 1e+18", weight));
+  }
+  EXPECT_EQ(refused("image\n"), fmt::format("cannot find volumes in `{}`: it has no rows", tree_.at("wrong.csv")));
+}
+
+TEST_F(VolumesOpened, BlanksInsideQuotesBelongToANameAndOthersDoNot) {
+  const auto volumes = read_volumes_csv(tree_.write("volumes.csv", "image , mask\n\" a.npy\", b.npy \n"));
+  EXPECT_EQ(volumes[0].image, tree_.at(" a.npy"));
+  EXPECT_EQ(volumes[0].mask, tree_.at("b.npy"));
+}
+
+TEST_F(VolumesOpened, FileAddressesAreLocalPaths) {
+  const std::string a = write("a.npy", "(4, 5, 6)", 120), b = write("b.npy", "(4, 5, 6)", 120);
+  const std::string csv = tree_.write("volumes.csv", fmt::format("image,mask\nfile://{},b.npy\n", a));
+  const auto volumes = read_volumes_csv(volumes_csv_of("file://" + csv));
+  EXPECT_EQ(volumes[0].image, a);
+  EXPECT_EQ(volumes[0].mask, b);
+  EXPECT_EQ(open_volume("file://" + a)->info().extents, (Extents{4, 5, 6}));
+  EXPECT_EQ(open_volumes({{"file://" + a, "file://" + b, 1}}, patches_of({2, 2, 2}, 8), without_cache())->size(), 8u);
+}
+
+TEST_F(VolumesOpened, WhereTakesTheRowsThatMatch) {
+  const std::string csv =
+      tree_.write("volumes.csv", "image,Split,weight\na.npy,train,1\nb.npy,\"test\",2\nc.npy,train,3\n");
+  const auto images = [&](const std::string& where) {
+    std::vector<std::string> names;
+    for (const VolumeAddress& volume : read_volumes_csv(csv, where))
+      names.push_back(volume.image.substr(tree_.at("").size() + 1));
+    return names;
+  };
+  EXPECT_EQ(images(""), (Names{"a.npy", "b.npy", "c.npy"}));
+  EXPECT_EQ(images("split == \"train\" and weight > 1"), (Names{"c.npy"}));
+  EXPECT_EQ(images("image != \"a.npy\""), (Names{"b.npy", "c.npy"}));
+  EXPECT_TRUE(mentions(
+      error_of([&] { (void)images("site == 3"); }),
+      fmt::format("where names the column `site`, and the columns of `{}` are `image`, `split`, `weight`", csv)));
+  EXPECT_TRUE(mentions(error_of([&] { (void)images("weight > 9"); }), "where matches none of the 3 rows of"));
+  OpenOptions opening = without_cache();
+  opening.where = "weight > 1";
+  const std::string a = write("a.npy", "(4, 5, 6)", 120);
+  EXPECT_TRUE(mentions(error_of([&] {
+                         (void)open_volumes({{a, "", 1}}, patches_of({2, 2, 2}, 8), opening);
+                       }),
+                       "where does not go with volumes that are named one by one"));
 }
 
 TEST_F(VolumesOpened, WordsOfTheCommandLineAreRead) {

@@ -77,7 +77,8 @@ std::string stamp_of_prefix(const storage::Backend& store, std::string_view name
 
 }  // namespace
 
-std::string stamp_of_volume(const std::string& address) {
+std::string stamp_of_volume(const std::string& given) {
+  const std::string address = storage::without_file_scheme(given);
   const storage::Backend* const store = storage::store_of(address);
   if (store == nullptr) {
     const os::FileFacts facts = os::facts_of(address);

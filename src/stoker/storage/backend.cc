@@ -72,6 +72,11 @@ const Backend* store_of(std::string_view address) noexcept {
   return backend == &local_files() ? nullptr : backend;
 }
 
+std::string without_file_scheme(const std::string& address) {
+  const auto [scheme, name] = split_address(address);
+  return !scheme.empty() && find_backend(scheme) == &local_files() ? std::string(name) : address;
+}
+
 std::string_view option_of(std::string_view scheme) noexcept {
   const std::string lower = to_lower(scheme);
   return lower == "s3" || lower == "http" || lower == "https" ? "STOKER_S3" : "";

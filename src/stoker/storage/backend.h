@@ -58,6 +58,9 @@ struct Address {
 };
 Address split_address(std::string_view address) noexcept;
 
+// A file:// address as a path; any other address as it is.
+std::string without_file_scheme(const std::string& address);
+
 // Local files. Their list follows no links; data sets read folders with dataset/scan.h, which is faster and knows
 // links.
 const Backend& local_files() noexcept;
