@@ -35,15 +35,16 @@ namespace {
 constexpr std::string_view kStateSchema = "stoker.state/1";
 
 std::string state_text(const loader::State& state, const std::string& address) {
-  const Json json = {{"schema", kStateSchema},
-                     {"stoker_version", kVersion},
-                     {"address", address},
-                     {"epoch", state.epoch},
-                     {"position", state.position},
-                     {"seed", state.seed},
-                     {"shuffle", shuffle_json(state.shuffle)},
-                     {"size", state.size},
-                     {"fingerprint", state.fingerprint}};
+  Json json = {{"schema", kStateSchema},
+               {"stoker_version", kVersion},
+               {"address", address},
+               {"epoch", state.epoch},
+               {"position", state.position},
+               {"seed", state.seed},
+               {"shuffle", shuffle_json(state.shuffle)},
+               {"size", state.size},
+               {"fingerprint", state.fingerprint}};
+  for (const auto& [name, value] : state.settings) json["settings"][name] = value;
   return json.dump(2) + "\n";
 }
 
@@ -60,6 +61,10 @@ loader::State read_state(const std::string& path) {
                                            : dataset::parse_shuffle(shuffle.get<std::string>());
       state.size = json.at("size").get<std::uint64_t>();
       state.fingerprint = json.at("fingerprint").get<std::uint64_t>();
+      if (json["settings"].is_object()) {
+        for (const auto& [name, value] : json["settings"].items())
+          if (value.is_string()) state.settings.emplace_back(name, value.text());
+      }
       return state;
     }
   } catch (const Error&) {

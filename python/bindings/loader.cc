@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "stoker/base/units.h"
@@ -204,6 +205,11 @@ nb::dict state_dict(const loader::State& state) {
   out["shuffle"] = shuffle_value(state.shuffle);
   out["size"] = state.size;
   out["fingerprint"] = state.fingerprint;
+  if (!state.settings.empty()) {
+    nb::dict settings;
+    for (const auto& [name, value] : state.settings) settings[name.c_str()] = value;
+    out["settings"] = settings;
+  }
   return out;
 }
 
@@ -327,12 +333,13 @@ void bind_loader(nb::module_& module) {
       .def(
           "check_state",
           [](const LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
-             const std::string& shuffle, std::uint64_t size, std::uint64_t fingerprint) {
+             const std::string& shuffle, std::uint64_t size, std::uint64_t fingerprint,
+             std::vector<std::pair<std::string, std::string>> settings) {
             const dataset::Shuffle how = shuffle == text(kGiven) ? kGiven : dataset::parse_shuffle(shuffle);
-            self.get().check_state({epoch, position, seed, how, size, fingerprint});
+            self.get().check_state({epoch, position, seed, how, size, fingerprint, std::move(settings)});
           },
           nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),
-          nb::arg("fingerprint"))
+          nb::arg("fingerprint"), nb::arg("settings"))
       .def(
           "set_num_workers",
           [](LoaderHandle& self, nb::handle workers) {

@@ -322,7 +322,9 @@ class Loader(ReadByTrainers):
         except UsageError as error:
             raise UsageError(f"cannot load a state: {error.message}; the state is {shortened(state)}", error.hint) from None
         values["fingerprint"] = int(fingerprint, 16)
-        engine.check_state(**values, shuffle=shuffle)
+        settings = state.get("settings")  # of volumes; states of earlier versions have none
+        named = [(str(name), str(value)) for name, value in settings.items()] if isinstance(settings, dict) else []
+        engine.check_state(**values, shuffle=shuffle, settings=named)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
 

@@ -1,6 +1,7 @@
 """Patches of volumes against numpy slices of the same arrays."""
 
 import itertools
+import json
 import os
 
 import numpy
@@ -535,3 +536,42 @@ def test_where_takes_rows_of_a_volumes_csv_by_columns_of_its_own(volumes, tmp_pa
     with pytest.raises(stoker.UsageError, match="it selects rows of a volumes.csv") as refused:
         loaded(stoker.Volumes(tmp_path / "volumes.csv", patch=8, samples=6), where='split == "test"')
     assert "stoker.Volumes(\"volumes.csv\", where=...)" in refused.value.hint
+
+
+@pytest.mark.parametrize("change, said", [
+    (dict(patch=(4, 16, 16)), "patch was 8x16x16 and is 4x16x16"),
+    (dict(samples=30), "samples was 20 and is 30"),
+    (dict(sampling="grid", samples=None), "sampling was uniform and is grid"),
+    (dict(foreground=0.5), "foreground was 0 and is 0.5"),
+    (dict(flip="yx"), "flip was no axis and is yx"),
+    (dict(turn=True), "turn was no and is yes"),
+    (dict(weights=[1, 3]), "weights was 1, 1 and is 1, 3"),
+    (dict(volumes=slice(0, 1)), "volumes was 0.npy 30x41x53 uint8, 1.npy 25x60x44 uint8 and is 0.npy 30x41x53 uint8"),
+])
+def test_a_state_of_other_patches_says_what_differs(volumes, change, said):
+    pairs = volumes[2]
+    options = dict(patch=(8, 16, 16), samples=20)
+    with loaded(stoker.Volumes(pairs, **options)) as loader:
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    change = dict(change)
+    chosen = pairs[change.pop("volumes", slice(None))]
+    with loaded(stoker.Volumes(chosen, **{**options, **change})) as loader:
+        with pytest.raises(stoker.UsageError, match="the saved state belongs to another data set") as refused:
+            loader.load_state_dict(state)
+        assert said in str(refused.value)
+        state.pop("settings")  # as an earlier version wrote it
+        with pytest.raises(stoker.UsageError, match="the saved state belongs to another data set"):
+            loader.load_state_dict(state)
+
+
+def test_a_state_of_other_overlap_or_seed_says_what_differs(volumes):
+    grid = dict(patch=8, sampling="grid")
+    with loaded(stoker.Volumes(volumes[2], overlap=2, **grid), seed=1) as loader:
+        state = loader.state_dict()
+    with loaded(stoker.Volumes(volumes[2], overlap=4, **grid), seed=1) as loader, pytest.raises(stoker.UsageError, match="overlap was 2x2x2 and is 4x4x4"):
+        loader.load_state_dict(state)
+    with loaded(stoker.Volumes(volumes[2], overlap=2, **grid), seed=2) as loader, pytest.raises(stoker.UsageError, match="seed 1 .* this loader seed 2"):
+        loader.load_state_dict(state)
+    with loaded(stoker.Volumes(volumes[2], overlap=2, **grid), seed=1) as loader:
+        loader.load_state_dict(state)

@@ -51,10 +51,12 @@ struct RowKey {
 
 // What is true of the whole data set.
 struct Facts {
-  std::string address;              // as the user gave it
-  std::string kind;                 // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
-                                    // wrappers add to it: "folder, subset 1000"
-  std::uint64_t fingerprint = 0;    // of names, sizes and labels; a resumed run compares it
+  std::string address;            // as the user gave it
+  std::string kind;               // "folder", "index.csv", "npy", "raw pack", "encoded pack", "tar", "list";
+                                  // wrappers add to it: "folder, subset 1000"
+  std::uint64_t fingerprint = 0;  // of names, sizes and labels; a resumed run compares it
+  // What else the fingerprint depends on, as name and value, so that a message can say what differs. May be empty.
+  std::vector<std::pair<std::string, std::string>> settings;
   std::uint64_t total_bytes = 0;    // of the stored samples
   std::uint64_t largest_bytes = 0;  // of all parts of a row together
   std::uint32_t most_parts = 1;     // of a row: see Dataset::parts

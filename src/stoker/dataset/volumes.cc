@@ -25,6 +25,7 @@ namespace {
 constexpr std::uint64_t kMostNotes = 4;       // of single volumes
 constexpr Extents kPlainCell = {64, 64, 64};  // of a volume without chunks: patches in one cell share most pages
 
+constexpr std::uint32_t kMostNamed = 3;     // volumes that a saved state names
 constexpr std::uint64_t kOtherFiles = 512;  // that the process may have open beside volumes
 
 std::string extents_text(const Extents& extents) {
@@ -109,6 +110,7 @@ class VolumesDataset final : public Dataset {
       if (foreground != nullptr && foreground->is_thinned()) ++thinned;
     }
     facts_.fingerprint = print;
+    describe(options.patches);
     for (std::uint32_t v = 0; v < set_->count(); ++v) {
       for (const Volume* const volume : {&set_->image(v), set_->mask(v)}) {
         if (volume == nullptr || volume->info().note.empty()) continue;
@@ -173,6 +175,37 @@ class VolumesDataset final : public Dataset {
   }
 
  private:
+  // What the fingerprint is made of, in words. A long list of volumes is named by its first ones and a hash.
+  void describe(const PatchOptions& patches) {
+    std::string flipped, volumes, weights;
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      if (patches.flip[axis]) flipped += "zyx"[axis];
+    std::uint64_t hash = 0;
+    for (std::uint32_t v = 0; v < set_->count(); ++v) {
+      const VolumeInfo& info = set_->image(v).info();
+      const std::string one = fmt::format("{} {} {}", names_[v], extents_text(info.extents), stoker::name(info.dtype));
+      const std::string weight = fmt::format("{}", set_->plan().volumes()[v].weight);
+      hash = hash_text(weight, hash_text(one, hash));
+      if (v >= kMostNamed) continue;
+      volumes += fmt::format("{}{}", v == 0 ? "" : ", ", one);
+      weights += fmt::format("{}{}", v == 0 ? "" : ", ", weight);
+    }
+    if (set_->count() > kMostNamed) {
+      const std::string rest = fmt::format(" and {} more ({:08x})", set_->count() - kMostNamed, hash >> 32);
+      volumes += rest;
+      weights += rest;
+    }
+    facts_.settings = {{"patch", extents_text(patches.patch)},
+                       {"overlap", extents_text(patches.overlap)},
+                       {"sampling", patches.sampling == Sampling::grid ? "grid" : "uniform"},
+                       {"samples", std::to_string(size())},
+                       {"foreground", fmt::format("{}", patches.foreground)},
+                       {"flip", flipped.empty() ? "no axis" : flipped},
+                       {"turn", patches.turn ? "yes" : "no"},
+                       {"volumes", volumes},
+                       {"weights", weights}};
+  }
+
   void add(const Volume& volume) {
     for (const storage::Source* const source : volume.sources()) {
       if (std::find(sources_.begin(), sources_.end(), source) == sources_.end()) sources_.push_back(source);

@@ -34,6 +34,19 @@ std::uint64_t first_missing(const Pending& pending, std::uint64_t first, std::ui
   return first;
 }
 
+// "patch was 8x8x8 and is 4x4x4", for each setting of both whose value differs.
+std::string changes_of(const std::vector<std::pair<std::string, std::string>>& then,
+                       const std::vector<std::pair<std::string, std::string>>& now) {
+  std::string text;
+  for (const auto& [name, before] : then) {
+    for (const auto& [other, after] : now) {
+      if (other != name || after == before) continue;
+      text += fmt::format("{}{} was {} and is {}", text.empty() ? "" : "; ", name, before, after);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Loader::Engine::Consuming::Consuming(Engine& engine) : engine_(engine) {
@@ -288,8 +301,9 @@ Loader::Engine::Delay Loader::Engine::delay_of_row(const Pending& pending, std::
 State Loader::Engine::state() const {
   const std::scoped_lock lock(signals_.mutex);
   const LoaderOptions& options = job_.options;
-  State state{
-      epoch_, position_, options.seed, options.shuffle, job_.dataset->size(), job_.dataset->facts().fingerprint};
+  const dataset::Facts& facts = job_.dataset->facts();
+  State state{epoch_,        position_, options.seed, options.shuffle, job_.dataset->size(), facts.fingerprint,
+              facts.settings};
   if (is_over()) ++state.epoch, state.position = 0;
   return state;
 }
@@ -298,9 +312,10 @@ void Loader::Engine::check_state(const State& state) const {
   const dataset::Dataset& dataset = *job_.dataset;
   const LoaderOptions& options = job_.options;
   if (state.size != dataset.size() || state.fingerprint != dataset.facts().fingerprint) {
+    const std::string changes = changes_of(state.settings, dataset.facts().settings);
     throw Error(ErrorKind::usage,
-                fmt::format("the saved state belongs to another data set ({} samples; this one has {})", state.size,
-                            dataset.size()),
+                fmt::format("the saved state belongs to another data set ({} samples; this one has {}){}{}", state.size,
+                            dataset.size(), changes.empty() ? "" : ": ", changes),
                 "resume with the data set the state was saved with, or start a new run");
   }
   if (state.seed != options.seed || state.shuffle != options.shuffle) {

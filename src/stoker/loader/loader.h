@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stoker/base/text.h"
@@ -25,8 +26,9 @@ struct State {
   std::uint64_t position = 0;  // global samples handed out in this epoch, over all ranks
   std::uint64_t seed = 0;
   dataset::Shuffle shuffle{};
-  std::uint64_t size = 0;         // of the data set
-  std::uint64_t fingerprint = 0;  // of the data set
+  std::uint64_t size = 0;                                       // of the data set
+  std::uint64_t fingerprint = 0;                                // of the data set
+  std::vector<std::pair<std::string, std::string>> settings{};  // of the data set: see dataset::Facts
 };
 
 // One bad sample; or, in stage "list", a part of the data set that could not be listed (dataset::Loss), which has no
