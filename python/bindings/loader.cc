@@ -329,6 +329,7 @@ void bind_loader(nb::module_& module) {
             return BatchHandle(std::move(batch));
           },
           "The next batch, or None at the end of the epoch.")
+      .def_prop_ro("padding_bytes", [](const LoaderHandle& self) { return self.get().padding_bytes(); })
       .def("state", [](const LoaderHandle& self) { return state_dict(self.get().state()); })
       .def(
           "check_state",

@@ -241,6 +241,9 @@ class Loader:
     def next(self) -> Batch | None:
         """The next batch, or None at the end of the epoch."""
 
+    @property
+    def padding_bytes(self) -> int: ...
+
     def state(self) -> dict: ...
 
     def check_state(self, *, epoch: int, position: int, seed: int, shuffle: str, size: int, fingerprint: int, settings: Sequence[tuple[str, str]]) -> None: ...

@@ -230,7 +230,7 @@ class Loader(ReadByTrainers):
                 self._stage.close()
             raise
         names = [arrays] if isinstance(arrays, str) else list(arrays or ())
-        self._ragged = Ragged(shapes, names) if shapes != "equal" else None
+        self._ragged = Ragged(shapes, names, self._engine.padding_bytes) if shapes != "equal" else None
         if self._stage is not None:
             self._stage.timeout_s = self._engine.options()["timeout"] or 0.0
 

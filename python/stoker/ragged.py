@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,11 +31,16 @@ def array_names(arrays: Any) -> str | None:
 
 
 class Ragged:
-    """How packed rows become the data of a batch: ``shapes`` is "pad" or "list", ``names`` are those of the arrays in each file."""
+    """How packed rows become the data of a batch: ``shapes`` is "pad" or "list", ``names`` are those of the arrays in each file.
 
-    def __init__(self, shapes: str, names: list[str]) -> None:
+    ``padding_bytes`` is what ``memory_limit`` leaves for padded arrays, all that live together.
+    """
+
+    def __init__(self, shapes: str, names: list[str], padding_bytes: int) -> None:
         self._pads = shapes == "pad"
         self._names = names or ["data"]
+        self._limit = padding_bytes
+        self._live = 0  # bytes of padded arrays that somebody holds
 
     def data_of(self, slab: Any, framework: Any) -> tuple[Any, Any]:
         """The data, and int64 [rows, axes] with the extents of each row; dicts of them by name where a file has several arrays."""
@@ -43,12 +50,30 @@ class Ragged:
             extents = numpy.array([row.shape for row in rows], numpy.int64).reshape(len(rows), rank)
             lengths[name] = extents
             if self._pads:
-                data[name] = framework.tensor(_Made(_padded(rows, extents), dtype), 0)
+                self._admit(_padded_bytes(rows, extents))
+                padded = _padded(rows, extents)
+                self._live += padded.nbytes
+                weakref.finalize(padded, self._forget, padded.nbytes).atexit = False
+                data[name] = framework.tensor(_Made(padded, dtype), 0)
             else:
                 data[name] = [framework.tensor(_Made(row, dtype), 0) for row in rows]
         if len(data) > 1:
             return data, lengths
         return next(iter(data.values())), next(iter(lengths.values()))
+
+
+    def _admit(self, wanted: int) -> None:
+        if self._live + wanted <= self._limit:
+            return
+        text = _engine.format_bytes
+        enough = -(-2 * (max(self._live, wanted) + wanted) // 10**6)  # a loop holds its batch until it has the next one
+        held = f", and batches that are still in use take {text(self._live)}" if self._live else ""
+        raise UsageError(f"a padded batch takes {text(wanted)}{held}: memory_limit leaves {text(self._limit)} for padded batches, half of it",
+                         f"raise memory_limit to {enough}MB, lower batch_size, or use shapes=\"list\"",
+                         option="memory_limit")
+
+    def _forget(self, size: int) -> None:
+        self._live -= size
 
 
 class _Made:
@@ -87,6 +112,11 @@ def _unpacked(slab: Any, count: int) -> list[tuple[str, list[numpy.ndarray]]]:
             at += _up(size)
     return [(name, [numpy.zeros((0,) * rank, _dtype(name)) if row is None else row for row in one])
             for name, rank, one in zip(names, ranks, rows, strict=True)]
+
+
+def _padded_bytes(rows: list[numpy.ndarray], extents: numpy.ndarray) -> int:
+    """Of what :func:`_padded` makes, as a number of Python: the product of extents may need more than 64 bits."""
+    return math.prod(extents.max(axis=0, initial=0).tolist(), start=len(rows) * (rows[0].dtype.itemsize if rows else 1))
 
 
 def _padded(rows: list[numpy.ndarray], extents: numpy.ndarray) -> numpy.ndarray:

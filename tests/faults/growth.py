@@ -24,7 +24,10 @@ sys.stdin.readline()
 found = {"samples": 0, "errors": 0, "memory_peak": 0, "refused": ""}
 loader = None
 try:
-    loader = stoker.Loader(settings.pop("address"), output="numpy", on_error="skip", **settings)
+    source, volumes = settings.pop("address"), settings.pop("volumes", None)
+    if volumes is not None:
+        source = stoker.Volumes(source, **volumes)
+    loader = stoker.Loader(source, output="numpy", on_error="skip", **settings)
     for epoch in range(epochs):
         for number, batch in enumerate(loader):
             found["samples"] += batch.size

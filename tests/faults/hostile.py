@@ -48,6 +48,12 @@ def jpeg_claiming(content: bytes, width: int, height: int) -> bytes:
     raise ValueError("no frame header")
 
 
+def numpy_file(array: numpy.ndarray) -> bytes:
+    out = io.BytesIO()
+    numpy.save(out, array)
+    return out.getvalue()
+
+
 def png_of_zeros(width: int, height: int, rows: int, color: int = 2, depth: int = 8) -> bytes:
     """A black picture of width x height, of which ``rows`` rows are there."""
     def chunk(name: bytes, data: bytes) -> bytes:
@@ -279,3 +285,29 @@ def bad_files_with_long_names(folder):
     for number in range(6_000):
         write(folder, f"{'a' * 200}/{'b' * 200}/{number:05}-{'c' * 200}.jpg", b"\xff\xd8\xff\xe0 not a picture")
     return folder, {"transform": "resize:64x64", "batch_size": 512}
+
+
+def arrays_to_pad(folder, short, long, batch_size):
+    """Wide and high ones in turn: padded, they take many times their bytes."""
+    for number in range(24):
+        write(folder, f"{number:02}.npy", numpy_file(numpy.ones((short, long) if number % 2 == 0 else (long, short), numpy.uint8)))
+    return folder, {"batch_size": batch_size, "shapes": "pad", "inflate": 2}
+
+
+@kind
+def arrays_that_grow_when_padded(folder):
+    return arrays_to_pad(folder, 600, 2600, 2)
+
+
+@kind
+def arrays_too_large_when_padded(folder):
+    return arrays_to_pad(folder, 100, 3800, 4)
+
+
+@kind
+def volumes_smaller_than_their_patch(folder):
+    for number in range(4):
+        write(folder, f"{number}.npy", numpy_file(numpy.full((9, 40, 40), number, numpy.int16)))
+    rows = "".join(f"{number}.npy,{number}.npy\n" for number in range(4))
+    write(folder, "volumes.csv", f"image,mask\n{rows}".encode())
+    return folder / "volumes.csv", {"batch_size": 4, "volumes": {"patch": 80, "samples": 200, "pad": True, "normalize": "zscore"}}

@@ -6,6 +6,7 @@ Each test runs the loader in a process of its own and watches that from outside;
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 import hostile
@@ -18,7 +19,7 @@ STORAGES = ["buffered", "direct", "mmap", "ram", "auto"]
 
 # Quick to make, and one of each way in which memory was once missed.
 QUICK = ["small_photos", "progressive_photos", "small_sounds", "rows_of_an_array", "npz_shorter_than_its_shape", "npz_that_lie_behind_a_good_one",
-         "npy_that_claim_more", "sounds_that_claim_more"]
+         "npy_that_claim_more", "sounds_that_claim_more", "volumes_smaller_than_their_patch"]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -70,6 +71,24 @@ def check(request):
 def test_the_process_grows_by_at_most_the_limit(data, check, kind):
     address, options = data(kind)
     check(grow(address, "64MB", **{**options, "epochs": 1}))
+
+
+def test_padded_batches_are_inside_the_limit(data, check):
+    address, options = data("arrays_that_grow_when_padded")
+    found = grow(address, "64MB", **{**options, "epochs": 1})
+    check(found)
+    assert found.samples == 48 and not found.refused, found
+
+
+def test_a_padded_batch_beyond_the_limit_is_refused_with_the_limit_that_is_enough(data, check):
+    address, options = data("arrays_too_large_when_padded")
+    found = grow(address, "64MB", **{**options, "epochs": 1})
+    check(found)
+    assert "a padded batch takes 55.1 MiB" in found.refused and found.samples == 0, found
+    enough = re.search(r"raise memory_limit to (\d+MB)", found.refused)[1]
+    found = grow(address, enough, **{**options, "epochs": 1})
+    check(found)
+    assert found.samples == 48 and not found.refused, found
 
 
 @pytest.mark.slow

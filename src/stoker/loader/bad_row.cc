@@ -33,9 +33,11 @@ OptionName other_policies() {
 // need so much besides.
 void explain_need(const Job& job, BadRow& bad, std::string_view what, std::uint64_t bytes,
                   std::uint64_t Allowance::*share, std::uint64_t batch_bytes = 0) {
-  const std::uint64_t enough = enough_limit(job.memory_facts.demand, [&](const Allowance& allowance) {
-    return allowance.*share >= bytes && allowance.batch_bytes >= batch_bytes;
-  });
+  const std::uint64_t enough = enough_limit(job.memory_facts.demand,
+                                            [&](const Allowance& allowance) {
+                                              return allowance.*share >= bytes && allowance.batch_bytes >= batch_bytes;
+                                            }) *
+                               (job.padding_bytes != 0 ? 2 : 1);
   bad.error.cause = format_text("{} needs {}, more than the {} that {} {} leaves for it", what, format_bytes(bytes),
                                 format_bytes(job.memory.allowance.*share), option("memory_limit"),
                                 format_bytes(job.options.memory_limit));

@@ -63,6 +63,7 @@ class Loader::Engine {
   bool is_forked() const noexcept;
 
   const LoaderOptions& options() const noexcept { return job_.options; }
+  std::uint64_t padding_bytes() const noexcept { return job_.padding_bytes; }
   const dataset::Dataset& dataset() const noexcept { return *job_.dataset; }
   const Recipe& recipe() const noexcept { return job_.recipe; }
   std::uint64_t epoch() const noexcept { return epoch_; }

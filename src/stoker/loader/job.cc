@@ -291,7 +291,9 @@ void Job::divide(bool sweeps) {
   MemoryFacts& facts = memory_facts;
   const Sizes usual = usual_bytes();
   Demand& demand = facts.demand;
-  demand.limit_bytes = options.memory_limit;
+  // How large a padded batch is depends on the shapes that meet in it: half of the limit is kept for them.
+  padding_bytes = options.shapes == Shapes::pad ? options.memory_limit / 2 : 0;
+  demand.limit_bytes = options.memory_limit - padding_bytes;
   demand.batch_size = std::min<std::uint64_t>(options.batch_size, std::max<std::uint64_t>(1, dataset->size()));
   demand.usual_bytes = usual.median;
   demand.batch_bytes = slab_bytes_for(recipe.varies() ? recipe.length_of(demand.usual_bytes) : 0);
@@ -328,16 +330,17 @@ void Job::divide(bool sweeps) {
   memory = divide_memory(facts);
   if (!memory.is_enough || recipe.look_bytes() > options.memory_limit) {
     std::uint64_t least = least_limit(facts);  // 0: no limit is enough
+    if (padding_bytes != 0) least *= 2;
     if (least != 0) least = std::max(least, recipe.look_bytes());
     const std::string needed = least == 0 ? std::string("more memory than any machine has")
                                           : fmt::format("at least {} ({} bytes)", format_bytes(least), least);
     throw Error(
         ErrorKind::usage,
         format_text("{} {} is too small: two batches ({} each), a sample ({}) with its working memory, the list of "
-                    "samples ({}) and {} threads need {}",
+                    "samples ({}) and {} threads need {}{}",
                     option("memory_limit"), format_bytes(options.memory_limit), format_bytes(demand.batch_bytes),
                     format_bytes(demand.usual_bytes), format_bytes(demand.list_bytes), facts.workers + facts.io_threads,
-                    needed),
+                    needed, padding_bytes != 0 ? ", of which padded batches have half" : ""),
         format_text("raise {}, or lower {} or {}", option("memory_limit"), option("batch_size"), option("num_workers")))
         .about("memory_limit");
   }

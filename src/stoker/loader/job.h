@@ -50,6 +50,8 @@ struct Job {
   bool many_parts = false;   // rows have several parts
   MemoryFacts memory_facts;  // what the shares were made from
   Division memory;
+  // Of memory_limit: for padded copies of batches, which their consumer makes (shapes=pad). The division has the rest.
+  std::uint64_t padding_bytes = 0;
   SeekOptions seek_options;
   std::shared_ptr<storage::ObjectCache> cache;  // of objects of a store; null: none are kept
   // What opening the data set has left in memory for the first epoch; null: nothing.

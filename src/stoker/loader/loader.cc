@@ -82,6 +82,9 @@ void Loader::set_num_workers(int workers) {
 Stats Loader::stats() const {
   return engine_->stats();
 }
+std::uint64_t Loader::padding_bytes() const noexcept {
+  return engine_->padding_bytes();
+}
 void Loader::reset_stats() {
   engine_->reset_stats();
 }

@@ -114,6 +114,8 @@ class Loader {
   void set_num_workers(int workers);  // takes effect at once; never changes what the batches hold
   Stats stats() const;
   void reset_stats();
+  // What memory_limit leaves for padded copies of batches, all that live together; 0: nobody pads (shapes=pad does).
+  std::uint64_t padding_bytes() const noexcept;
   std::vector<SampleError> errors() const;  // in the order in which their batches were handed out
   // Ends and joins every thread; next() throws afterwards. Throws Error if interrupted, or if nothing moved for
   // `timeout`: threads then go on ending, and another close() waits for them again.
