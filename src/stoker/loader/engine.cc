@@ -92,6 +92,7 @@ void Loader::Engine::start_threads() {
   check_open_locked();
   if (parts_) return;
   std::unique_ptr<storage::RamStore> ram = make_ram_store(job_);
+  if (ram && !ram->note().empty()) job_.notes.push_back(ram->note());
   std::unique_ptr<SeekStore> seek;
   if (job_.seek_options.limit_bytes > 0 || job_.seek_options.packed) {
     seek = std::make_unique<SeekStore>(job_.seek_options);

@@ -46,7 +46,12 @@ FetchStage::FetchStage(const Job& job, Fetchers fetchers, const RowBytes& row_by
 }
 
 void FetchStage::start() {
-  for (auto& reader : readers_) reader->thread = os::start_thread([this, &self = *reader] { run(self); });
+  for (auto& reader : readers_) {
+    reader->thread = os::start_thread([this, &self = *reader] {
+      (void)os::bind_thread(job_.numa_cpus);
+      run(self);
+    });
+  }
 }
 
 void FetchStage::wake() noexcept {

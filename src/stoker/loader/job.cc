@@ -49,7 +49,7 @@ std::uint64_t neighbours_in_chunks(const dataset::PatchPlan& plan, std::uint64_t
 
 LoaderOptions checked(LoaderOptions options) {
   check_options(options);
-  if (options.memory_limit == 0) options.memory_limit = default_memory_limit();
+  if (options.memory_limit == 0) options.memory_limit = default_memory_limit(os::local_ranks().count);
   return options;
 }
 
@@ -57,10 +57,12 @@ LoaderOptions checked(LoaderOptions options) {
 
 Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
     : dataset(std::move(data)),
-      options(checked(std::move(asked))),
+      options(checked(asked)),
       recipe(*dataset, options),
       notes(dataset->facts().notes.begin(), dataset->facts().notes.end()),
-      made_ns(meter::now_ns()) {
+      made_ns(meter::now_ns()),
+      ranks(os::local_ranks()),
+      auto_memory(asked.memory_limit == 0) {
   check_losses(*dataset, options.max_errors);
   const std::vector<std::string>& columns = dataset->facts().columns;
   for (const transform::IndexColumn& wanted : recipe.facts().columns) {
@@ -101,15 +103,29 @@ Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
   }
   choose_blocks();
   divide(sweeps);
+  note_ranks();
+}
+
+// What the processes of this job on this machine divide between them.
+void Job::note_ranks() {
+  if (ranks.count < 2 || !(auto_workers || auto_memory)) return;
+  std::vector<Text> shares;
+  if (auto_workers) shares.push_back(format_text("{}", option("num_workers", std::to_string(options.num_workers))));
+  if (auto_memory) shares.push_back(format_text("{} {}", option("memory_limit"), format_bytes(options.memory_limit)));
+  Text text = shares.front();
+  if (shares.size() > 1) text = format_text("{} and {}", text, shares.back());
+  notes.push_back(format_text("{} processes of this job share the machine ({}): this one has {}{}", ranks.count,
+                              ranks.origin, text, numa_cpus.empty() ? "" : ", on one NUMA node"));
 }
 
 void Job::choose_threads(const storage::Location& first, bool sweeps) {
-  const os::Cores cores = os::effective_cores();
+  const os::Cores cores = os::effective_cores("/", ranks.count);
   auto_workers = options.num_workers == kAuto;
   if (auto_workers) options.num_workers = cores.whole();
+  if (auto_workers && ranks.count > 1) numa_cpus = os::numa_cpus(ranks);
   max_workers = std::max(1, options.num_workers);
   is_inline = options.num_workers == 0;
-  if (auto_workers && !cores.limited_by.empty()) {
+  if (auto_workers && !cores.limited_by.empty() && ranks.count < 2) {
     notes.push_back(
         format_text("{}: limited by {}", option("num_workers", std::to_string(options.num_workers)), cores.limited_by));
   }
@@ -283,6 +299,7 @@ void Job::choose_ram() {
     }
   } else {
     facts.data_bytes = dataset->facts().total_bytes;
+    shares_ram = ranks.count > 1;
     facts.data_beside_bytes = dataset->stored_count() * storage::RamStore::kBytesPerFile + 2 * kMiB;
   }
 }
@@ -327,7 +344,19 @@ void Job::divide(bool sweeps) {
   facts.hand_over_bytes = hand_over ? hand_over->held_bytes() : 0;
   choose_seek();
   choose_ram();
-  memory = divide_memory(facts);
+  const std::uint64_t whole_bytes = facts.data_bytes;
+  const auto share_out = [&] {
+    facts.data_bytes = whole_bytes;  // a rank that has room for all of the data may hold all: others may not come
+    memory = divide_memory(facts);
+    if (!shares_ram || memory.ram_holds_all(facts)) return;
+    facts.data_bytes = whole_bytes / static_cast<std::uint64_t>(ranks.count) + 1;
+    memory = divide_memory(facts);
+  };
+  share_out();
+  if (!memory.is_enough && auto_memory && ranks.count > 1) {  // a share must not refuse what a lone process may load
+    demand.limit_bytes = options.memory_limit = default_memory_limit();
+    share_out();
+  }
   if (!memory.is_enough || recipe.look_bytes() > options.memory_limit) {
     std::uint64_t least = least_limit(facts);  // 0: no limit is enough
     if (padding_bytes != 0) least *= 2;
@@ -354,8 +383,10 @@ void Job::divide(bool sweeps) {
   }
   if (facts.ram != MemoryFacts::Ram::off) {
     const Text sizes =
-        format_text("the data is {}, and {} {} has room for {} of it", format_bytes(facts.data_bytes),
-                    option("memory_limit"), format_bytes(options.memory_limit), format_bytes(memory.ram_room));
+        format_text("{} is {}, and {} {} has room for {} of it",
+                    facts.data_bytes < whole_bytes ? "the share of this process in the data" : "the data",
+                    format_bytes(facts.data_bytes), option("memory_limit"), format_bytes(options.memory_limit),
+                    format_bytes(memory.ram_room));
     if (options.storage == storage::Storage::automatic) {
       options.storage = memory.ram_holds_all(facts) ? storage::Storage::ram : storage::Storage::buffered;
       notes.push_back(format_text("{}: {}", option("storage", name(options.storage)), sizes));

@@ -13,6 +13,7 @@
 #include "stoker/loader/memory_division.h"
 #include "stoker/loader/recipe.h"
 #include "stoker/loader/seek_store.h"
+#include "stoker/os/local_ranks.h"
 #include "stoker/storage/hand_over.h"
 #include "stoker/storage/location.h"
 #include "stoker/storage/object_cache.h"
@@ -43,6 +44,10 @@ struct Job {
   std::vector<Text> notes;   // things worth saying once
   std::int64_t made_ns = 0;  // when the loader was made
   std::shared_ptr<DeviceRuntime> device;
+  os::LocalRanks ranks;        // processes of this job that share the machine
+  bool auto_memory = false;    // memory_limit was not given
+  bool shares_ram = false;     // storage=ram: the ranks hold samples once, together
+  std::vector<int> numa_cpus;  // where the threads run; empty: anywhere
   bool auto_workers = false;
   bool is_inline = false;    // num_workers = 0: the consumer decodes
   int max_workers = 1;       // at the start; set_num_workers() does not change what was divided by it
@@ -63,6 +68,7 @@ struct Job {
   };
   Sizes usual_bytes() const noexcept;  // of some samples, evenly spread
   std::uint64_t encoded_bytes(std::uint64_t index) const noexcept;
+  void note_ranks();
   void choose_threads(const storage::Location& first, bool sweeps);
   void choose_io_depth();
   void open_cache();

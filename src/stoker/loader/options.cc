@@ -55,8 +55,9 @@ dataset::LastBatch parse_last_batch(std::string_view text) {
   return parse<dataset::LastBatch>(text, "last_batch", kLastBatchWords);
 }
 
-std::uint64_t default_memory_limit() {
-  return std::min<std::uint64_t>(os::memory_limit().bytes / 4, 8'000'000'000);
+std::uint64_t default_memory_limit(int processes) {
+  return std::min<std::uint64_t>(os::memory_limit().bytes / 4 / static_cast<std::uint64_t>(std::max(1, processes)),
+                                 8'000'000'000);
 }
 
 std::string_view name(OnError on_error) noexcept {

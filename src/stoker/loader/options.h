@@ -103,7 +103,8 @@ UseSeekIndex parse_seek_index(std::string_view text);
 transform::Layout parse_layout(std::string_view text);
 dataset::LastBatch parse_last_batch(std::string_view text);
 
-std::uint64_t default_memory_limit();  // min(25 % of the cgroup or host limit, 8 GB)
+// min(25 % of the cgroup or host limit, divided by the processes of a job that share the machine; 8 GB)
+std::uint64_t default_memory_limit(int processes = 1);
 
 std::string_view name(OnError on_error) noexcept;
 std::string_view name(Decode decode) noexcept;

@@ -69,7 +69,10 @@ void PrepStage::add_workers_locked(int workers) {
   while (static_cast<int>(workers_.size()) < workers) {
     const int number = static_cast<int>(workers_.size());
     auto worker = std::make_unique<Worker>();
-    worker->thread = os::start_thread([this, &self = *worker, number] { loop(self, number); });
+    worker->thread = os::start_thread([this, &self = *worker, number] {
+      (void)os::bind_thread(job_.numa_cpus);
+      loop(self, number);
+    });
     workers_.push_back(std::move(worker));
     work_.add_worker_locked();
   }

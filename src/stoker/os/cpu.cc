@@ -95,7 +95,7 @@ std::chrono::nanoseconds clock_time(clockid_t clock) noexcept {
 
 }  // namespace
 
-Cores effective_cores(const std::string& root) {
+Cores effective_cores(const std::string& root, int processes) {
   Cores cores;
   cores.online = online_cpus(root);
   cores.available = cores.online;
@@ -108,6 +108,7 @@ Cores effective_cores(const std::string& root) {
       }
     }
   }
+  double together = cores.available;  // of all processes
   // The kernel cuts the mask to the cpuset, so only a smaller mask is a limit of its own.
   if (const auto allowed = affinity(root); allowed && *allowed < cores.available) {
     cores.available = *allowed;
@@ -116,11 +117,16 @@ Cores effective_cores(const std::string& root) {
   for (const Cgroup& group : cgroups(root, "cpu")) {
     for (const std::string& folder : group.folders) {
       const auto limit = quota(root, folder, group.v2);
+      if (limit) together = std::min(together, limit->cores);
       if (limit && limit->cores < cores.available) {
         cores.available = limit->cores;
         cores.limited_by = fmt::format("cgroup quota {:.4g} ({})", limit->cores, limit->file);
       }
     }
+  }
+  if (processes > 1 && together / processes < cores.available) {
+    cores.available = together / processes;
+    cores.limited_by = fmt::format("{} processes of this job on this machine", processes);
   }
   return cores;
 }

@@ -17,7 +17,9 @@ struct Cores {
 };
 
 // `root` is "/" but in tests, which give a made-up tree of proc and sys files.
-Cores effective_cores(const std::string& root = "/");
+// `processes`: of one job, which divide what the machine or their container has. A process that is bound to fewer cores
+// than its share has those.
+Cores effective_cores(const std::string& root = "/", int processes = 1);
 
 // Of all cores of the machine together, since it started. None where /proc does not say.
 struct CoreTime {

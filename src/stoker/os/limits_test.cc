@@ -56,6 +56,17 @@ TEST_F(Limits, CoresOfOthersAreBusyCoresThatAreNotOurs) {
   EXPECT_FALSE(cores_of_others(from, to, std::chrono::seconds(0), 0, 4));
 }
 
+TEST_F(Limits, ProcessesOfOneJobDivideTheCoresUnlessTheyAreBoundToFewer) {
+  const auto share = [&](int processes) { return effective_cores(host_.path(), processes); };
+  EXPECT_EQ(share(4).available, 4);
+  EXPECT_EQ(share(4).limited_by, "4 processes of this job on this machine");
+  EXPECT_EQ(share(32).whole(), 1);
+  put("proc/self/status", "Cpus_allowed_list:\t0-2");
+  EXPECT_EQ(share(4).available, 3);
+  EXPECT_EQ(share(4).limited_by, "affinity");
+  EXPECT_EQ(share(8).available, 2);
+}
+
 TEST_F(Limits, TheAffinityMaskCounts) {
   put("proc/self/status", "Cpus_allowed_list:\t0-2,5");
   EXPECT_EQ(cores().available, 4);

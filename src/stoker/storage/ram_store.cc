@@ -8,6 +8,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/base/hash.h"
 #include "stoker/base/round.h"
 #include "stoker/base/units.h"
 #include "stoker/os/fd.h"
@@ -18,7 +19,13 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096, kFillPiece = kMiB, kAhead = 16 * kMiB;
 
-enum PieceState : std::uint8_t { kAbsent, kBeingWritten, kThere };
+// kRefused: there is no room for it in the shared memory.
+enum PieceState : std::uint8_t { kAbsent, kBeingWritten, kThere, kRefused };
+
+// A shared segment: the bytes that are held, then the state of each file, then the files.
+constexpr std::uint64_t kHeldBytes = 64;
+static_assert(std::atomic<std::uint8_t>::is_always_lock_free && sizeof(std::atomic<std::uint8_t>) == 1);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace
 
@@ -46,7 +53,53 @@ void RamStore::add(const Source& source, os::Arena whole) {
   parts_.push_back(std::move(part));
 }
 
-void RamStore::add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of) {
+bool RamStore::share_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of,
+                           const Sharing& sharing) {
+  // The places follow from the sizes, so the sizes are part of the key.
+  std::uint64_t total = 0, key = mix(sharing.key, count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = bytes_of(i);
+    total += bytes;
+    key = mix(key, bytes);
+  }
+  if (total == 0) return false;
+  const std::uint64_t head = round_up(kHeldBytes + count, kPage);
+  std::string why;
+  shared_ =
+      os::SharedSegment::attach({.folder = sharing.folder, .key = key, .head_bytes = head, .bytes = head + total}, why);
+  if (!shared_) {
+    note_ = format_text(
+        "{}: this process holds a copy of its own, because it cannot share memory with the {} processes of this job on "
+        "this machine: {}",
+        option("storage", "ram"), sharing.processes, why);
+    return false;
+  }
+  // All processes together hold the first files that fit the limits of all; this one writes at most what fits its own.
+  const auto processes = static_cast<std::uint64_t>(sharing.processes);
+  const std::uint64_t fit = std::min(count, left() / kBytesPerFile);
+  most_written_ = left() - fit * kBytesPerFile;
+  const std::uint64_t most = most_written_ >= total / processes + 1 ? total : most_written_ * processes;
+  ends_.reserve(fit);
+  std::uint64_t kept = 0;
+  for (std::uint64_t i = 0; i < fit; ++i) {
+    const std::uint64_t end = kept + bytes_of(i);
+    if (end > most) break;
+    ends_.push_back(kept = end);
+  }
+  wanted_ += total;
+  room_ += kept;
+  memory_ += ends_.size() * kBytesPerFile;
+  share_ = kept / processes;
+  std::byte* const at = shared_->bytes().data();
+  files_held_ = reinterpret_cast<std::atomic<std::uint64_t>*>(at);
+  states_ = reinterpret_cast<std::atomic<std::uint8_t>*>(at + kHeldBytes);
+  file_bytes_ = at + head;
+  return true;
+}
+
+void RamStore::add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of,
+                         const std::optional<Sharing>& sharing) {
+  if (sharing && sharing->processes > 1 && share_files(count, bytes_of, *sharing)) return;
   const std::uint64_t fit = std::min(count, left() / kBytesPerFile);
   const std::uint64_t most = left() - fit * kBytesPerFile;
   std::uint64_t total = 0, kept = 0;
@@ -61,7 +114,9 @@ void RamStore::add_files(std::uint64_t count, const std::function<std::uint64_t(
   }
   if (total == 0) return;
   files_ = os::Arena(total);
-  states_ = std::make_unique<std::atomic<std::uint8_t>[]>(kept);
+  file_bytes_ = files_.data();
+  own_states_ = std::make_unique<std::atomic<std::uint8_t>[]>(kept);
+  states_ = own_states_.get();
   memory_ += files_.size() + kept * kBytesPerFile;
   room_ += total;
 }
@@ -145,22 +200,38 @@ std::span<const std::byte> RamStore::find_file(std::uint64_t number, std::uint64
   if (number >= ends_.size() || bytes == 0) return {};
   const std::uint64_t begin = number == 0 ? 0 : ends_[number - 1];
   if (ends_[number] - begin != bytes || states_[number].load(std::memory_order_acquire) != kThere) return {};
-  return {files_.data() + begin, bytes};
+  return {file_bytes_ + begin, bytes};
 }
 
 void RamStore::keep_file(std::uint64_t number, std::span<const std::byte> bytes) noexcept {
   if (number >= ends_.size() || bytes.empty()) return;
   const std::uint64_t begin = number == 0 ? 0 : ends_[number - 1];
   if (ends_[number] - begin != bytes.size()) return;  // it changed since the scan
+  if (written_.fetch_add(bytes.size(), std::memory_order_relaxed) + bytes.size() > most_written_) {
+    written_.fetch_sub(bytes.size(), std::memory_order_relaxed);
+    return;
+  }
   std::uint8_t expected = kAbsent;
-  if (!states_[number].compare_exchange_strong(expected, kBeingWritten, std::memory_order_relaxed)) return;
-  std::memcpy(files_.data() + begin, bytes.data(), bytes.size());
+  if (!states_[number].compare_exchange_strong(expected, kBeingWritten, std::memory_order_relaxed)) {
+    written_.fetch_sub(bytes.size(), std::memory_order_relaxed);
+    return;
+  }
+  if (shared_ &&
+      !shared_->reserve(static_cast<std::uint64_t>(file_bytes_ - shared_->bytes().data()) + begin, bytes.size())) {
+    written_.fetch_sub(bytes.size(), std::memory_order_relaxed);
+    states_[number].store(kRefused, std::memory_order_relaxed);
+    return;
+  }
+  std::memcpy(file_bytes_ + begin, bytes.data(), bytes.size());
   states_[number].store(kThere, std::memory_order_release);
-  files_held_.fetch_add(bytes.size(), std::memory_order_relaxed);
+  files_held_->fetch_add(bytes.size(), std::memory_order_relaxed);
 }
 
 RamStore::Figures RamStore::figures() const noexcept {
-  Figures figures{wanted_, room_, files_held_.load(std::memory_order_relaxed), memory_};
+  // Processes with larger limits may hold more than this one will use.
+  const std::uint64_t files = std::min(files_held_->load(std::memory_order_relaxed), room_);
+  const std::uint64_t shared = shared_ ? std::max(share_, written_.load(std::memory_order_relaxed)) : 0;
+  Figures figures{wanted_, room_, files, memory_ + shared};
   for (const auto& part : parts_) figures.held_bytes += part->loaded.load(std::memory_order_relaxed);
   return figures;
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "stoker/base/text.h"
 #include "stoker/os/arena.h"
 #include "stoker/os/mapping.h"
+#include "stoker/os/shared_segment.h"
 #include "stoker/storage/source.h"
 
 namespace stoker::storage {
@@ -36,7 +38,16 @@ class RamStore {
   // are in memory already; they are dropped where they do not fit. Throws Error.
   void add(const Source& source, os::Arena whole = {});
   // Takes room for the first of `count` files that fit; they are known by their number. Throws Error.
-  void add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of);
+  // With `sharing`, processes of this machine hold the files once, together. Each writes at most what fits its own
+  // limit, so that they have room for the limits of all. Where they cannot share, this process holds what fits on its
+  // own, and note() says why.
+  struct Sharing {
+    std::uint64_t key = 0;  // of the job and of the files: only processes with the same files may have the same key
+    int processes = 1;
+    std::string folder;  // see SharedSegment
+  };
+  void add_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of,
+                 const std::optional<Sharing>& sharing = {});
   void start();
   void stop() noexcept;  // ends the reading ahead at the next piece; what is there stays
 
@@ -55,7 +66,8 @@ class RamStore {
     std::uint64_t memory_bytes = 0;  // with what is kept beside it
   };
   Figures figures() const noexcept;
-  Text problem() const;  // why reading ahead ended early; empty: it did not
+  Text note() const { return note_; }  // why files are not shared; empty: they are, or need not be
+  Text problem() const;                // why reading ahead ended early; empty: it did not
 
  private:
   struct Part {
@@ -78,10 +90,21 @@ class RamStore {
   std::vector<std::unique_ptr<Part>> parts_;
   std::unordered_map<const Source*, Part*> by_source_;
 
+  // Files: in memory of this process, or of several (shared_).
+  bool share_files(std::uint64_t count, const std::function<std::uint64_t(std::uint64_t)>& bytes_of,
+                   const Sharing& sharing);
   os::Arena files_;
-  std::vector<std::uint64_t> ends_;  // of the files' places in files_
-  std::unique_ptr<std::atomic<std::uint8_t>[]> states_;
-  std::atomic<std::uint64_t> files_held_{0};
+  std::unique_ptr<os::SharedSegment> shared_;
+  std::byte* file_bytes_ = nullptr;
+  std::vector<std::uint64_t> ends_;  // of the files' places behind file_bytes_
+  std::unique_ptr<std::atomic<std::uint8_t>[]> own_states_;
+  std::atomic<std::uint8_t>* states_ = nullptr;
+  std::atomic<std::uint64_t> own_held_{0};
+  std::atomic<std::uint64_t>* files_held_ = &own_held_;
+  std::uint64_t share_ = 0;                         // of this process in the shared files
+  std::uint64_t most_written_ = ~std::uint64_t{0};  // by this process
+  std::atomic<std::uint64_t> written_{0};
+  Text note_;
 
   std::thread thread_;
   std::atomic<bool> stopping_{false};

@@ -209,6 +209,71 @@ TEST(KeepingFiles, AreThereAfterTheyWereReadOnceIfTheyFitAndDidNotChange) {
   EXPECT_TRUE(store.find_file(99, files[99].size()).empty()) << "does not fit";
 }
 
+TEST(KeepingFiles, ProcessesOfOneJobHoldThemOnceAndEachCountsItsShare) {
+  const os::TempFolder folder;
+  const std::string text = text_of(100'000, 1);
+  const RamStore::Sharing sharing{7, 2, folder.path()};
+  const auto bytes_of = [&](std::uint64_t) { return text.size(); };
+  RamStore one(1 << 20), other(1 << 20);
+  one.add_files(15, bytes_of, sharing);
+  other.add_files(15, bytes_of, sharing);
+  EXPECT_TRUE(one.note().empty() && other.note().empty());
+
+  one.keep_file(14, std::as_bytes(std::span(text)));
+
+  EXPECT_EQ(as_text(other.find_file(14, text.size())), text);
+  EXPECT_NE(other.find_file(14, text.size()).data(), one.find_file(14, text.size()).data());
+  EXPECT_EQ(other.figures().held_bytes, text.size());
+  EXPECT_EQ(other.figures().room_bytes, 15 * text.size()) << "more than the limit of one, less than those of both";
+  EXPECT_LE(other.figures().memory_bytes, 1u << 20);
+}
+
+TEST(KeepingFiles, AProcessWritesNoMoreThanItsOwnLimitAndTheOthersWriteTheRest) {
+  const os::TempFolder folder;
+  const std::string text = text_of(100'000, 1);
+  const RamStore::Sharing sharing{7, 2, folder.path()};
+  const auto bytes_of = [&](std::uint64_t) { return text.size(); };
+  RamStore one(350'000), other(350'000);
+  one.add_files(6, bytes_of, sharing);
+  other.add_files(6, bytes_of, sharing);
+
+  for (std::uint64_t number = 0; number < 6; ++number) one.keep_file(number, std::as_bytes(std::span(text)));
+
+  EXPECT_EQ(one.figures().room_bytes, 6 * text.size());
+  EXPECT_EQ(one.figures().held_bytes, 3 * text.size()) << "the others may never come";
+  EXPECT_LE(one.figures().memory_bytes, 350'000u);
+  other.keep_file(5, std::as_bytes(std::span(text)));
+  EXPECT_EQ(as_text(one.find_file(5, text.size())), text);
+}
+
+TEST(KeepingFiles, ProcessesThatPlaceThemDifferentlyDoNotShare) {
+  const os::TempFolder folder;
+  const std::string text = text_of(1000, 1);
+  const RamStore::Sharing sharing{7, 2, folder.path()};
+  RamStore even(1 << 20), odd(1 << 20);
+  even.add_files(
+      4, [](std::uint64_t number) { return number % 2 == 0 ? 1000u : 0u; }, sharing);
+  odd.add_files(
+      4, [](std::uint64_t number) { return number % 2 == 1 ? 1000u : 0u; }, sharing);
+
+  even.keep_file(0, std::as_bytes(std::span(text)));
+
+  EXPECT_EQ(as_text(even.find_file(0, 1000)), text);
+  EXPECT_EQ(odd.figures().held_bytes, 0u);
+}
+
+TEST(KeepingFiles, AreHeldByEachProcessWhereTheyCannotBeShared) {
+  const std::string text = text_of(100'000, 1);
+  RamStore store(1 << 20);
+  store.add_files(
+      5, [&](std::uint64_t) { return text.size(); }, RamStore::Sharing{7, 2, "/nowhere"});
+  EXPECT_NE(store.note().in_python().find("holds a copy of its own"), std::string::npos) << store.note().in_python();
+
+  store.keep_file(3, std::as_bytes(std::span(text)));
+
+  EXPECT_EQ(as_text(store.find_file(3, text.size())), text);
+}
+
 TEST(KeepingFiles, ManyThreadsMayKeepAndFindTheSame) {
   const std::string text = text_of(4000, 1);
   RamStore store(16 << 20);
