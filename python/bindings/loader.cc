@@ -12,6 +12,7 @@
 #include "stoker/base/version.h"
 #include "stoker/dataset/order.h"
 #include "stoker/loader/device.h"
+#include "stoker/os/local_ranks.h"
 #include "stoker/os/memory.h"
 #include "stoker/transform/ops.h"
 
@@ -380,8 +381,9 @@ void bind_loader(nb::module_& module) {
   module.def(
       "transform_text", [](const std::string& transform) { return transform::to_text(parse_transform(transform)); },
       nb::arg("transform"), "Checks a transform (JSON or short text) and gives its short text.");
-  module.def("default_memory_limit", &loader::default_memory_limit,
-             "Bytes: what memory_limit is where it is not given.");
+  module.def(
+      "default_memory_limit", [] { return loader::default_memory_limit(os::local_ranks().count); },
+      "Bytes: what memory_limit is where it is not given.");
   module.def(
       "parse_bytes", [](const std::string& text) { return parse_bytes(text); }, nb::arg("text"));
   module.def("format_bytes", &format_bytes, nb::arg("bytes"));

@@ -202,7 +202,7 @@ def test_files_of_other_folders_or_times_are_not_mistaken_for_these(tmp_path, tw
 def test_a_rank_whose_neighbours_never_come_holds_everything_if_it_has_room(sounds, two_ranks):
     data = sum(path.stat().st_size for path in sounds.iterdir())
     options = dict(batch_size=4, num_workers=1, storage="ram", output="numpy", transform=[stoker.PadOrTrim(1000)])
-    for limit, least, most in (("100MB", data, data), ("20MB", 0, 20_000_000)):
+    for limit, least, most in (("200MB", data, data), ("20MB", 0, 20_000_000)):
         with stoker.Loader(sounds, memory_limit=limit, **options) as loader:
             for _ in range(2):
                 for _ in loader:
