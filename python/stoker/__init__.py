@@ -65,6 +65,7 @@ from .transforms import (
     Shift,
     TenCrop,
     TimeMasking,
+    TimmRandAugment,
     ToFloat,
     Transform,
     TrivialAugmentWide,
@@ -82,7 +83,7 @@ __all__ = [
     "PermissionDeniedError", "PolarityInversion", "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply",
     "RandomAutocontrast", "RandomChoice", "RandomCrop", "RandomEqualize", "RandomErasing", "RandomGrayscale", "RandomInvert",
     "RandomOrder", "RandomPerspective", "RandomPosterize", "RandomResizedCrop", "RandomRotation", "RandomSolarize",
-    "RandomTrim", "RandomZoomOut", "Resample", "Resize", "SampleError", "Shift", "Span", "TenCrop", "TimeMasking", "ToFloat",
+    "RandomTrim", "RandomZoomOut", "Resample", "Resize", "SampleError", "Shift", "Span", "TenCrop", "TimeMasking", "TimmRandAugment", "ToFloat",
     "Transform", "TrivialAugmentWide", "UsageError", "VerticalFlip", "Views", "Vol", "Volumes", "Window", "__version__",
     "measure", "sample_seed", "span", "stitch",
 ]

@@ -33,6 +33,9 @@ EXACT = {
     "randaugment": (stoker.RandAugment(3, 9), SIZES),
     "randaugment far": (stoker.RandAugment(2, 30, fill=(9, 99, 199)), SIZES),
     "randaugment bilinear": (stoker.RandAugment(2, 14, interpolation="bilinear", fill=77), SIZES),
+    "timm": (stoker.TimmRandAugment("rand-m9-n3-p1-mstd0.5"), SIZES),
+    "timm increasing": (stoker.TimmRandAugment("rand-m9-mstd0.5-inc1", fill=(124, 116, 104)), SIZES),
+    "timm far": (stoker.TimmRandAugment("rand-m30-n4-p1-mmax30-mstd101-inc1", interpolation="nearest"), SIZES),
     "trivial": (stoker.TrivialAugmentWide(), SIZES),
     "trivial bicubic": (stoker.TrivialAugmentWide(interpolation="bicubic"), SIZES),
     "auto imagenet": (stoker.AutoAugment(), SIZES),
@@ -111,6 +114,12 @@ class Reference:
             return F.perspective(image, corners, [[int(f[i]), int(f[i + 1])] for i in range(0, 8, 2)], **mode)
         if what == "rotate":
             return F.rotate(image, f[0], expand=bool(f[1]), center=[f[3], f[4]] if f[2] else None, **mode)
+        if what == "matrix":  # as timm calls Pillow
+            filters = {"nearest": 0, "bilinear": 2, "bicubic": 3}
+            return image.transform(image.size, Image.Transform.AFFINE, f[:6], filters[action["filter"]],
+                                   fillcolor=tuple(fill) if channels > 1 else fill[0])
+        if what == "solarize_add":
+            return image.point([min(255, v + int(f[0])) if v < 128 else v for v in range(256)] * channels)
         if what == "affine":
             return F.affine(image, f[0], [int(f[1]), int(f[2])], f[3], [f[4], f[5]], center=[f[6], f[7]], **mode)
         simple = {"flip_x": F.hflip, "flip_y": F.vflip, "invert": F.invert, "autocontrast": F.autocontrast, "equalize": F.equalize}
@@ -118,8 +127,8 @@ class Reference:
             return simple[what](image)
         if what == "gray":
             return F.to_grayscale(image, int(f[0]))
-        if what == "posterize":
-            return F.posterize(image, int(f[0]))
+        if what == "posterize":  # Pillow 13 refuses to keep no bit; before, that was black
+            return F.posterize(image, int(f[0])) if f[0] else Image.new(image.mode, image.size)
         if what == "blur":
             return F.gaussian_blur(image, [int(f[0]), int(f[1])], [f[2], f[2]])
         named = {"brightness": F.adjust_brightness, "contrast": F.adjust_contrast, "saturation": F.adjust_saturation,

@@ -30,11 +30,13 @@ enum class Act : std::uint8_t {
   perspective,   // x and y to which the corners go: top left, top right, bottom right, bottom left
   pad_crop,      // pixels added left, top, right, bottom; then x, y, width and height of what is kept
   erase,         // x, y, width, height; then the value of up to 4 channels
+  matrix,        // a, b, c, d, e, f: pixel (x, y) comes from (a x + b y + c, d x + e y + f), as Pillow's AFFINE
+  solarize_add,  // what is added to values below 128
 };
-inline constexpr std::array<std::string_view, 19> kActs = {
+inline constexpr std::array<std::string_view, 21> kActs = {
     "flip_x", "flip_y",    "brightness",  "contrast",     "saturation", "hue",       "gray",
     "invert", "posterize", "solarize",    "autocontrast", "equalize",   "sharpness", "blur",
-    "rotate", "affine",    "perspective", "pad_crop",     "erase"};
+    "rotate", "affine",    "perspective", "pad_crop",     "erase",      "matrix",    "solarize_add"};
 
 struct Action {
   Act what = Act::invert;

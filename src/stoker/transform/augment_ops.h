@@ -211,6 +211,27 @@ struct TrivialAugmentWide {
     field("fill", self.fill, kByte);
   }
 };
+inline constexpr double kTimmUniform = 101;  // timm takes every mstd above 100 for that
+// timm's own words for its RandAugment: "rand-m9-mstd0.5-inc1".
+struct TimmConfig {
+  std::uint32_t magnitude = 10;  // m, of 10
+  std::uint32_t num_ops = 2;     // n
+  double p = 0.5;                // of each operation
+  double magnitude_std = 0;      // mstd: the magnitude is drawn around m; kTimmUniform: from 0 up to m
+  std::uint32_t most = 10;       // mmax: larger magnitudes become this one
+  bool is_increasing = false;    // inc: every operation is stronger with a larger magnitude
+};
+enum class TimmFilter : std::uint8_t { random, bilinear, bicubic, nearest };  // random: bilinear or bicubic
+struct TimmRandAugment {
+  TimmConfig config;
+  TimmFilter filter = TimmFilter::random;
+  Numbers fill{128};
+  static void fields(auto& self, auto&& field) {
+    field("config", self.config, Limits{});
+    field("interpolation", self.filter, Limits{});
+    field("fill", self.fill, kByte);
+  }
+};
 enum class Policy : std::uint8_t { imagenet, cifar10, svhn };
 struct AutoAugment {
   Policy policy = Policy::imagenet;

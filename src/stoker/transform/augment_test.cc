@@ -36,6 +36,8 @@ constexpr const char* kEvery[] = {
     "randaug:3:30:interpolation=bilinear:fill=1+2+3",
     "trivialaug",
     "autoaug:svhn",
+    "timm_randaug:rand-m9-n3-mstd0.5-inc1",
+    "timm_randaug:rand-m9-n4-p1-mstd101:interpolation=nearest:fill=1+2+3",
     "random_erasing:1:value=3",
     "padding:1+2+3+4:9:reflect",
     "random_crop:40:4",

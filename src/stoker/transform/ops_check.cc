@@ -35,6 +35,7 @@ void within(const Form& form, std::string_view, const Ops& value, const Limits&)
     check_op(op);
   }
 }
+void within(const Form&, std::string_view, const TimmConfig&, const Limits&) {}  // read_timm_config has checked it
 template <typename Word>
 requires std::is_enum_v<Word> || std::is_same_v<Word, bool>
 void within(const Form&, std::string_view, Word, const Limits&) {}

@@ -141,6 +141,11 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "freq_mask:27",
      "spectrograms: up to 26 bands become 0"},
     {"TimeMasking", "time_mask", {"time_masking", ""}, "time_mask:100:p=0.5", "spectrograms: up to 99 steps become 0"},
+    {"TimmRandAugment",
+     "timm_randaug",
+     {"timm_rand_augment", ""},
+     "timm_randaug:rand-m9-mstd0.5-inc1",
+     "timm's RandAugment in its own words: m, n, p, mstd, mmax, inc"},
 }};
 
 void refuse(const std::string& message, const std::string& hint) {
