@@ -24,6 +24,7 @@ from .stitching import stitch
 from .transforms import (
     MFCC,
     AmplitudeToDB,
+    AugMix,
     AutoAugment,
     CenterCrop,
     ColorJitter,
@@ -77,7 +78,7 @@ from .transforms import (
 from .volumes import Volumes
 
 __all__ = [
-    "AmplitudeToDB", "AutoAugment", "Batch", "CenterCrop", "ColorJitter", "CutMix", "Error", "ErrorList", "FiveCrop",
+    "AmplitudeToDB", "AugMix", "AutoAugment", "Batch", "CenterCrop", "ColorJitter", "CutMix", "Error", "ErrorList", "FiveCrop",
     "FrequencyMasking", "Gain", "GaussianBlur", "Grayscale", "HorizontalFlip", "Loader", "MFCC", "Measurement",
     "MelSpectrogram", "MixUp", "Mono", "Normalize", "NotFoundError", "Note", "PackWriter", "Pad", "PadOrTrim",
     "PermissionDeniedError", "PolarityInversion", "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply",

@@ -22,7 +22,7 @@ __all__ = [
     "RandomApply", "RandomChoice", "RandomOrder", "RandAugment", "TrivialAugmentWide", "AutoAugment", "RandomErasing", "Pad",
     "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix", "FiveCrop",
     "TenCrop", "RandomTrim", "Vol", "Gain", "PolarityInversion", "Shift", "MelSpectrogram", "MFCC", "AmplitudeToDB",
-    "FrequencyMasking", "TimeMasking", "TimmRandAugment",
+    "FrequencyMasking", "TimeMasking", "TimmRandAugment", "AugMix",
 ]
 
 Size = int | Sequence[int]
@@ -313,6 +313,18 @@ class TrivialAugmentWide(_Augmentation):
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: str = "nearest", fill: Fill = None) -> None:
         super().__init__(num_magnitude_bins=num_magnitude_bins, interpolation=interpolation, fill=fill)
+
+
+class AugMix(_Augmentation):
+    """The image mixed with ``mixture_width`` chains of 1 to 3 random operations (``chain_depth``: that many), by random shares.
+
+    The chains have the pixels of torchvision's operations on Pillow images; torchvision's own AugMix makes a tensor of the image first.
+    """
+
+    def __init__(self, severity: int = 3, mixture_width: int = 3, chain_depth: int = -1, alpha: float = 1.0, all_ops: bool = True,
+                 interpolation: str = "bilinear", fill: Fill = None) -> None:
+        super().__init__(severity=severity, mixture_width=mixture_width, chain_depth=max(chain_depth, -1), alpha=alpha, all_ops=all_ops,
+                         interpolation=interpolation, fill=fill)
 
 
 class AutoAugment(_Augmentation):
@@ -617,6 +629,7 @@ _SAME_NAME: dict[str, tuple[type[Transform], tuple[str, ...]]] = {
     "RandAugment": (RandAugment, ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")),
     "TrivialAugmentWide": (TrivialAugmentWide, ("num_magnitude_bins", "interpolation", "fill")),
     "AutoAugment": (AutoAugment, ("policy", "interpolation", "fill")),
+    "AugMix": (AugMix, ("severity", "mixture_width", "chain_depth", "alpha", "all_ops", "interpolation", "fill")),
     "RandomErasing": (RandomErasing, ("p", "scale", "ratio", "value")),
     "RandomApply": (RandomApply, ("transforms", "p")),
     "RandomChoice": (RandomChoice, ("transforms", "p")),

@@ -32,11 +32,13 @@ enum class Act : std::uint8_t {
   erase,         // x, y, width, height; then the value of up to 4 channels
   matrix,        // a, b, c, d, e, f: pixel (x, y) comes from (a x + b y + c, d x + e y + f), as Pillow's AFFINE
   solarize_add,  // what is added to values below 128
+  mix_start,     // share of the image as it is. Chains follow: actions on that image, each ended by a mix_chain
+  mix_chain,     // share of what the chain made; 1: it is the last one, and the sum becomes the image
 };
-inline constexpr std::array<std::string_view, 21> kActs = {
-    "flip_x", "flip_y",    "brightness",  "contrast",     "saturation", "hue",       "gray",
-    "invert", "posterize", "solarize",    "autocontrast", "equalize",   "sharpness", "blur",
-    "rotate", "affine",    "perspective", "pad_crop",     "erase",      "matrix",    "solarize_add"};
+inline constexpr std::array<std::string_view, 23> kActs = {
+    "flip_x",      "flip_y",   "brightness",   "contrast", "saturation",   "hue",       "gray",     "invert",
+    "posterize",   "solarize", "autocontrast", "equalize", "sharpness",    "blur",      "rotate",   "affine",
+    "perspective", "pad_crop", "erase",        "matrix",   "solarize_add", "mix_start", "mix_chain"};
 
 struct Action {
   Act what = Act::invert;

@@ -71,6 +71,7 @@ std::uint64_t action_bytes(const Action& action, const ImageSize& size) noexcept
     return blur_bytes(size.width, static_cast<std::uint32_t>(action.figures[0]),
                       static_cast<std::uint32_t>(action.figures[1]));
   }
+  if (action.what == Act::mix_start) return ChainMix::bytes_for(size);
   if (action.what == Act::affine || action.what == Act::rotate || action.what == Act::matrix)
     return Scratch::rounded(std::uint64_t{size_after(action, size).width} * sizeof(std::int32_t));
   return 0;
@@ -169,6 +170,10 @@ void ActionRunner::change(const Action& action) noexcept {
       return void(result_ = pad_and_crop(canvas_, action));
     case Act::erase:
       return erase_bytes(image, action);
+    case Act::mix_start:
+      return void(result_ = mix_.start(image, figure, scratch_));
+    case Act::mix_chain:
+      return action.figures[1] != 0 ? mix_.finish(image, figure, scratch_) : mix_.add(image, figure);
     default:
       return;  // of single bytes: act() has them
   }

@@ -111,6 +111,7 @@ class Drawing final : public ActionSink {
   void draw(const RandAugment& op) noexcept { draw_policy(op, random_, size_, *this); }
   void draw(const TrivialAugmentWide& op) noexcept { draw_policy(op, random_, size_, *this); }
   void draw(const TimmRandAugment& op) noexcept { draw_policy(op, random_, size_, *this); }
+  void draw(const AugMix& op) noexcept { draw_policy(op, random_, size_, *this); }
   void draw(const AutoAugment& op) noexcept { draw_policy(op, random_, size_, *this); }
 
   // torchvision's RandomErasing.get_params.

@@ -16,19 +16,22 @@ class Measuring final : public ActionSink {
   explicit Measuring(const ImageSize& size) noexcept : size_(size) { widen(); }
 
   void act(const Action& action) noexcept override {
-    extra_ = std::max(extra_, action_bytes(action, size_));
+    const std::uint64_t taken = action_bytes(action, size_);
+    extra_ = std::max(extra_, held_ + taken);
+    if (action.what == Act::mix_start) held_ = taken;
+    if (action.what == Act::mix_chain && action.figures[1] != 0) held_ = 0;
     size_ = size_after(action, size_);
     widen();
   }
 
   std::uint64_t room() const noexcept { return room_; }    // of the largest image
-  std::uint64_t extra() const noexcept { return extra_; }  // of the action that takes most
+  std::uint64_t extra() const noexcept { return extra_; }  // at the action before which and for which most is taken
 
  private:
   void widen() noexcept { room_ = std::max(room_, std::uint64_t{size_.width} * size_.height * size_.channels); }
 
   ImageSize size_;
-  std::uint64_t room_ = 0, extra_ = 0;
+  std::uint64_t room_ = 0, extra_ = 0, held_ = 0;
 };
 
 // `size` becomes that of what leaves the augmentations.

@@ -65,7 +65,7 @@ struct Op {
                RandomChoice, RandomOrder, RandAugment, TrivialAugmentWide, AutoAugment, RandomErasing, Pad, RandomCrop,
                RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix, FiveCrop, TenCrop,
                RandomTrim, Vol, Gain, PolarityInversion, Shift, MelSpectrogram, MFCC, AmplitudeToDB, FrequencyMasking,
-               TimeMasking, TimmRandAugment>
+               TimeMasking, TimmRandAugment, AugMix>
       what;
 };
 

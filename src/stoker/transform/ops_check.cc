@@ -114,6 +114,11 @@ std::string fault_of(const TrivialAugmentWide& op) {
 std::string fault_of(const AutoAugment& op) {
   return is_warp(op.filter) ? "" : kOnlyWarps;
 }
+std::string fault_of(const AugMix& op) {
+  if (op.chain_depth != std::floor(op.chain_depth))
+    return fmt::format("chain_depth = {} is not a whole number", op.chain_depth);
+  return is_warp(op.filter) ? "" : kOnlyWarps;
+}
 std::string fault_of(const RandomErasing& op) {
   return op.value.empty() && !op.is_random ? "value is missing" : "";
 }

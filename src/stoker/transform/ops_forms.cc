@@ -146,6 +146,11 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      {"timm_rand_augment", ""},
      "timm_randaug:rand-m9-mstd0.5-inc1",
      "timm's RandAugment in its own words: m, n, p, mstd, mmax, inc"},
+    {"AugMix",
+     "augmix",
+     {"aug_mix", ""},
+     "augmix:3:3",
+     "the image mixed with 3 chains of random operations of a severity of up to 3"},
 }};
 
 void refuse(const std::string& message, const std::string& hint) {

@@ -154,6 +154,19 @@ TEST(Ops, ThatLieTooDeepAreRefusedBeforeTheyAreRead) {
   EXPECT_LT(refusal(std::string(100'000, '[')).size(), 400u);
 }
 
+TEST(Ops, AugMixHasTorchvisionsArguments) {
+  const auto op = only<AugMix>("augmix:5:4:2:0.5:all_ops=false:interpolation=nearest:fill=9");
+  EXPECT_EQ(op.severity, 5u);
+  EXPECT_EQ(op.mixture_width, 4u);
+  EXPECT_EQ(op.chain_depth, 2);
+  EXPECT_EQ(op.alpha, 0.5);
+  EXPECT_FALSE(op.all_ops);
+  EXPECT_EQ(only<AugMix>("augmix").chain_depth, -1);
+  EXPECT_TRUE(has(refusal("augmix:11"), "severity = 11 is not between 1 and 10"));
+  EXPECT_TRUE(has(refusal("augmix:chain_depth=1.5"), "chain_depth = 1.5 is not a whole number"));
+  EXPECT_TRUE(has(refusal("augmix:alpha=0"), "alpha = 0 is not between"));
+}
+
 TEST(Ops, TextsOfTimmAreRead) {
   const TimmConfig config = only<TimmRandAugment>("timm_randaug:rand-m9-mstd0.5-inc1").config;
   EXPECT_EQ(config.magnitude, 9u);
@@ -354,7 +367,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 50u);
+  EXPECT_EQ(examples, 51u);
 }
 
 }  // namespace
