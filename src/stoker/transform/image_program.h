@@ -82,7 +82,10 @@ inline const ImageProgram& ImagePlan::program_of(std::uint32_t view) const noexc
   return compiled_->programs[compiled_->program_of_view[view]];
 }
 
-// Throws Error(usage) with one sentence naming the operation that cannot be.
+// "96x128", as messages say it.
+std::string height_by_width(std::uint32_t height, std::uint32_t width);
+
+// Throws Error(usage) with one sentence naming the operation that cannot be. image_compiler.cc has it.
 ImageProgram compile_image(const Ops& ops, const ImageInput& input, const OutputOptions& options);
 
 std::string describe_image(const ImageProgram& plan);
