@@ -546,6 +546,28 @@ def test_batches_do_not_depend_on_workers_ranks_or_resumes(photos):
     assert (np.array(next(iter(resumed)).data) == straight[1][1]).all()
 
 
+def test_the_plan_of_a_loader_tells_what_is_fused_and_what_takes_the_time(photos):
+    loader = stoker.Loader(photos, batch_size=4, output="numpy", transform=[stoker.RandomResizedCrop(48), stoker.GaussianBlur(9), stoker.ToFloat()])
+    plan = loader.plan()
+    assert [one.operations for one in plan.passes] == [["decode"], ["RandomResizedCrop"], ["GaussianBlur"], ["ToFloat", "store"]]
+    assert [one.fused for one in plan.passes] == [False, False, False, True]
+    assert [one.whole_image for one in plan.passes] == [False, False, True, False]
+    assert plan.passes[0].scratch_bytes == 90 * 70 * 3 and plan.passes[1].scratch_bytes > 2 * 48 * 48 * 3
+    assert plan.passes[0].share is None and plan.passes[0].us is None
+    for _ in range(16):  # each sample is timed in one of 16 epochs
+        list(loader)
+    plan = loader.plan()
+    assert all(one.images >= 12 for one in plan.passes)
+    assert sum(one.share for one in plan.passes) == pytest.approx(1) and all(one.us > 0 for one in plan.passes)
+    assert "GaussianBlur" in str(plan) and "image" in str(plan) and json.dumps(plan.as_dict())
+
+
+def test_the_plan_of_other_samples_is_one_line(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((6, 4), np.float32))
+    plan = stoker.Loader(tmp_path / "a.npy", batch_size=2, output="numpy").plan()
+    assert plan.passes == [] and str(plan) == plan.text
+
+
 def test_views_have_colours_of_their_own(photos):
     colours = [stoker.RandomApply([stoker.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), stoker.RandomGrayscale(0.2)]
     views = stoker.Views(

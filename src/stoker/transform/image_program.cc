@@ -119,6 +119,78 @@ std::string describe_image(const ImageProgram& plan) {
   return fmt::format("{}", fmt::join(words, " -> "));
 }
 
+namespace {
+
+std::string_view name_of(const Step& step) {
+  switch (step.what) {
+    case Step::What::random_crop:
+      return "RandomResizedCrop";
+    case Step::What::shorter_side:
+    case Step::What::exact_size:
+      return "Resize";
+    case Step::What::center_crop:
+      return "CenterCrop";
+    case Step::What::corner:
+      return "FiveCrop";
+    case Step::What::random_window:
+      return "RandomCrop";
+  }
+  return "";
+}
+
+}  // namespace
+
+void add_passes(const ImageProgram& plan, const std::string& output, std::vector<Pass>& passes) {
+  Pass first{.output = output, .operations = {}};
+  const auto add = [](Pass& pass, std::string_view operation) { pass.operations.emplace_back(operation); };
+  if (plan.has_window && !plan.window_last) add(first, "Window");
+  for (std::size_t i = 0; i <= plan.steps.size(); ++i) {
+    if (plan.has_flip && plan.flip_at == i) add(first, "HorizontalFlip");
+    if (i < plan.steps.size()) add(first, name_of(plan.steps[i]));
+  }
+  Pass last{.output = output, .operations = {}};
+  if (plan.has_window && plan.window_last) add(last, "Window");
+  if (!plan.mean.empty()) add(last, "Normalize");
+  if (plan.mean.empty() && plan.values == Values::unit && !plan.has_window) add(last, "ToFloat");
+  add(last, "store");
+  if (!plan.is_chain()) {
+    first.operations.insert(first.operations.end(), last.operations.begin(), last.operations.end());
+    passes.push_back(std::move(first));
+  } else {
+    if (first.operations.empty()) add(first, "copy");
+    passes.push_back(std::move(first));
+    for (const Augment& augment : plan.augments)
+      passes.push_back({.output = output, .operations = {std::string(name(augment.op))}, .is_whole = true});
+    if (plan.next != nullptr) return add_passes(*plan.next, output, passes);
+    passes.push_back(std::move(last));
+  }
+  if (plan.erasings.empty()) return;
+  Pass erasing{.output = output, .operations = {}};
+  for (const Augment& augment : plan.erasings) add(erasing, name(augment.op));
+  passes.push_back(std::move(erasing));
+}
+
+std::size_t ImagePlan::pass_count() const noexcept {
+  return compiled_->passes.size();
+}
+
+std::vector<Pass> ImagePlan::passes() const {
+  std::vector<Pass> passes = compiled_->passes;
+  constexpr std::uint64_t kTried = 16;  // draws of each view, of which the one counts that takes most
+  for (const Output& output : outputs_) {
+    std::uint64_t& most = passes[program_of(output.first_view).first_pass].scratch_bytes;
+    for (std::uint32_t view = output.first_view; view < output.first_view + output.views; ++view) {
+      for (std::uint64_t id = 0; id < kTried; ++id) {
+        Random random(0, 0, id, view);
+        Draw drawn;
+        if (draw(view, input_.width, input_.height, random, drawn).ok())
+          most = std::max(most, working_bytes(view, drawn));
+      }
+    }
+  }
+  return passes;
+}
+
 ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const OutputOptions& options) {
   if (input.channels < 1 || input.channels > 4 || (input.bits != 8 && input.bits != 16)) {
     throw Error(ErrorKind::usage,
@@ -137,6 +209,7 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
     }
     Output output;
     output.first_view = static_cast<std::uint32_t>(compiled->program_of_view.size());
+    const auto first_pass = static_cast<std::uint32_t>(compiled->passes.size());
     output.views = std::max(views, static_cast<std::uint32_t>(lists.size()));
     for (const Ops& list : lists) {
       ImageProgram program = compile_image(list, input, options);
@@ -161,6 +234,11 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
       compiled->program_of_view.insert(compiled->program_of_view.end(), lists.size() == 1 ? views : 1,
                                        static_cast<std::uint32_t>(compiled->programs.size()));
       if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(offset_column());
+      std::vector<Pass> passes;
+      add_passes(program, std::string(name), passes);
+      if (is_first) compiled->passes.insert(compiled->passes.end(), passes.begin(), passes.end());
+      // Of FiveCrop and TenCrop: views that are turned upside down have a pass more, and are not timed.
+      if (first_pass + passes.size() == compiled->passes.size()) program.first_pass = first_pass;
       compiled->programs.push_back(std::move(program));
     }
     plan.outputs_.push_back(std::move(output));
