@@ -23,6 +23,7 @@ __all__ = [
     "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix", "FiveCrop",
     "TenCrop", "RandomTrim", "Vol", "Gain", "PolarityInversion", "Shift", "MelSpectrogram", "MFCC", "AmplitudeToDB",
     "FrequencyMasking", "TimeMasking", "TimmRandAugment", "AugMix",
+    "RandShiftIntensity", "RandScaleIntensity", "RandAdjustContrast", "RandGaussianNoise",
 ]
 
 Size = int | Sequence[int]
@@ -343,6 +344,35 @@ class RandomErasing(_Augmentation):
             raise UsageError(f"RandomErasing: value is a number, one per channel, or \"random\", not {value!r}")
         is_random = isinstance(value, str)
         super().__init__(p=p, scale=scale, ratio=ratio, value=None if is_random else value, random=is_random or None)
+
+
+class RandShiftIntensity(_Augmentation):
+    """Adds a random number of ``offsets`` (a number ``v`` means -v to v), with probability ``prob``: MONAI's. For float32 and uint16 values."""
+
+    def __init__(self, offsets: Range, prob: float = 0.1) -> None:
+        super().__init__(offsets=offsets, prob=prob)
+
+
+class RandScaleIntensity(_Augmentation):
+    """Multiplies by 1 + a random number of ``factors`` (a number ``v`` means -v to v), with probability ``prob``: MONAI's. For float32 and uint16 values."""
+
+    def __init__(self, factors: Range, prob: float = 0.1) -> None:
+        super().__init__(factors=factors, prob=prob)
+
+
+class RandAdjustContrast(_Augmentation):
+    """Gamma: a value's place between the least and the largest of its image, to the power of a random ``gamma``, with probability ``prob``: MONAI's.
+    A number ``v`` means 0.5 to v."""
+
+    def __init__(self, prob: float = 0.1, gamma: Range = (0.5, 4.5)) -> None:
+        super().__init__(prob=prob, gamma=(0.5, gamma) if isinstance(gamma, (int, float)) else gamma)
+
+
+class RandGaussianNoise(_Augmentation):
+    """Adds noise of ``mean`` and of a deviation drawn from 0 to ``std`` (``sample_std=False``: of ``std``), with probability ``prob``: MONAI's."""
+
+    def __init__(self, prob: float = 0.1, mean: float = 0.0, std: float = 0.1, sample_std: bool = True) -> None:
+        super().__init__(prob=prob, mean=mean, std=std, sample_std=sample_std)
 
 
 class RandomApply(_Augmentation):

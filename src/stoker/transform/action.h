@@ -34,11 +34,16 @@ enum class Act : std::uint8_t {
   solarize_add,  // what is added to values below 128
   mix_start,     // share of the image as it is. Chains follow: actions on that image, each ended by a mix_chain
   mix_chain,     // share of what the chain made; 1: it is the last one, and the sum becomes the image
+  shift_values,  // what is added
+  scale_values,  // what values are multiplied by
+  gamma_values,  // the exponent
+  noise_values,  // mean and deviation of what is added; from the generator keyed by `noise`
 };
-inline constexpr std::array<std::string_view, 23> kActs = {
-    "flip_x",      "flip_y",   "brightness",   "contrast", "saturation",   "hue",       "gray",     "invert",
-    "posterize",   "solarize", "autocontrast", "equalize", "sharpness",    "blur",      "rotate",   "affine",
-    "perspective", "pad_crop", "erase",        "matrix",   "solarize_add", "mix_start", "mix_chain"};
+inline constexpr std::array<std::string_view, 27> kActs = {
+    "flip_x",    "flip_y",    "brightness",   "contrast",     "saturation",   "hue",         "gray",
+    "invert",    "posterize", "solarize",     "autocontrast", "equalize",     "sharpness",   "blur",
+    "rotate",    "affine",    "perspective",  "pad_crop",     "erase",        "matrix",      "solarize_add",
+    "mix_start", "mix_chain", "shift_values", "scale_values", "gamma_values", "noise_values"};
 
 struct Action {
   Act what = Act::invert;

@@ -42,6 +42,7 @@ constexpr const char* kEvery[] = {
     "timm_randaug:rand-m9-n3-mstd0.5-inc1",
     "timm_randaug:rand-m9-n4-p1-mstd101:interpolation=nearest:fill=1+2+3",
     "random_erasing:1:value=3",
+    "tofloat,shift_intensity:0.5:1,scale_intensity:0.2:1,adjust_contrast:1,gaussian_noise:1",
     "padding:1+2+3+4:9:reflect",
     "random_crop:40:4",
     "random_crop:20+30",

@@ -6,6 +6,7 @@
 #include "stoker/transform/apply_actions.h"
 #include "stoker/transform/erasing.h"
 #include "stoker/transform/image_rows.h"
+#include "stoker/transform/values.h"
 
 namespace stoker::transform {
 namespace {
@@ -50,7 +51,9 @@ Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSi
 class Erasing final : public ActionSink {
  public:
   Erasing(const StoreShape& shape, std::byte* slot) noexcept : shape_(shape), slot_(slot) {}
-  void act(const Action& action) noexcept override { erase(action, shape_, slot_); }
+  void act(const Action& action) noexcept override {
+    action.what == Act::erase ? erase(action, shape_, slot_) : change_values(action, shape_, slot_);
+  }
 
  private:
   const StoreShape& shape_;

@@ -19,7 +19,7 @@ Result open_canvas(const ImageProgram& plan, std::uint64_t key, const ImageSize&
 Result finish_chain(const ImageProgram& plan, std::uint64_t key, std::size_t pass, Canvas& canvas, std::byte* slot,
                     Scratch& scratch) noexcept;
 
-// RandomErasing of a view that is stored.
+// RandomErasing, and operations on values, of a view that is stored.
 Result erase_view(const ImageProgram& last, std::uint64_t key, std::size_t pass, std::byte* slot) noexcept;
 
 // At most what the two take from the scratch.

@@ -87,7 +87,11 @@ class ImageCompiler {
   void add(const Op& op, const HorizontalFlip& what) {
     if (has_flip_) refuse(op, "it is given twice");
     has_flip_ = true;
-    if (!plan_.augments.empty() && plan_.erasings.empty()) {  // among augmentations it needs no pass of its own
+    if (!plan_.erasings.empty()) {
+      plan_.erasings.push_back({op, stream_of(op, 0), {}});
+      return;
+    }
+    if (!plan_.augments.empty()) {  // among augmentations it needs no pass of its own
       plan_.augments.push_back({op, stream_of(op, 0), {}});
       return;
     }
@@ -99,6 +103,7 @@ class ImageCompiler {
 
   void add(const Op& op, const Normalize& what) {
     if (!plan_.mean.empty()) refuse(op, "it is given twice");
+    refuse_after_values(op);
     if (what.mean.size() != 1 && what.mean.size() != channels_) {
       refuse(op,
              fmt::format("it has {} means, but the images have {} channel{}", what.mean.size(), channels_,
@@ -116,6 +121,7 @@ class ImageCompiler {
   void add(const Op& op, const ToFloat&) {
     if (!plan_.mean.empty()) refuse(op, "Normalize before it has made floats already", "leave ToFloat out");
     if (to_float_) refuse(op, "it is given twice");
+    refuse_after_values(op);
     to_float_ = true;
     plan_.values = Values::unit;
   }
@@ -124,6 +130,7 @@ class ImageCompiler {
     if (plan_.has_window) refuse(op, "it is given twice");
     if (input_.bits != 16) refuse(op, "it needs 16-bit images, and these have 8 bits", "leave Window out");
     refuse_after_float(op);
+    refuse_after_values(op);
     plan_.has_window = true;
     plan_.window = what;
     plan_.window_last = plan_.resizes != 0;
@@ -163,6 +170,36 @@ class ImageCompiler {
     add_augmentation(op, what);
   }
 
+  // 16-bit images are turned where they are stored.
+  void add(const Op& op, const VerticalFlip& what) {
+    if (input_.bits != 16 || !keeps_words()) return add_augmentation(op, what);
+    plan_.erasings.push_back(numbered(op));
+  }
+  // Whether 16-bit images stay floats or words to the end.
+  bool keeps_words() const noexcept {
+    return plan_.has_window || to_float_ || options_.dtype == DType::u16 ||
+           (input_.keeps_bits && options_.dtype != DType::u8);
+  }
+
+  template <ValueOperation T>
+  void add(const Op& op, const T&) {
+    if (!to_float_ && plan_.mean.empty() && !plan_.has_window && (input_.bits != 16 || !keeps_words())) {
+      refuse(op, "it takes float32 or uint16 images, and pixels are bytes here",
+             "put it after Normalize, ToFloat or Window");
+    }
+    if (first_value_op_.empty()) first_value_op_ = name(op);
+    plan_.erasings.push_back(numbered(op));
+  }
+
+  // Flips move values, and may come before what computes each of them alone.
+  void refuse_after_values(const Op& op) const {
+    for (const Augment& before : plan_.erasings) {
+      const bool is_flip = std::holds_alternative<VerticalFlip>(before.op.what) ||
+                           std::holds_alternative<HorizontalFlip>(before.op.what);
+      if (!is_flip) refuse(op, fmt::format("it cannot come after {}", name(before.op)), "put it before that");
+    }
+  }
+
   // Where pixels are still bytes.
   void check_bytes(const Op& op, const RandomErasing& what) const {
     for (const double value : what.value) {
@@ -197,7 +234,7 @@ class ImageCompiler {
   }
 
   template <Augmentation T>
-  void add(const Op& op, const T& what) {
+  requires(!ValueOperation<T>) void add(const Op& op, const T& what) {
     if constexpr (AudioOperation<T>) {
       refuse_audio(op);
     } else {
@@ -287,6 +324,10 @@ class ImageCompiler {
     check_channels(op);
     std::visit(
         [&](const auto& what) {
+          if constexpr (ValueOperation<std::decay_t<decltype(what)>>) {
+            refuse(holder, fmt::format("{} takes floats or 16 bits, and cannot stand inside it", name(op)),
+                   "give it a prob of its own");
+          }
           if constexpr (requires { what.ops; }) {
             for (const Op& inner : what.ops) check_held(op, inner);
           }
@@ -350,7 +391,10 @@ class ImageCompiler {
 
   // Geometry after augmentations works on what they leave.
   void begin_geometry(const Op& op) {
-    if (!plan_.erasings.empty()) refuse(op, "it cannot come after RandomErasing", "put RandomErasing last");
+    if (!plan_.erasings.empty()) {
+      const std::string_view before = name(plan_.erasings.front().op);
+      refuse(op, fmt::format("it cannot come after {}", before), fmt::format("put {} last", before));
+    }
     if (plan_.augments.empty()) return;
     ImageProgram next;
     next.channels = channels_;
@@ -421,6 +465,11 @@ class ImageCompiler {
       throw Error(ErrorKind::usage, "cannot give 16-bit images as float16: values above 65504 do not fit",
                   "add ToFloat, which gives [0, 1], or choose dtype uint16, bfloat16 or float32");
     }
+    if (!first_value_op_.empty() && dtype != DType::f32 && dtype != DType::u16) {
+      refuse(fmt::format("cannot use transform `{}`: it computes float32 or uint16, and images leave as {}",
+                         first_value_op_, name(dtype)),
+             "leave dtype out, or choose float32");
+    }
     plan_.store = {width_, height_, channels_, options_.layout == Layout::nchw, dtype};
     if (!plan_.deep && dtype != DType::u8) make_table(dtype);
     if (plan_.deep && !plan_.mean.empty()) {
@@ -433,7 +482,7 @@ class ImageCompiler {
 
   void refuse_deep_augments() const {
     const bool keeps_bits = options_.dtype == DType::u16 || (input_.keeps_bits && options_.dtype != DType::u8);
-    if (!to_float_ && !keeps_bits) return;  // they become 8 bits first
+    if (!to_float_ && !keeps_bits && !plan_.has_window) return;  // they become 8 bits first
     refuse(fmt::format("cannot use transform `{}`: it takes 8-bit images, and these have 16 bits", first_augment_),
            "leave it out, or choose dtype uint8");
   }
@@ -464,6 +513,7 @@ class ImageCompiler {
   std::vector<ImageProgram> stages_;  // those before it
   std::vector<std::size_t> seen_;     // kinds of operations that have a stream
   std::string_view first_augment_;    // its name
+  std::string_view first_value_op_;   // the same of those on values
   std::uint32_t steps_before_ = 0;    // in stages_
   bool has_flip_ = false;
   std::uint32_t width_, height_;  // so far, of the first image

@@ -61,7 +61,7 @@ struct ImageProgram {
 
   std::vector<Augment> augments;
   std::shared_ptr<const ImageProgram> next;  // takes what the augmentations leave; null: that is stored
-  std::vector<Augment> erasings;             // after the change to float
+  std::vector<Augment> erasings;             // on what is stored: RandomErasing, operations on values, flips after them
 
   std::uint32_t first_pass = UINT32_MAX;  // of the first program of a chain: the number of its first pass; else none
 
