@@ -339,6 +339,9 @@ int load(const Arguments& arguments) {
     }
   }
   save();
+  report.explain = arguments.has("--explain");
+  report.passes = loader.passes();
+  report.plan = loader.kind().description;
   for (const Text& text : loader.notes()) {
     const std::string note = in_flags(text, arguments.verb());
     if (std::find(report.notes.begin(), report.notes.end(), note) == report.notes.end()) report.notes.push_back(note);
@@ -395,7 +398,9 @@ const Verb& load_verb() {
        {"stoker load data/train --on-error skip --save-errors bad.json", "go on over bad files, and keep the list"}},
       {batch_flags(),
        with(sample_flags(),
-            {{"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"}}),
+            {{"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"},
+             {"--explain", "", "",
+              "say which operations ran together, in which order, what they need, and their share of the time"}}),
        volume_flags(),
        with({"how long",
              {{"--epochs", "N", "1", "how many; with --steps alone as many as that takes", true},

@@ -160,6 +160,52 @@ feed::FedRun fed_run(const LoadReport& report) {
           .file_per_sample = report.file_per_sample};
 }
 
+namespace {
+
+double seconds_of(const std::vector<transform::Pass>& passes) {
+  double sum = 0;
+  for (const transform::Pass& one : passes) sum += static_cast<double>(one.ns) * 1e-9;
+  return sum;
+}
+
+std::string passes_table(const std::vector<transform::Pass>& passes) {
+  const double sum = seconds_of(passes);
+  const bool has_groups = std::any_of(passes.begin(), passes.end(), [](const transform::Pass& one) {
+    return !one.output.empty() && one.output != "data";
+  });
+  std::vector<std::vector<std::string>> rows = {{"pass", "works on", "scratch", "us per image", "share"}};
+  for (const transform::Pass& one : passes) {
+    std::string words;
+    for (const std::string& operation : one.operations) words += (words.empty() ? "" : " + ") + operation;
+    if (has_groups && !one.output.empty()) words = one.output + ": " + words;
+    const double us = static_cast<double>(one.ns) * 1e-3;
+    rows.push_back({words, one.is_whole ? "image" : "rows",
+                    one.scratch_bytes > 0 ? format_bytes(one.scratch_bytes) : "",
+                    one.images > 0 ? fmt::format("{:.1f}", us / static_cast<double>(one.images)) : "",
+                    sum > 0 ? percent(us * 1e-6 / sum) : ""});
+  }
+  return table(rows, "  ");
+}
+
+Json passes_json(const std::vector<transform::Pass>& passes) {
+  const double sum = seconds_of(passes);
+  Json all = Json::array();
+  for (const transform::Pass& one : passes) {
+    const double s = static_cast<double>(one.ns) * 1e-9;
+    all.push_back({{"output", one.output.empty() ? Json(nullptr) : Json(one.output)},
+                   {"operations", one.operations},
+                   {"fused", one.operations.size() > 1},
+                   {"whole_image", one.is_whole},
+                   {"scratch_bytes", one.scratch_bytes > 0 ? Json(one.scratch_bytes) : Json(nullptr)},
+                   {"images", one.images},
+                   {"us", one.images > 0 ? Json(s * 1e6 / static_cast<double>(one.images)) : Json(nullptr)},
+                   {"share", sum > 0 ? Json(s / sum) : Json(nullptr)}});
+  }
+  return all;
+}
+
+}  // namespace
+
 std::string to_text(const LoadReport& report, const Terminal& terminal) {
   const feed::Span& total = report.fed.total;
   const loader::Stats& stats = report.fed.stats;
@@ -251,6 +297,10 @@ std::string to_text(const LoadReport& report, const Terminal& terminal) {
     row(out, terminal, "saved", fmt::format("where it stopped to `{}`", printable(report.state_file)));
   for (const std::string& note : report.notes) long_row(out, terminal, "note", printable(note));
   if (total.steps > 0) long_row(out, terminal, "try", in_flags(feed::next_step(fed_run(report)), load_verb()));
+  if (report.explain) {
+    out += "\n";
+    out += report.passes.empty() ? fmt::format("  {}\n", report.plan) : passes_table(report.passes);
+  }
   return out;
 }
 
@@ -362,6 +412,7 @@ Json to_json(const LoadReport& report) {
   json["nothing_left"] = report.nothing_left;
   json["notes"] = report.notes;
   json["next_step"] = total.steps > 0 ? Json(in_flags(feed::next_step(fed_run(report)), load_verb())) : Json(nullptr);
+  if (report.explain) json["plan"] = {{"text", report.plan}, {"passes", passes_json(report.passes)}};
   return json;
 }
 

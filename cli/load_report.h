@@ -11,6 +11,7 @@
 #include "stoker/feed/bench_steps.h"
 #include "stoker/feed/feed.h"
 #include "stoker/feed/workload.h"
+#include "stoker/transform/pass_times.h"
 
 #include "terminal.h"
 
@@ -38,6 +39,9 @@ struct LoadReport {
   std::uint64_t first_epoch = 0;
   feed::Fed fed;
   std::vector<loader::SampleError> errors;
+  bool explain = false;  // say how the operations ran
+  std::string plan;      // them, in one line
+  std::vector<transform::Pass> passes;
   std::vector<std::string> notes;       // why the figures may mislead, what was chosen
   std::string state_file, errors_file;  // written, or empty
   bool nothing_left = false;            // the state file said that everything was handed out

@@ -311,6 +311,25 @@ void bind_loader(nb::module_& module) {
                      return notes;
                    })
       .def_prop_ro("plan", [](const LoaderHandle& self) { return self.get().kind().description; })
+      .def(
+          "passes",
+          [](const LoaderHandle& self) {
+            nb::list all;
+            for (const transform::Pass& one : self.get().passes()) {
+              nb::list operations;
+              for (const std::string& operation : one.operations) operations.append(to_str(operation));
+              nb::dict pass;
+              pass["output"] = to_str(one.output);
+              pass["operations"] = operations;
+              pass["whole_image"] = one.is_whole;
+              pass["scratch_bytes"] = one.scratch_bytes;
+              pass["images"] = one.images;
+              pass["seconds"] = static_cast<double>(one.ns) * 1e-9;
+              all.append(pass);
+            }
+            return all;
+          },
+          "What runs together over the pixels of an image, with the time of one sample in 16.")
       .def("options", [](const LoaderHandle& self) { return options_dict(self.get().options()); })
       .def(
           "start_epoch",

@@ -234,6 +234,11 @@ class Loader:
     @property
     def plan(self) -> str: ...
 
+    def passes(self) -> list:
+        """
+        What runs together over the pixels of an image, with the time of one sample in 16.
+        """
+
     def options(self) -> dict: ...
 
     def start_epoch(self, epoch: int, position: int = 0) -> None: ...

@@ -23,6 +23,7 @@ from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
+from .passes import Plan, make_plan
 from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_rows
 from .python_rows import Call, Steps
 from .python_stage import PythonStage, Task, refuse_while_main_is_imported
@@ -360,6 +361,12 @@ class Loader(ReadByTrainers):
             offset = error["offset"]
             listed.append(SampleError(**{**error, "offset": offset if offset >= 0 else None}))
         return ErrorList(sorted([*listed, *self._python_errors], key=lambda error: (error.epoch, error.position) if error.epoch is not None else (-1, -1)))
+
+    def plan(self) -> Plan:
+        """How samples are made: the passes over the pixels of an image in their order, which operations are fused, what needs the whole image,
+        how much working memory each output takes and, after some batches, the share of the time of each pass. ``print(loader.plan())``."""
+        engine = self._usable(closed=True)
+        return make_plan(engine.plan, engine.passes())
 
     def stats(self) -> dict[str, Any]:
         """Counters since the start (or :meth:`reset_stats`): rates, where the time went, queues, memory.

@@ -22,7 +22,8 @@ __all__ = [
     "RandomApply", "RandomChoice", "RandomOrder", "RandAugment", "TrivialAugmentWide", "AutoAugment", "RandomErasing", "Pad",
     "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix", "FiveCrop",
     "TenCrop", "RandomTrim", "Vol", "Gain", "PolarityInversion", "Shift", "MelSpectrogram", "MFCC", "AmplitudeToDB",
-    "FrequencyMasking", "TimeMasking",
+    "FrequencyMasking", "TimeMasking", "TimmRandAugment", "AugMix",
+    "RandShiftIntensity", "RandScaleIntensity", "RandAdjustContrast", "RandGaussianNoise",
 ]
 
 Size = int | Sequence[int]
@@ -297,11 +298,34 @@ class RandAugment(_Augmentation):
                          interpolation=interpolation, fill=fill)
 
 
+class TimmRandAugment(_Augmentation):
+    """timm's RandAugment in timm's own words: ``TimmRandAugment("rand-m9-mstd0.5-inc1")``.
+
+    ``interpolation="random"`` draws bilinear or bicubic for each operation, as timm does. ``fill`` is gray, or the mean of the
+    data set: ``fill=(124, 116, 104)``.
+    """
+
+    def __init__(self, config: str, interpolation: str = "random", fill: Fill = 128) -> None:
+        super().__init__(config=config, interpolation=interpolation, fill=fill)
+
+
 class TrivialAugmentWide(_Augmentation):
     """One random operation of a random magnitude."""
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: str = "nearest", fill: Fill = None) -> None:
         super().__init__(num_magnitude_bins=num_magnitude_bins, interpolation=interpolation, fill=fill)
+
+
+class AugMix(_Augmentation):
+    """The image mixed with ``mixture_width`` chains of 1 to 3 random operations (``chain_depth``: that many), by random shares.
+
+    The chains have the pixels of torchvision's operations on Pillow images; torchvision's own AugMix makes a tensor of the image first.
+    """
+
+    def __init__(self, severity: int = 3, mixture_width: int = 3, chain_depth: int = -1, alpha: float = 1.0, all_ops: bool = True,
+                 interpolation: str = "bilinear", fill: Fill = None) -> None:
+        super().__init__(severity=severity, mixture_width=mixture_width, chain_depth=max(chain_depth, -1), alpha=alpha, all_ops=all_ops,
+                         interpolation=interpolation, fill=fill)
 
 
 class AutoAugment(_Augmentation):
@@ -320,6 +344,35 @@ class RandomErasing(_Augmentation):
             raise UsageError(f"RandomErasing: value is a number, one per channel, or \"random\", not {value!r}")
         is_random = isinstance(value, str)
         super().__init__(p=p, scale=scale, ratio=ratio, value=None if is_random else value, random=is_random or None)
+
+
+class RandShiftIntensity(_Augmentation):
+    """Adds a random number of ``offsets`` (a number ``v`` means -v to v), with probability ``prob``: MONAI's. For float32 and uint16 values."""
+
+    def __init__(self, offsets: Range, prob: float = 0.1) -> None:
+        super().__init__(offsets=offsets, prob=prob)
+
+
+class RandScaleIntensity(_Augmentation):
+    """Multiplies by 1 + a random number of ``factors`` (a number ``v`` means -v to v), with probability ``prob``: MONAI's. For float32 and uint16 values."""
+
+    def __init__(self, factors: Range, prob: float = 0.1) -> None:
+        super().__init__(factors=factors, prob=prob)
+
+
+class RandAdjustContrast(_Augmentation):
+    """Gamma: a value's place between the least and the largest of its image, to the power of a random ``gamma``, with probability ``prob``: MONAI's.
+    A number ``v`` means 0.5 to v."""
+
+    def __init__(self, prob: float = 0.1, gamma: Range = (0.5, 4.5)) -> None:
+        super().__init__(prob=prob, gamma=(0.5, gamma) if isinstance(gamma, (int, float)) else gamma)
+
+
+class RandGaussianNoise(_Augmentation):
+    """Adds noise of ``mean`` and of a deviation drawn from 0 to ``std`` (``sample_std=False``: of ``std``), with probability ``prob``: MONAI's."""
+
+    def __init__(self, prob: float = 0.1, mean: float = 0.0, std: float = 0.1, sample_std: bool = True) -> None:
+        super().__init__(prob=prob, mean=mean, std=std, sample_std=sample_std)
 
 
 class RandomApply(_Augmentation):
@@ -545,9 +598,11 @@ def from_torchvision(operation: Any) -> list[Transform]:
 
     Known: Compose, RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, PILToTensor,
     ConvertImageDtype, and of v2 also ToImage, ToDtype, ToPureTensor; and the augmentations of this page that have
-    torchvision's name.
+    torchvision's name. Of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor and RandomErasing.
     """
     name = type(operation).__name__
+    if _library(operation) == "timm":
+        return _from_timm(operation)
     if name == "Compose":
         return [mine for inner in operation.transforms for mine in from_torchvision(inner)]
     if name == "RandomResizedCrop":
@@ -604,6 +659,7 @@ _SAME_NAME: dict[str, tuple[type[Transform], tuple[str, ...]]] = {
     "RandAugment": (RandAugment, ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")),
     "TrivialAugmentWide": (TrivialAugmentWide, ("num_magnitude_bins", "interpolation", "fill")),
     "AutoAugment": (AutoAugment, ("policy", "interpolation", "fill")),
+    "AugMix": (AugMix, ("severity", "mixture_width", "chain_depth", "alpha", "all_ops", "interpolation", "fill")),
     "RandomErasing": (RandomErasing, ("p", "scale", "ratio", "value")),
     "RandomApply": (RandomApply, ("transforms", "p")),
     "RandomChoice": (RandomChoice, ("transforms", "p")),
@@ -641,6 +697,65 @@ def _translated(operation: Any) -> Transform:
     return mine(**values)
 
 
+_TIMM_PICKS = ("AutoContrast", "Equalize", "Invert", "Rotate", "Posterize", "Solarize", "SolarizeAdd", "Color", "Contrast", "Brightness",
+               "Sharpness", "ShearX", "ShearY", "TranslateXRel", "TranslateYRel")
+_TIMM_INCREASING = tuple(f"{name}Increasing" if name in ("Posterize", "Solarize", "Color", "Contrast", "Brightness", "Sharpness") else name
+                         for name in _TIMM_PICKS)
+_PILLOW_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # the numbers of Image.Resampling
+
+
+def _from_timm(operation: Any) -> list[Transform]:
+    """timm's operations for training images."""
+    name = type(operation).__name__
+    if name == "RandAugment":
+        return [_timm_rand_augment(operation)]
+    if name in ("MaybeToTensor", "ToTensor"):
+        return [ToFloat()]
+    if name in ("MaybePILToTensor", "PILToTensor", "ToNumpy"):
+        return []
+    if name == "RandomResizedCropAndInterpolation":
+        word = _timm_filter(operation.interpolation)
+        if word == "random":
+            raise UsageError("transform: timm's RandomResizedCropAndInterpolation has a random interpolation, which has no counterpart here",
+                             "choose one: create_transform(..., interpolation=\"bicubic\")")
+        return [RandomResizedCrop(operation.size, operation.scale, operation.ratio, word)]
+    if name == "RandomErasing":
+        if (operation.min_count, operation.max_count) != (1, 1) or operation.rand_color:
+            raise UsageError("transform: timm's RandomErasing of several rectangles or of one random colour has no counterpart here",
+                             "create_transform(..., re_count=1, re_mode=\"pixel\")")
+        return [RandomErasing(operation.probability, (operation.min_area, operation.max_area),
+                              [math.exp(value) for value in operation.log_aspect_ratio], "random" if operation.per_pixel else 0)]
+    raise UsageError(f"transform: timm's {name} has no counterpart in Stoker",
+                     "known of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor, RandomErasing")
+
+
+def _timm_filter(value: Any) -> str:
+    """The word for a number of Pillow, a mode of torchvision, or a tuple of which timm draws one."""
+    if isinstance(value, (list, tuple)):
+        words = sorted(_timm_filter(entry) for entry in value)
+        return "random" if words == ["bicubic", "bilinear"] else ", ".join(words)
+    word = getattr(value, "value", value)
+    return _PILLOW_FILTERS.get(word, str(word)) if isinstance(word, int) else str(word)
+
+
+def _timm_rand_augment(operation: Any) -> TimmRandAugment:
+    ops = list(operation.ops)
+    names = tuple(op.name for op in ops)
+    first: Any = ops[0] if ops else None
+    is_plain = operation.choice_weights is None and names in (_TIMM_PICKS, _TIMM_INCREASING) and all(
+        (op.prob, op.magnitude, op.magnitude_std, op.magnitude_max, op.kwargs) ==
+        (first.prob, first.magnitude, first.magnitude_std, first.magnitude_max, first.kwargs) and op.hparams.get("translate_pct", 0.45) == 0.45
+        for op in ops)
+    if first is None or not is_plain:
+        raise UsageError("transform: timm's RandAugment with a set of operations, weights or translate_pct of its own has no counterpart here",
+                         "leave t... out of its text: rand_augment_transform(\"rand-m9-mstd0.5-inc1\", {})")
+    std = 101 if math.isinf(first.magnitude_std) else first.magnitude_std
+    config = (f"rand-m{first.magnitude:g}-n{operation.num_layers}-p{first.prob:f}-mstd{std:f}-mmax{first.magnitude_max or 10}"
+              f"-inc{int(names == _TIMM_INCREASING)}")
+    fill = first.kwargs["fillcolor"]
+    return TimmRandAugment(config, _timm_filter(first.kwargs["resample"]), fill[0] if isinstance(fill, tuple) and len(set(fill)) == 1 else fill)
+
+
 def _torchvision_fill(operation: Any, value: Any) -> Any:
     """v2 keeps a dict by type; images have the entry of their type, or the one for all."""
     if isinstance(value, dict):
@@ -654,8 +769,13 @@ def _grouped(operations: list[Transform]) -> Transform:
     return operations[0] if len(operations) == 1 else RandomApply(operations, p=1.0)
 
 
+def _library(item: Any) -> str:
+    return type(item).__module__.split(".")[0]
+
+
 def _is_torchvision(item: Any) -> bool:
-    return type(item).__module__.split(".")[0] == "torchvision"
+    """Also timm's operations, which stand in a Compose of torchvision."""
+    return _library(item) in ("torchvision", "timm")
 
 
 def _flattened(items: Iterable[Any]) -> Iterable[Any]:
@@ -663,7 +783,7 @@ def _flattened(items: Iterable[Any]) -> Iterable[Any]:
     for item in items:
         if isinstance(item, (list, tuple)):
             yield from _flattened(item)
-        elif _is_torchvision(item) and type(item).__name__ == "Compose":
+        elif _library(item) == "torchvision" and type(item).__name__ == "Compose":
             yield from _flattened(item.transforms)
         else:
             yield item

@@ -33,6 +33,13 @@ EXACT = {
     "randaugment": (stoker.RandAugment(3, 9), SIZES),
     "randaugment far": (stoker.RandAugment(2, 30, fill=(9, 99, 199)), SIZES),
     "randaugment bilinear": (stoker.RandAugment(2, 14, interpolation="bilinear", fill=77), SIZES),
+    "augmix": (stoker.AugMix(), SIZES),
+    "augmix far": (stoker.AugMix(10, 5, 4, 0.3, interpolation="nearest", fill=(9, 99, 199)), SIZES),
+    "augmix of few operations": (stoker.AugMix(10, 2, 1, 3.0, False, "bicubic"), SIZES),
+    "augmix among others": (stoker.RandomOrder([stoker.AugMix(mixture_width=1), stoker.RandomInvert(), stoker.RandomEqualize()]), SIZES),
+    "timm": (stoker.TimmRandAugment("rand-m9-n3-p1-mstd0.5"), SIZES),
+    "timm increasing": (stoker.TimmRandAugment("rand-m9-mstd0.5-inc1", fill=(124, 116, 104)), SIZES),
+    "timm far": (stoker.TimmRandAugment("rand-m30-n4-p1-mmax30-mstd101-inc1", interpolation="nearest"), SIZES),
     "trivial": (stoker.TrivialAugmentWide(), SIZES),
     "trivial bicubic": (stoker.TrivialAugmentWide(interpolation="bicubic"), SIZES),
     "auto imagenet": (stoker.AutoAugment(), SIZES),
@@ -111,6 +118,12 @@ class Reference:
             return F.perspective(image, corners, [[int(f[i]), int(f[i + 1])] for i in range(0, 8, 2)], **mode)
         if what == "rotate":
             return F.rotate(image, f[0], expand=bool(f[1]), center=[f[3], f[4]] if f[2] else None, **mode)
+        if what == "matrix":  # as timm calls Pillow
+            filters = {"nearest": 0, "bilinear": 2, "bicubic": 3}
+            return image.transform(image.size, Image.Transform.AFFINE, f[:6], filters[action["filter"]],
+                                   fillcolor=tuple(fill) if channels > 1 else fill[0])
+        if what == "solarize_add":
+            return image.point([min(255, v + int(f[0])) if v < 128 else v for v in range(256)] * channels)
         if what == "affine":
             return F.affine(image, f[0], [int(f[1]), int(f[2])], f[3], [f[4], f[5]], center=[f[6], f[7]], **mode)
         simple = {"flip_x": F.hflip, "flip_y": F.vflip, "invert": F.invert, "autocontrast": F.autocontrast, "equalize": F.equalize}
@@ -118,18 +131,39 @@ class Reference:
             return simple[what](image)
         if what == "gray":
             return F.to_grayscale(image, int(f[0]))
-        if what == "posterize":
-            return F.posterize(image, int(f[0]))
+        if what == "posterize":  # Pillow 13 refuses to keep no bit; before, that was black
+            return F.posterize(image, int(f[0])) if f[0] else Image.new(image.mode, image.size)
         if what == "blur":
             return F.gaussian_blur(image, [int(f[0]), int(f[1])], [f[2], f[2]])
         named = {"brightness": F.adjust_brightness, "contrast": F.adjust_contrast, "saturation": F.adjust_saturation,
                  "hue": F.adjust_hue, "solarize": F.solarize, "sharpness": F.adjust_sharpness}
         return named[what](image, f[0])
 
+    def on_tensor(self, image, action):
+        """The operations of AugMix, as torchvision has them for tensors."""
+        f, F = action["figures"], self.F
+        mode = {"interpolation": self.modes(action["filter"]), "fill": action["fill"][:3]}
+        if action["what"] == "rotate":
+            return F.rotate(image, f[0], **mode)
+        if action["what"] == "affine":
+            return F.affine(image, f[0], [int(f[1]), int(f[2])], f[3], [f[4], f[5]], center=[0, 0] if f[6] == 0 else None, **mode)
+        named = {"brightness": F.adjust_brightness, "contrast": F.adjust_contrast, "saturation": F.adjust_saturation,
+                 "solarize": F.solarize, "sharpness": F.adjust_sharpness, "autocontrast": F.autocontrast, "equalize": F.equalize}
+        if action["what"] == "posterize":
+            return F.posterize(image, int(f[0]))
+        return named[action["what"]](image, *([] if action["what"] in ("autocontrast", "equalize") else [f[0]]))
+
     def all(self, pixels, actions):
         image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        original = total = None
         for action in actions:
-            image = self.apply(image, action)
+            if action["what"] == "mix_start":  # torchvision's AugMix, but with operations on Pillow images
+                original, total = image, np.float32(action["figures"][0]) * np.asarray(image).astype(np.float32)
+            elif action["what"] == "mix_chain":
+                total = total + np.float32(action["figures"][0]) * np.asarray(image).astype(np.float32)
+                image = Image.fromarray(total.astype(np.uint8)) if action["figures"][1] else original
+            else:
+                image = self.apply(image, action)
         made = np.asarray(image)
         return made[:, :, None] if made.ndim == 2 else made
 
@@ -363,6 +397,64 @@ def test_parameters_are_distributed_as_torchvisions():
     assert distance(figures(mine, "pad_crop", 5), [place[0] for place in places]) < CHANCE
 
 
+def test_augmix_is_drawn_as_torchvisions(monkeypatch):
+    torch = pytest.importorskip("torch")
+    torchvision()
+    from torchvision.transforms import autoaugment
+
+    calls, shares = [], []
+    monkeypatch.setattr(autoaugment, "_apply_op", lambda image, name, magnitude, **_: calls.append((name, magnitude)) or image)
+    torch.manual_seed(3)
+    transform = autoaugment.AugMix(severity=5, alpha=0.7)
+    sample = transform._sample_dirichlet
+    monkeypatch.setattr(transform, "_sample_dirichlet", lambda params: shares.append(sample(params)) or shares[-1])
+    count = 1500
+    image = Image.new("RGB", (100, 80))
+    theirs = []
+    for _ in range(count):
+        calls.clear()
+        transform(image)
+        theirs.append(list(calls))
+    mine = drawn(stoker.AugMix(severity=5, alpha=0.7), count)
+    assert distance([len(actions) - 4 for actions in mine], [len(called) for called in theirs]) < CHANCE
+    of_image = [float(share[0, 0]) for share in shares[::2]]
+    of_first = [float(chains[0, 0] * image[0, 1]) for image, chains in zip(shares[::2], shares[1::2])]
+    assert distance(figures(mine, "mix_start", 0), of_image) < CHANCE
+    assert distance([figures([actions], "mix_chain", 0)[0] for actions in mine], of_first) < CHANCE
+    assert all(abs(sum(figures([actions], "mix_start", 0) + figures([actions], "mix_chain", 0)) - 1) < 1e-6 for actions in mine)
+    same_names = {"rotate": "Rotate", "posterize": "Posterize", "solarize": "Solarize"}
+    for what, name in same_names.items():
+        numbers = [magnitude for called in theirs for other, magnitude in called if other == name]
+        assert distance(figures(mine, what, 0), numbers) < CHANCE, what
+        assert set(np.round(figures(mine, what, 0), 5)) == set(np.round(numbers, 5)), what
+    factors = [1 + magnitude for called in theirs for other, magnitude in called if other == "Contrast"]
+    assert distance(figures(mine, "contrast", 0), factors) < CHANCE
+    shifts = [int(magnitude) for called in theirs for other, magnitude in called if other == "TranslateX" and int(magnitude)]
+    assert set(figures(mine, "affine", 1)) - {0} == set(shifts)
+    assert abs(len([shift for shift in figures(mine, "affine", 1) if shift]) / len(shifts) - 1) < 0.15
+
+
+def test_augmix_on_tensors_differs_little(reference):
+    """torchvision's AugMix makes a tensor of a Pillow image first, and its operations on tensors round otherwise."""
+    torch = pytest.importorskip("torch")
+    far = []
+    for number in range(60):
+        pixels = photo(64, 64, 3, number)
+        mine, actions = run(stoker.AugMix(), pixels, number)
+        original = total = None
+        image = torch.from_numpy(pixels.transpose(2, 0, 1).copy())
+        for action in actions:
+            if action["what"] == "mix_start":
+                original, total = image, torch.tensor(action["figures"][0], dtype=torch.float32) * image
+            elif action["what"] == "mix_chain":
+                total = total + torch.tensor(action["figures"][0], dtype=torch.float32) * image
+                image = total.to(torch.uint8) if action["figures"][1] else original
+            else:
+                image = reference.on_tensor(image, action)
+        far.append(np.abs(mine.astype(int) - image.numpy().transpose(1, 2, 0)).mean())
+    assert np.mean(far) < 1 and np.median(far) < 0.7
+
+
 def test_probabilities_are_kept():
     for p in (0.0, 0.1, 0.5, 1.0):
         share = sum(map(bool, drawn(stoker.RandomInvert(p), 2000))) / 2000
@@ -452,6 +544,28 @@ def test_batches_do_not_depend_on_workers_ranks_or_resumes(photos):
     resumed = stoker.Loader(photos, transform=RECIPE, shuffle=True, seed=3, output="numpy", batch_size=4)
     resumed.load_state_dict(loader.state_dict())
     assert (np.array(next(iter(resumed)).data) == straight[1][1]).all()
+
+
+def test_the_plan_of_a_loader_tells_what_is_fused_and_what_takes_the_time(photos):
+    loader = stoker.Loader(photos, batch_size=4, output="numpy", transform=[stoker.RandomResizedCrop(48), stoker.GaussianBlur(9), stoker.ToFloat()])
+    plan = loader.plan()
+    assert [one.operations for one in plan.passes] == [["decode"], ["RandomResizedCrop"], ["GaussianBlur"], ["ToFloat", "store"]]
+    assert [one.fused for one in plan.passes] == [False, False, False, True]
+    assert [one.whole_image for one in plan.passes] == [False, False, True, False]
+    assert plan.passes[0].scratch_bytes == 90 * 70 * 3 and plan.passes[1].scratch_bytes > 2 * 48 * 48 * 3
+    assert plan.passes[0].share is None and plan.passes[0].us is None
+    for _ in range(16):  # each sample is timed in one of 16 epochs
+        list(loader)
+    plan = loader.plan()
+    assert all(one.images >= 12 for one in plan.passes)
+    assert sum(one.share for one in plan.passes) == pytest.approx(1) and all(one.us > 0 for one in plan.passes)
+    assert "GaussianBlur" in str(plan) and "image" in str(plan) and json.dumps(plan.as_dict())
+
+
+def test_the_plan_of_other_samples_is_one_line(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((6, 4), np.float32))
+    plan = stoker.Loader(tmp_path / "a.npy", batch_size=2, output="numpy").plan()
+    assert plan.passes == [] and str(plan) == plan.text
 
 
 def test_views_have_colours_of_their_own(photos):

@@ -23,6 +23,21 @@ def facts(done):
     return json.loads(done.stdout)
 
 
+def test_explain_names_what_ran_together_and_its_share(stoker, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for number in range(20):
+        image.new("RGB", (80, 60), (number, 9, 99)).save(tmp_path / f"{number:02}.png")
+    words = ["load", tmp_path, "--batch-size", "4", "--transform", "rrc:32,flip,color_jitter:0.4:0.4,gaussian_blur:5,normalize:imagenet", "--epochs", "16", "--explain"]
+    done = stoker(*words, "--json")
+    passes = json.loads(done.stdout)["plan"]["passes"]
+    assert [one["operations"] for one in passes] == [["decode"], ["RandomResizedCrop", "HorizontalFlip"], ["ColorJitter"], ["GaussianBlur"], ["Normalize", "store"]]
+    assert [one["fused"] for one in passes] == [False, True, False, False, True]
+    assert sum(one["share"] for one in passes) == pytest.approx(1) and all(one["images"] >= 20 for one in passes), "each once in 16 epochs"
+    text = stoker(*words).stdout
+    assert "RandomResizedCrop + HorizontalFlip" in text and "us per image" in text
+    assert "plan" not in json.loads(stoker(*words[:-1], "--json").stdout)
+
+
 def test_every_sample_is_loaded_once(stoker, sounds):
     done = stoker(*SOUNDS, "--json")
     assert (done.returncode, done.stderr) == (0, "")

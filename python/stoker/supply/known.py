@@ -19,6 +19,8 @@ __all__ = ["Leaf", "NotKnown", "Reading", "leaf_of", "read"]
 _SAME_ON_TENSORS = {"Normalize", "ConvertImageDtype", "ToDtype", "ToPureTensor", "Identity", "RandomHorizontalFlip", "RandomVerticalFlip", "RandomErasing"}
 # These work on whole batches, and on labels.
 _OF_BATCHES = {"MixUp", "CutMix"}
+# torchvision computes these on tensors even where it is given Pillow images, and Stoker's pixels are those of Pillow images.
+_ON_TENSORS_ALONE = {"AugMix"}
 _TO_TENSOR = {"ToTensor", "PILToTensor", "ToImage"}
 _RANDOM = {"RandomResizedCrop", "HorizontalFlip"}
 _KNOWN_SAMPLERS = {"torch", "numpy", "accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "transformers", "timm"}
@@ -170,6 +172,8 @@ def _operations(transform: Any) -> tuple[list[Transform], int]:
             operations += _preset(item)
             is_tensor = True
             continue
+        if name in _ON_TENSORS_ALONE:
+            raise NotKnown(f"{name} gives other pixels in torchvision, which computes it on a tensor: {where}")
         if is_tensor and name not in _SAME_ON_TENSORS | _TO_TENSOR:
             raise NotKnown(f"{name} stands behind the change to a tensor, and Stoker knows it before that: {where}")
         if name in _OF_BATCHES:

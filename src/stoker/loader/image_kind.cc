@@ -15,6 +15,7 @@ namespace stoker::loader {
 namespace {
 
 constexpr std::uint32_t kMaxViews = 64;
+constexpr std::uint64_t kTimedOneIn = 16;  // samples: two readings of the clock for each pass take about 0.1 us
 
 // What the codec is asked for, but for the depth: the plan decides that.
 codec::ImageOptions decoding(const LoaderOptions& options) {
@@ -100,7 +101,9 @@ ImageKind::ImageKind(const FirstSample& first, const LoaderOptions& options)
       exif_orientation_(options.exif_orientation),
       keeps_bits_(options.color == codec::Color::keep && options.output.dtype != DType::u8),
       plan_(transform::ImagePlan::compile(
-          options.transform, first.row ? input_of_row(*first.row) : input_of_file(first, options), options.output)) {
+          options.transform, first.row ? input_of_row(*first.row) : input_of_file(first, options), options.output)),
+      decoding_(1),
+      transforming_(plan_.pass_count()) {
   const transform::ImageInput& input = plan_.input();
   const auto outputs = plan_.outputs();
   if (outputs.size() > kMaxOutputs || plan_.view_count() > kMaxViews) {
@@ -129,6 +132,20 @@ ImageKind::ImageKind(const FirstSample& first, const LoaderOptions& options)
   facts_.scratch_estimate = (exif_orientation_ ? 4 : 3) * image * (options_.deep ? 2 : 1);
 }
 
+std::vector<transform::Pass> ImageKind::passes() const {
+  const transform::ImageInput& input = plan_.input();
+  const std::uint64_t pixels = std::uint64_t{input.width} * input.height * input.channels;
+  const bool is_row = row_pixels_.channels != 0;
+  std::vector<transform::Pass> all(1);
+  all[0].operations = {is_row ? "read" : "decode"};
+  all[0].scratch_bytes = is_row ? 0 : pixels * (options_.deep ? 2 : 1);
+  decoding_.tell(all);
+  std::vector<transform::Pass> made = plan_.passes();
+  transforming_.tell(made);
+  all.insert(all.end(), made.begin(), made.end());
+  return all;
+}
+
 RowResult ImageKind::measure(codec::Bytes, std::uint64_t&) const noexcept {
   return {};  // rows do not vary
 }
@@ -143,12 +160,14 @@ RowResult ImageKind::make(codec::Bytes bytes, const SampleKey& key, const Slot& 
   if (const Result result = draw_views(key, sample); !result.ok()) return bad(result, "transform");
   choose_scale(sample);
   choose_region(sample);
+  const bool is_timed = (key.id ^ key.epoch) % kTimedOneIn == 0;  // other samples in the next epoch
   RowResult row;
-  if (is_row) {
-    row = bad(take_row(sample, scratch), "transform");
-  } else {
-    row = bad(decode(sample, scratch, seek));
+  {
+    const transform::PassTimes::Here here(is_timed ? &decoding_ : nullptr);
+    const transform::PassTimer timer(0);
+    row = is_row ? bad(take_row(sample, scratch), "transform") : bad(decode(sample, scratch, seek));
   }
+  const transform::PassTimes::Here here(is_timed ? &transforming_ : nullptr);
   if (row.result.ok()) row = bad(apply_views(sample, key, slot, scratch), "transform");
   if (row.result.code == Code::no_memory) row.most_bytes = most_bytes(sample);
   return row;

@@ -17,6 +17,7 @@ class ImageKind final : public Kind {
   RowResult measure(codec::Bytes bytes, std::uint64_t& length) const noexcept override;
   RowResult make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length, Scratch& scratch,
                  SeekStore* seek) const noexcept override;
+  std::vector<transform::Pass> passes() const override;
 
  private:
   struct Sample;  // what becomes known of one image while its row is made
@@ -38,6 +39,8 @@ class ImageKind final : public Kind {
   bool keeps_bits_ = false;  // images of 8 and of 16 bits do not mix
   Pixels row_pixels_;        // rows of an array: their shape; no channels: images are files
   transform::ImagePlan plan_;
+  mutable transform::PassTimes decoding_;  // one pass: from bytes to pixels
+  mutable transform::PassTimes transforming_;
 };
 
 }  // namespace stoker::loader

@@ -19,6 +19,7 @@
 #include "stoker/loader/options.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/storage/location.h"
+#include "stoker/transform/pass_times.h"
 
 namespace stoker::loader {
 
@@ -79,6 +80,9 @@ class Kind {
   const KindFacts& facts() const noexcept { return facts_; }
   // Things worth saying once. They grow while rows are made.
   virtual std::vector<std::string> notes() const { return {}; }
+
+  // What runs together over the pixels of a sample, and how long it took for one sample in 16. Empty: not an image.
+  virtual std::vector<transform::Pass> passes() const { return {}; }
 
   // The row length of a sample, where it varies.
   virtual RowResult measure(codec::Bytes bytes, std::uint64_t& length) const noexcept = 0;

@@ -40,6 +40,9 @@ const dataset::Dataset& Loader::dataset() const noexcept {
 const KindFacts& Loader::kind() const noexcept {
   return engine_->recipe().facts();
 }
+std::vector<transform::Pass> Loader::passes() const {
+  return engine_->recipe().passes();
+}
 std::vector<Text> Loader::notes() const {
   return engine_->notes();
 }

@@ -17,6 +17,7 @@
 #include "stoker/meter/counters.h"
 #include "stoker/meter/ledger.h"
 #include "stoker/storage/store_figures.h"
+#include "stoker/transform/pass_times.h"
 
 namespace stoker::loader {
 
@@ -86,6 +87,9 @@ class Loader {
   const dataset::Dataset& dataset() const noexcept;
   const KindFacts& kind() const noexcept;  // of the samples, and the tensors that are made of them
   std::vector<Text> notes() const;         // things worth saying once: fallbacks, defaults that were chosen
+  // What runs together over the pixels of an image, in order, and how long it took for one sample in 16. Empty: samples
+  // are no images.
+  std::vector<transform::Pass> passes() const;
 
   // Goes to the first batch of an epoch, or into the middle of one. Work already prefetched for it is kept; otherwise
   // waits for the reads that are in flight.

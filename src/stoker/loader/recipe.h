@@ -36,6 +36,7 @@ class Recipe {
       std::uint64_t bytes) const noexcept;  // about; of the row of a sample with this number of bytes
   std::uint64_t row_bytes(std::size_t output, std::uint64_t length) const noexcept;  // of one sample
   std::vector<std::string> notes() const { return kind_->notes(); }
+  std::vector<transform::Pass> passes() const { return kind_->passes(); }
 
   // Fills in the values of the sample that operations read from the index; 0 where it has none.
   void read_values(const dataset::Dataset& dataset, std::uint64_t index, SampleKey& key) const noexcept;

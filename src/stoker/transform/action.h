@@ -30,11 +30,20 @@ enum class Act : std::uint8_t {
   perspective,   // x and y to which the corners go: top left, top right, bottom right, bottom left
   pad_crop,      // pixels added left, top, right, bottom; then x, y, width and height of what is kept
   erase,         // x, y, width, height; then the value of up to 4 channels
+  matrix,        // a, b, c, d, e, f: pixel (x, y) comes from (a x + b y + c, d x + e y + f), as Pillow's AFFINE
+  solarize_add,  // what is added to values below 128
+  mix_start,     // share of the image as it is. Chains follow: actions on that image, each ended by a mix_chain
+  mix_chain,     // share of what the chain made; 1: it is the last one, and the sum becomes the image
+  shift_values,  // what is added
+  scale_values,  // what values are multiplied by
+  gamma_values,  // the exponent
+  noise_values,  // mean and deviation of what is added; from the generator keyed by `noise`
 };
-inline constexpr std::array<std::string_view, 19> kActs = {
-    "flip_x", "flip_y",    "brightness",  "contrast",     "saturation", "hue",       "gray",
-    "invert", "posterize", "solarize",    "autocontrast", "equalize",   "sharpness", "blur",
-    "rotate", "affine",    "perspective", "pad_crop",     "erase"};
+inline constexpr std::array<std::string_view, 27> kActs = {
+    "flip_x",    "flip_y",    "brightness",   "contrast",     "saturation",   "hue",         "gray",
+    "invert",    "posterize", "solarize",     "autocontrast", "equalize",     "sharpness",   "blur",
+    "rotate",    "affine",    "perspective",  "pad_crop",     "erase",        "matrix",      "solarize_add",
+    "mix_start", "mix_chain", "shift_values", "scale_values", "gamma_values", "noise_values"};
 
 struct Action {
   Act what = Act::invert;

@@ -71,7 +71,8 @@ std::uint64_t action_bytes(const Action& action, const ImageSize& size) noexcept
     return blur_bytes(size.width, static_cast<std::uint32_t>(action.figures[0]),
                       static_cast<std::uint32_t>(action.figures[1]));
   }
-  if (action.what == Act::affine || action.what == Act::rotate)
+  if (action.what == Act::mix_start) return ChainMix::bytes_for(size);
+  if (action.what == Act::affine || action.what == Act::rotate || action.what == Act::matrix)
     return Scratch::rounded(std::uint64_t{size_after(action, size).width} * sizeof(std::int32_t));
   return 0;
 }
@@ -102,6 +103,8 @@ void ActionRunner::act(const Action& action) noexcept {
       return add_table(posterize_table(static_cast<std::uint32_t>(figure)));
     case Act::solarize:
       return add_table(solarize_table(figure));
+    case Act::solarize_add:
+      return add_table(solarize_add_table(static_cast<std::uint32_t>(figure)));
     default:
       flush();
       change(action);
@@ -156,12 +159,21 @@ void ActionRunner::change(const Action& action) noexcept {
     case Act::affine:
       return void(result_ =
                       warp_affine(canvas_, affine_matrix(action.figures), image.width, image.height, action, scratch_));
+    case Act::matrix: {
+      AffineMatrix matrix;
+      std::copy_n(action.figures.begin(), matrix.size(), matrix.begin());
+      return void(result_ = warp_affine(canvas_, matrix, image.width, image.height, action, scratch_));
+    }
     case Act::perspective:
       return warp_perspective(canvas_, perspective_matrix(action.figures, image.width, image.height), action);
     case Act::pad_crop:
       return void(result_ = pad_and_crop(canvas_, action));
     case Act::erase:
       return erase_bytes(image, action);
+    case Act::mix_start:
+      return void(result_ = mix_.start(image, figure, scratch_));
+    case Act::mix_chain:
+      return action.figures[1] != 0 ? mix_.finish(image, figure, scratch_) : mix_.add(image, figure);
     default:
       return;  // of single bytes: act() has them
   }

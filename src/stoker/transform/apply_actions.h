@@ -6,6 +6,7 @@
 
 #include "stoker/base/result.h"
 #include "stoker/transform/action.h"
+#include "stoker/transform/chain_mix.h"
 #include "stoker/transform/colour.h"
 #include "stoker/transform/planes.h"
 
@@ -27,10 +28,12 @@ class ActionRunner final : public ActionSink {
   Canvas& canvas_;
   Scratch& scratch_;
   ByteTables pending_;
+  ChainMix mix_;
   Result result_;
 };
 
-// At most what an action takes from the scratch beside the canvas.
+// At most what an action takes from the scratch beside the canvas. What a mix_start takes stays taken until its last
+// mix_chain.
 std::uint64_t action_bytes(const Action& action, const ImageSize& size) noexcept;
 
 }  // namespace stoker::transform

@@ -211,6 +211,45 @@ struct TrivialAugmentWide {
     field("fill", self.fill, kByte);
   }
 };
+struct AugMix {  // chains of random operations, mixed with the image
+  std::uint32_t severity = 3, mixture_width = 3;
+  double chain_depth = -1;  // below 1: drawn from 1 to 3 for each chain
+  double alpha = 1;
+  bool all_ops = true;
+  Filter filter = Filter::bilinear;
+  Numbers fill{0};
+  static void fields(auto& self, auto&& field) {
+    field("severity", self.severity, Limits{1, 10});
+    field("mixture_width", self.mixture_width, Limits{1, kMostChains});
+    field("chain_depth", self.chain_depth, Limits{-1, 64});
+    field("alpha", self.alpha, Limits{1e-3, 1e3});
+    field("all_ops", self.all_ops, Limits{});
+    field("interpolation", self.filter, Limits{});
+    field("fill", self.fill, kByte);
+  }
+  static constexpr std::uint32_t kMostChains = 64;
+};
+inline constexpr double kTimmUniform = 101;  // timm takes every mstd above 100 for that
+// timm's own words for its RandAugment: "rand-m9-mstd0.5-inc1".
+struct TimmConfig {
+  std::uint32_t magnitude = 10;  // m, of 10
+  std::uint32_t num_ops = 2;     // n
+  double p = 0.5;                // of each operation
+  double magnitude_std = 0;      // mstd: the magnitude is drawn around m; kTimmUniform: from 0 up to m
+  std::uint32_t most = 10;       // mmax: larger magnitudes become this one
+  bool is_increasing = false;    // inc: every operation is stronger with a larger magnitude
+};
+enum class TimmFilter : std::uint8_t { random, bilinear, bicubic, nearest };  // random: bilinear or bicubic
+struct TimmRandAugment {
+  TimmConfig config;
+  TimmFilter filter = TimmFilter::random;
+  Numbers fill{128};
+  static void fields(auto& self, auto&& field) {
+    field("config", self.config, Limits{});
+    field("interpolation", self.filter, Limits{});
+    field("fill", self.fill, kByte);
+  }
+};
 enum class Policy : std::uint8_t { imagenet, cifar10, svhn };
 struct AutoAugment {
   Policy policy = Policy::imagenet;

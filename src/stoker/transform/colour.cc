@@ -182,6 +182,12 @@ ByteTable solarize_table(double threshold) noexcept {
   return table;
 }
 
+ByteTable solarize_add_table(std::uint32_t added) noexcept {
+  ByteTable table;
+  for (std::uint32_t v = 0; v < 256; ++v) table[v] = static_cast<std::uint8_t>(v < 128 ? std::min(255u, v + added) : v);
+  return table;
+}
+
 ByteTable invert_table() noexcept {
   return solarize_table(-1);
 }

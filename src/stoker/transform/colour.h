@@ -24,6 +24,7 @@ void apply_tables(const ByteTables& tables, const Planes& image) noexcept;
 ByteTable blend_table(std::uint8_t degenerate, double factor) noexcept;
 ByteTable posterize_table(std::uint32_t bits) noexcept;
 ByteTable solarize_table(double threshold) noexcept;
+ByteTable solarize_add_table(std::uint32_t added) noexcept;  // to values below 128
 ByteTable invert_table() noexcept;
 
 // int(mean + 0.5) of the gray image, which is what ImageEnhance.Contrast mixes with. 1 or 3 channels.

@@ -110,7 +110,28 @@ class Drawing final : public ActionSink {
 
   void draw(const RandAugment& op) noexcept { draw_policy(op, random_, size_, *this); }
   void draw(const TrivialAugmentWide& op) noexcept { draw_policy(op, random_, size_, *this); }
+  void draw(const TimmRandAugment& op) noexcept { draw_policy(op, random_, size_, *this); }
+  void draw(const AugMix& op) noexcept { draw_policy(op, random_, size_, *this); }
   void draw(const AutoAugment& op) noexcept { draw_policy(op, random_, size_, *this); }
+
+  void draw(const RandShiftIntensity& op) noexcept {
+    if (happens(op.prob)) act(Act::shift_values, drawn(random_, op.offsets));
+  }
+  void draw(const RandScaleIntensity& op) noexcept {
+    if (happens(op.prob)) act(Act::scale_values, static_cast<float>(1 + drawn(random_, op.factors)));
+  }
+  void draw(const RandAdjustContrast& op) noexcept {
+    if (happens(op.prob)) act(Act::gamma_values, drawn(random_, op.gamma));
+  }
+  void draw(const RandGaussianNoise& op) noexcept {
+    if (!happens(op.prob)) return;
+    Action action;
+    action.what = Act::noise_values;
+    action.figures = {op.mean, drawn(random_, {op.sample_std ? 0 : op.std, op.std})};
+    const std::uint64_t low = random_.next();
+    action.noise = low | std::uint64_t{random_.next()} << 32;
+    act(action);
+  }
 
   // torchvision's RandomErasing.get_params.
   void draw(const RandomErasing& op) noexcept {

@@ -6,6 +6,7 @@
 #include "stoker/transform/apply_actions.h"
 #include "stoker/transform/erasing.h"
 #include "stoker/transform/image_rows.h"
+#include "stoker/transform/values.h"
 
 namespace stoker::transform {
 namespace {
@@ -16,24 +17,32 @@ class Measuring final : public ActionSink {
   explicit Measuring(const ImageSize& size) noexcept : size_(size) { widen(); }
 
   void act(const Action& action) noexcept override {
-    extra_ = std::max(extra_, action_bytes(action, size_));
+    const std::uint64_t taken = action_bytes(action, size_);
+    extra_ = std::max(extra_, held_ + taken);
+    if (action.what == Act::mix_start) held_ = taken;
+    if (action.what == Act::mix_chain && action.figures[1] != 0) held_ = 0;
     size_ = size_after(action, size_);
     widen();
   }
 
   std::uint64_t room() const noexcept { return room_; }    // of the largest image
-  std::uint64_t extra() const noexcept { return extra_; }  // of the action that takes most
+  std::uint64_t extra() const noexcept { return extra_; }  // at the action before which and for which most is taken
 
  private:
   void widen() noexcept { room_ = std::max(room_, std::uint64_t{size_.width} * size_.height * size_.channels); }
 
   ImageSize size_;
-  std::uint64_t room_ = 0, extra_ = 0;
+  std::uint64_t room_ = 0, extra_ = 0, held_ = 0;
 };
 
+constexpr std::size_t kNoPass = SIZE_MAX;  // nothing is done to pixels
+
 // `size` becomes that of what leaves the augmentations.
-Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSize& size, ActionSink& sink) noexcept {
+// `pass` is the number of the first.
+Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSize& size, ActionSink& sink,
+                std::size_t pass = kNoPass) noexcept {
   for (const Augment& augment : augments) {
+    const PassTimer timer(pass == kNoPass ? pass : pass++);
     if (const Result result = draw_actions(augment, key, size, sink); !result.ok()) return result;
   }
   return {};
@@ -42,7 +51,9 @@ Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSi
 class Erasing final : public ActionSink {
  public:
   Erasing(const StoreShape& shape, std::byte* slot) noexcept : shape_(shape), slot_(slot) {}
-  void act(const Action& action) noexcept override { erase(action, shape_, slot_); }
+  void act(const Action& action) noexcept override {
+    action.what == Act::erase ? erase(action, shape_, slot_) : change_values(action, shape_, slot_);
+  }
 
  private:
   const StoreShape& shape_;
@@ -86,17 +97,23 @@ Result open_canvas(const ImageProgram& plan, std::uint64_t key, const ImageSize&
   return {};
 }
 
-Result finish_chain(const ImageProgram& plan, std::uint64_t key, Canvas& canvas, std::byte* slot,
+Result finish_chain(const ImageProgram& plan, std::uint64_t key, std::size_t pass, Canvas& canvas, std::byte* slot,
                     Scratch& scratch) noexcept {
   ActionRunner runner(canvas, scratch);
   ImageSize size{canvas.image().width, canvas.image().height, canvas.image().channels};
-  if (const Result result = draw_all(plan.augments, key, size, runner); !result.ok()) return result;
-  if (const Result result = runner.finish(); !result.ok()) return result;
+  if (const Result result = draw_all(plan.augments, key, size, runner, pass); !result.ok()) return result;
+  pass += plan.augments.size();
   const Planes& image = canvas.image();
   if (plan.next == nullptr) {
-    const Result result = store_canvas(plan, image, slot, scratch);
-    return result.ok() ? erase_view(plan, key, slot) : result;
+    const auto store = [&] {
+      const PassTimer timer(pass);
+      const Result finished = runner.finish();
+      return finished.ok() ? store_canvas(plan, image, slot, scratch) : finished;
+    };
+    const Result result = store();
+    return result.ok() ? erase_view(plan, key, pass + 1, slot) : result;
   }
+  if (const Result result = runner.finish(); !result.ok()) return result;
 
   const ImageProgram& next = *plan.next;
   Draw draw;
@@ -108,14 +125,15 @@ Result finish_chain(const ImageProgram& plan, std::uint64_t key, Canvas& canvas,
   for (std::uint32_t y = 0; y < image.height; ++y) interleave(image, y, pixels + y * row_bytes);
   const Part<std::uint8_t> part{pixels, row_bytes, 0, 0, image.width, image.height, image.channels};
   const Needs needs = needs_of(next, draw);
-  return make_view(next, draw, slot, scratch, [&](const StoreShape& shape, const auto& store) {
+  return make_view(next, draw, pass, slot, scratch, [&](const StoreShape& shape, const auto& store) {
     return run_padded(draw, shape, std::uint8_t{0}, scratch, store,
                       [&](const auto& rows) { return run_resizes(next, draw, needs, 0, part, scratch, rows); });
   });
 }
 
-Result erase_view(const ImageProgram& last, std::uint64_t key, std::byte* slot) noexcept {
+Result erase_view(const ImageProgram& last, std::uint64_t key, std::size_t pass, std::byte* slot) noexcept {
   if (last.erasings.empty()) return {};
+  const PassTimer timer(pass);
   ImageSize size{last.store.width, last.store.height, last.store.channels};
   Erasing erasing(last.store, slot);
   return draw_all(last.erasings, key, size, erasing);

@@ -14,12 +14,13 @@ namespace stoker::transform {
 Result open_canvas(const ImageProgram& plan, std::uint64_t key, const ImageSize& size, Canvas& canvas,
                    Scratch& scratch) noexcept;
 
-// Runs the rest of the chain, from the augmentations of `plan` on, and stores the view.
-Result finish_chain(const ImageProgram& plan, std::uint64_t key, Canvas& canvas, std::byte* slot,
+// Runs the rest of the chain, from the augmentations of `plan` on, and stores the view. `pass` is the number of the
+// first of them.
+Result finish_chain(const ImageProgram& plan, std::uint64_t key, std::size_t pass, Canvas& canvas, std::byte* slot,
                     Scratch& scratch) noexcept;
 
-// RandomErasing of a view that is stored.
-Result erase_view(const ImageProgram& last, std::uint64_t key, std::byte* slot) noexcept;
+// RandomErasing, and operations on values, of a view that is stored.
+Result erase_view(const ImageProgram& last, std::uint64_t key, std::size_t pass, std::byte* slot) noexcept;
 
 // At most what the two take from the scratch.
 std::uint64_t chain_bytes(const ImageProgram& plan, const Draw& draw) noexcept;
@@ -27,25 +28,33 @@ std::uint64_t chain_bytes(const ImageProgram& plan, const Draw& draw) noexcept;
 std::uint64_t geometry_bytes(const ImageProgram& plan, const Draw& draw, std::uint32_t scale) noexcept;
 
 // Makes a view. `render(shape, store)` hands the rows of the first geometry to store(y, row); they make an image of
-// that shape.
+// that shape. `pass` is the number of this pass.
 template <typename Render>
-Result make_view(const ImageProgram& plan, const Draw& draw, std::byte* slot, Scratch& scratch,
+Result make_view(const ImageProgram& plan, const Draw& draw, std::size_t pass, std::byte* slot, Scratch& scratch,
                  const Render& render) noexcept {
   if (!plan.is_chain()) {
     const void* const table = plan.table.empty() ? nullptr : plan.table.data();
-    const Result result = render(plan.store, [&](std::uint32_t y, const std::uint8_t* row) {
-      store_row(plan.store, row, y, draw.flip, table, slot);
-    });
-    return result.ok() ? erase_view(plan, draw.key, slot) : result;
+    const auto run = [&] {
+      const PassTimer timer(pass);
+      return render(plan.store, [&](std::uint32_t y, const std::uint8_t* row) {
+        store_row(plan.store, row, y, draw.flip, table, slot);
+      });
+    };
+    const Result result = run();
+    return result.ok() ? erase_view(plan, draw.key, pass + 1, slot) : result;
   }
   Canvas canvas;
   const Result opened = open_canvas(plan, draw.key, {draw.width, draw.height, plan.channels}, canvas, scratch);
   if (!opened.ok()) return opened;
   const StoreShape shape{draw.width, draw.height, plan.channels, true, DType::u8, {}};
   auto* const into = reinterpret_cast<std::byte*>(canvas.image().data);
-  const Result result = render(
-      shape, [&](std::uint32_t y, const std::uint8_t* row) { store_row(shape, row, y, draw.flip, nullptr, into); });
-  return result.ok() ? finish_chain(plan, draw.key, canvas, slot, scratch) : result;
+  const auto run = [&] {
+    const PassTimer timer(pass);
+    return render(
+        shape, [&](std::uint32_t y, const std::uint8_t* row) { store_row(shape, row, y, draw.flip, nullptr, into); });
+  };
+  const Result result = run();
+  return result.ok() ? finish_chain(plan, draw.key, pass + 1, canvas, slot, scratch) : result;
 }
 
 }  // namespace stoker::transform

@@ -11,7 +11,7 @@
 namespace stoker::transform {
 namespace {
 
-// As image_program.cc numbers the streams: the place in the variant times 256.
+// As image_compiler.cc numbers the streams: the place in the variant times 256.
 constexpr std::uint32_t kFlipStream = 3 * 256, kWindowStream = 6 * 256;
 static_assert(std::is_same_v<std::variant_alternative_t<3, decltype(Op::what)>, HorizontalFlip>);
 static_assert(std::is_same_v<std::variant_alternative_t<6, decltype(Op::what)>, Window>);

@@ -101,7 +101,7 @@ Result ImagePlan::apply(std::uint32_t view, const Draw& draw, const Pixels& sour
                                   region.width,
                                   region.height,
                                   source.channels};
-    return make_view(plan, draw, slot, scratch, [&](const StoreShape& into, const auto& store) {
+    return make_view(plan, draw, plan.first_pass, slot, scratch, [&](const StoreShape& into, const auto& store) {
       return run_padded(draw, into, std::uint8_t{0}, scratch, store,
                         [&](const auto& rows) { return run_resizes(plan, draw, needs, 0, part, scratch, rows); });
     });
@@ -134,10 +134,13 @@ Result ImagePlan::apply(std::uint32_t view, const Draw& draw, const Pixels& sour
   if (plan.has_window && plan.window_last && draw.pads_after_window) blank = levels.shift;
   if (plan.has_window && !plan.window_last && !draw.pads_after_window)
     blank = std::clamp((0 - levels.shift) * levels.scale, 0.0F, 1.0F);
-  const Result result = run_padded(draw, shape, blank, scratch, store, [&](const auto& rows) {
-    return run_deep(plan, draw, needs, part, levels, line, scratch, rows);
-  });
-  return result.ok() ? erase_view(plan, draw.key, slot) : result;
+  const auto run = [&] {
+    const PassTimer timer(plan.first_pass);
+    return run_padded(draw, shape, blank, scratch, store,
+                      [&](const auto& rows) { return run_deep(plan, draw, needs, part, levels, line, scratch, rows); });
+  };
+  const Result result = run();
+  return result.ok() ? erase_view(plan, draw.key, std::size_t{plan.first_pass} + 1, slot) : result;
 }
 
 std::uint32_t ImagePlan::most_scale(std::uint32_t view, const Draw& draw) const noexcept {
@@ -200,7 +203,7 @@ Result ImagePlan::apply_fast(std::uint32_t view, const Draw& draw, const Pixels&
     assert(false && "apply_fast: the source lacks pixels that crop_at asked for");
     return failed(Code::mismatch, "the decoded part of the image is too small");
   }
-  return make_view(plan, draw, slot, scratch, [&](const StoreShape& into, const auto& store) {
+  return make_view(plan, draw, plan.first_pass, slot, scratch, [&](const StoreShape& into, const auto& store) {
     return run_padded(draw, into, std::uint8_t{0}, scratch, store, [&](const auto& rows) {
       if (suits_fast_resize(first, source.channels))
         return run_first(FastResizer{}, plan, draw, needs, first, part, scratch, rows);

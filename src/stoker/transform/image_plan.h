@@ -19,6 +19,7 @@
 #include "stoker/transform/action.h"
 #include "stoker/transform/ops.h"
 #include "stoker/transform/output.h"
+#include "stoker/transform/pass_times.h"
 
 namespace stoker::transform {
 
@@ -64,6 +65,9 @@ class ImagePlan {
   std::uint32_t view_count() const noexcept { return view_count_; }
   bool deep() const noexcept { return deep_; }  // the decoder must give 16 bits
   std::string describe() const;                 // one line for people
+  // What runs together over the pixels, of each output. apply and apply_fast time them by their place in this list.
+  std::vector<Pass> passes() const;
+  std::size_t pass_count() const noexcept;
   // Columns of the index that the operations read. apply() takes their values for the sample, in this order.
   std::span<const IndexColumn> columns() const noexcept { return columns_; }
 

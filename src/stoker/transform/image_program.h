@@ -61,7 +61,9 @@ struct ImageProgram {
 
   std::vector<Augment> augments;
   std::shared_ptr<const ImageProgram> next;  // takes what the augmentations leave; null: that is stored
-  std::vector<Augment> erasings;             // after the change to float
+  std::vector<Augment> erasings;             // on what is stored: RandomErasing, operations on values, flips after them
+
+  std::uint32_t first_pass = UINT32_MAX;  // of the first program of a chain: the number of its first pass; else none
 
   // Of the last program of a chain.
   bool deep = false;
@@ -75,6 +77,7 @@ struct ImageProgram {
 struct ImagePlan::Compiled {
   std::vector<ImageProgram> programs;  // one per output, but for FiveCrop and TenCrop: one per view
   std::vector<std::uint32_t> program_of_view;
+  std::vector<Pass> passes;
   std::string words;
 };
 
@@ -82,10 +85,15 @@ inline const ImageProgram& ImagePlan::program_of(std::uint32_t view) const noexc
   return compiled_->programs[compiled_->program_of_view[view]];
 }
 
-// Throws Error(usage) with one sentence naming the operation that cannot be.
+// "96x128", as messages say it.
+std::string height_by_width(std::uint32_t height, std::uint32_t width);
+
+// Throws Error(usage) with one sentence naming the operation that cannot be. image_compiler.cc has it.
 ImageProgram compile_image(const Ops& ops, const ImageInput& input, const OutputOptions& options);
 
 std::string describe_image(const ImageProgram& plan);
+// Adds the passes of a chain, in the order in which image_chain.h times them.
+void add_passes(const ImageProgram& plan, const std::string& output, std::vector<Pass>& passes);
 
 // The rectangles that each resize must give, from the last one back to the source.
 struct Needs {

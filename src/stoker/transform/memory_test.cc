@@ -92,6 +92,24 @@ TEST(PlanMemory, OfAnImageIsEnoughForApplyAndApplyFast) {
   }
 }
 
+TEST(PlanMemory, OfAugmentationsIsEnough) {
+  for (const char* const text : {"rrc:64,augmix", "rrc:96x40,augmix:10:4:3,gaussian_blur:9", "augmix,rrc:32,augmix:3:2",
+                                 "rrc:64,timm_randaug:rand-m9-n4-p1", "rrc:64,random_rotation:40,gaussian_blur:23"}) {
+    const ImageInput input{.width = 200, .height = 150};
+    const ImagePlan plan = ImagePlan::compile(parse_ops(text), input);
+    std::vector<std::byte> bytes(std::size_t{200} * 150 * 3, std::byte{7}), slot(plan.outputs()[0].view_bytes);
+    const Pixels source{bytes.data(), 600, 200, 150, 3, DType::u8};
+    for (std::uint64_t id = 0; id < 30; ++id) {
+      Random random(1, 2, id, 0);
+      Draw draw;
+      ASSERT_TRUE(plan.draw(0, 200, 150, random, draw).ok());
+      Given given(plan.working_bytes(0, draw) + kHeader);
+      EXPECT_TRUE(plan.apply(0, draw, source, {0, 0, 200, 150}, kOffset, slot.data(), given.scratch()).ok())
+          << text << ", sample " << id;
+    }
+  }
+}
+
 TEST(PlanMemory, OfAudioIsEnough) {
   for (const char* const text :
        {"mono", "resample:16000", "mono,resample:16000", "mono,resample:11025,pad:9000", "gain", "shift,pad:9000",

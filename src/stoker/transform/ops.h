@@ -11,6 +11,7 @@
 
 #include "stoker/transform/audio_ops.h"
 #include "stoker/transform/augment_ops.h"
+#include "stoker/transform/value_ops.h"
 
 namespace stoker::transform {
 
@@ -65,7 +66,8 @@ struct Op {
                RandomChoice, RandomOrder, RandAugment, TrivialAugmentWide, AutoAugment, RandomErasing, Pad, RandomCrop,
                RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix, FiveCrop, TenCrop,
                RandomTrim, Vol, Gain, PolarityInversion, Shift, MelSpectrogram, MFCC, AmplitudeToDB, FrequencyMasking,
-               TimeMasking>
+               TimeMasking, TimmRandAugment, AugMix, RandShiftIntensity, RandScaleIntensity, RandAdjustContrast,
+               RandGaussianNoise>
       what;
 };
 

@@ -35,6 +35,7 @@ void within(const Form& form, std::string_view, const Ops& value, const Limits&)
     check_op(op);
   }
 }
+void within(const Form&, std::string_view, const TimmConfig&, const Limits&) {}  // read_timm_config has checked it
 template <typename Word>
 requires std::is_enum_v<Word> || std::is_same_v<Word, bool>
 void within(const Form&, std::string_view, Word, const Limits&) {}
@@ -111,6 +112,11 @@ std::string fault_of(const TrivialAugmentWide& op) {
   return is_warp(op.filter) ? "" : kOnlyWarps;
 }
 std::string fault_of(const AutoAugment& op) {
+  return is_warp(op.filter) ? "" : kOnlyWarps;
+}
+std::string fault_of(const AugMix& op) {
+  if (op.chain_depth != std::floor(op.chain_depth))
+    return fmt::format("chain_depth = {} is not a whole number", op.chain_depth);
   return is_warp(op.filter) ? "" : kOnlyWarps;
 }
 std::string fault_of(const RandomErasing& op) {

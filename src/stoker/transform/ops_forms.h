@@ -27,6 +27,7 @@ inline constexpr std::array<std::string_view, 5> kFilters = {"bilinear", "bicubi
 inline constexpr std::span<const std::string_view> kWarpFilters = std::span(kFilters).first(3);
 inline constexpr std::array<std::string_view, 4> kPaddings = {"constant", "edge", "reflect", "symmetric"};
 inline constexpr std::array<std::string_view, 3> kPolicies = {"imagenet", "cifar10", "svhn"};
+inline constexpr std::array<std::string_view, 4> kTimmFilters = {"random", "bilinear", "bicubic", "nearest"};
 inline constexpr std::array<std::string_view, 3> kGainTypes = {"amplitude", "power", "db"};
 inline constexpr std::array<std::string_view, 3> kEdges = {"reflect", "constant", "replicate"};
 inline constexpr std::array<std::string_view, 2> kMelScales = {"htk", "slaney"};
@@ -40,6 +41,7 @@ constexpr auto& words_of() {
   if constexpr (std::is_same_v<T, Filter>) return kFilters;
   if constexpr (std::is_same_v<T, Padding>) return kPaddings;
   if constexpr (std::is_same_v<T, Policy>) return kPolicies;
+  if constexpr (std::is_same_v<T, TimmFilter>) return kTimmFilters;
   if constexpr (std::is_same_v<T, GainType>) return kGainTypes;
   if constexpr (std::is_same_v<T, Edge>) return kEdges;
   if constexpr (std::is_same_v<T, MelScale>) return kMelScales;
@@ -95,6 +97,10 @@ Normalize imagenet();
 // Throws Error(usage) where operations that lie in `depth` others lie too deep.
 void check_depth(std::size_t depth);
 [[noreturn]] void refuse_argument(const Form& form, std::string_view cause);
+
+// timm's text for its RandAugment, read and written. ops_timm.cc has them.
+TimmConfig read_timm_config(const Form& form, std::string_view text);
+std::string timm_text(const TimmConfig& config);
 
 // What one number `value` means for a field that is drawn from a range.
 Span spread(const Form& form, std::string_view name, double value, const Limits& limits);

@@ -108,6 +108,12 @@ class Fields {
     }
     value = static_cast<Word>(at - words.begin());
   }
+  void read(std::string_view name, TimmConfig& value, const Limits&) {
+    const Json* const field = find(name);
+    if (field == nullptr) return;
+    if (!field->is_string()) refuse_argument(form_, fmt::format("{} = {} is not a text", name, field->dump()));
+    value = read_timm_config(form_, field->get<std::string>());
+  }
   void read(std::string_view name, Ops& value, const Limits&);
 
   void finish() const {

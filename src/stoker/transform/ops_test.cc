@@ -154,6 +154,57 @@ TEST(Ops, ThatLieTooDeepAreRefusedBeforeTheyAreRead) {
   EXPECT_LT(refusal(std::string(100'000, '[')).size(), 400u);
 }
 
+TEST(Ops, AugMixHasTorchvisionsArguments) {
+  const auto op = only<AugMix>("augmix:5:4:2:0.5:all_ops=false:interpolation=nearest:fill=9");
+  EXPECT_EQ(op.severity, 5u);
+  EXPECT_EQ(op.mixture_width, 4u);
+  EXPECT_EQ(op.chain_depth, 2);
+  EXPECT_EQ(op.alpha, 0.5);
+  EXPECT_FALSE(op.all_ops);
+  EXPECT_EQ(only<AugMix>("augmix").chain_depth, -1);
+  EXPECT_TRUE(has(refusal("augmix:11"), "severity = 11 is not between 1 and 10"));
+  EXPECT_TRUE(has(refusal("augmix:chain_depth=1.5"), "chain_depth = 1.5 is not a whole number"));
+  EXPECT_TRUE(has(refusal("augmix:alpha=0"), "alpha = 0 is not between"));
+}
+
+TEST(Ops, TextsOfTimmAreRead) {
+  const TimmConfig config = only<TimmRandAugment>("timm_randaug:rand-m9-mstd0.5-inc1").config;
+  EXPECT_EQ(config.magnitude, 9u);
+  EXPECT_EQ(config.magnitude_std, 0.5);
+  EXPECT_TRUE(config.is_increasing);
+  EXPECT_EQ(config.num_ops, 2u);
+  EXPECT_EQ(config.p, 0.5);
+  EXPECT_EQ(only<TimmRandAugment>("timm_randaug:rand").config.magnitude, 10u);
+  EXPECT_FALSE(only<TimmRandAugment>("timm_randaug:rand-m9-inc0").config.is_increasing);
+  EXPECT_EQ(only<TimmRandAugment>("timm_randaug:rand-mmax0").config.most, 10u);  // as timm reads it
+  for (const char* const text :
+       {"timm_randaug:rand-m9-mstd0.5-inc1", "timm_randaug:rand-m7-n3-p0.8-mmax15:bicubic:1+2+3",
+        "timm_randaug:rand-m20-mstd101-mmax30", "timm_randaug"}) {
+    EXPECT_EQ(to_text(parse_ops(text)), text);
+  }
+  EXPECT_EQ(to_text(parse_ops("timm_randaug:rand-mstd999999-m5")), "timm_randaug:rand-m5-mstd101");
+  EXPECT_EQ(to_text(parse_ops("timm_randaug:rand-mstd0.00000001")), "timm_randaug:rand-m10-mstd0.00000001");
+  EXPECT_EQ(to_text(ops_from_json(R"([{"op": "TimmRandAugment", "config": "rand-m9-n1", "fill": [9]}])")),
+            "timm_randaug:rand-m9-n1:fill=9");
+}
+
+TEST(Ops, TextsOfTimmAreRefusedByTheirPart) {
+  const auto fault = [](const std::string& text) { return refusal("timm_randaug:" + text); };
+  EXPECT_TRUE(has(fault("rand-m9-w0"), "`w0` of `rand-m9-w0` is none of m, n, p, mstd, mmax, inc"));
+  EXPECT_TRUE(has(fault("rand-m"), "`m` of `rand-m` is not a word and a number, such as m9"));
+  EXPECT_TRUE(has(fault("rand-m9-"), "not a word and a number"));
+  EXPECT_TRUE(has(fault("rand-m9-inc"), "`inc` of"));
+  EXPECT_TRUE(has(fault("rand-m9.5"), "not a whole one"));
+  EXPECT_TRUE(has(fault("rand-n65"), "from 0 to 64"));
+  EXPECT_TRUE(has(fault("rand-p2"), "p = 2 is not between 0 and 1"));
+  EXPECT_TRUE(has(fault("rand-m9-m8"), "`m` is given twice"));
+  EXPECT_TRUE(has(fault("rand-m9-tweights"), "`tweights` chooses another set of operations"));
+  EXPECT_TRUE(has(fault("original-mstd0.5"), "starts with rand-"));
+  EXPECT_TRUE(has(fault("9"), "for example `timm_randaug:rand-m9-mstd0.5-inc1`"));
+  EXPECT_TRUE(has(fault("rand-m9:interpolation=box"), "none of random, bilinear, bicubic, nearest"));
+  EXPECT_TRUE(has(json_refusal(R"([{"op": "TimmRandAugment", "config": 9}])"), "config = 9 is not a text"));
+}
+
 TEST(Ops, AreReadFromJson) {
   const Ops ops = ops_from_json(R"([
       {"op": "RandomResizedCrop", "height": 96, "width": 64.0, "scale_min": 0.3, "filter": "box"},
@@ -316,7 +367,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 49u);
+  EXPECT_EQ(examples, 55u);
 }
 
 }  // namespace

@@ -142,6 +142,9 @@ class Arguments {
       refuse_argument(form_, fmt::format("{} `{}` is none of {}", name, *text, fmt::join(words, ", ")));
     value = static_cast<Word>(at - words.begin());
   }
+  void read(std::string_view name, TimmConfig& value, const Limits&) {
+    if (const auto text = take(name)) value = read_timm_config(form_, *text);
+  }
   void read(std::string_view, Ops&, const Limits&) {}  // they stand in brackets: parse_list
 
   const Form& form() const { return form_; }
@@ -381,6 +384,9 @@ std::string value_text(const Span& value) {
 }
 std::string value_text(const Numbers& value) {
   return fmt::format("{}", fmt::join(value, "+"));
+}
+std::string value_text(const TimmConfig& value) {
+  return timm_text(value);
 }
 template <typename Word>
 requires std::is_enum_v<Word> std::string value_text(Word value) {

@@ -1,7 +1,10 @@
 #include "stoker/transform/policies.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "stoker/transform/distributions.h"
 
 namespace stoker::transform {
 namespace {
@@ -28,6 +31,7 @@ constexpr std::uint32_t kPicks = 14;  // of RandAugment and TrivialAugmentWide: 
 // How far each operation goes with the largest magnitude.
 struct Furthest {
   double shear, translate_x, translate_y, rotate, colour, posterize;
+  double bits = 8;  // that posterize keeps with the smallest one
 };
 
 // Entry `at` of torch.linspace(low, high, bins), which is float32 and counts from both ends.
@@ -58,7 +62,7 @@ double magnitude_of(Pick pick, const Furthest& reach, std::uint32_t bins, std::u
     case Pick::sharpness:
       return linspace(0, reach.colour, bins, at);
     case Pick::posterize:  // an integer tensor divided by a Python number: float32
-      return 8 - std::nearbyint(static_cast<float>(at) / static_cast<float>((bins - 1) / reach.posterize));
+      return reach.bits - std::nearbyint(static_cast<float>(at) / static_cast<float>((bins - 1) / reach.posterize));
     case Pick::solarize:
       return linspace(255, 0, bins, at);
     default:
@@ -210,7 +214,47 @@ constexpr LearnedPair kLearned[3][25] = {{
                                              {{{Pick::shear_x, 0.7, 2}, {Pick::invert, 0.1, 0}}},
                                          }};
 
+// Of AugMix; the last four with all_ops alone.
+constexpr Pick kMixed[] = {Pick::shear_x,   Pick::shear_y,  Pick::translate_x,  Pick::translate_y, Pick::rotate,
+                           Pick::posterize, Pick::solarize, Pick::autocontrast, Pick::equalize,    Pick::brightness,
+                           Pick::color,     Pick::contrast, Pick::sharpness};
+constexpr std::uint32_t kMixedAlways = 9, kMixedAll = 13;
+
+// Shares that add up to 1, of a symmetric Dirichlet distribution, in float32 as torch has them.
+void draw_shares(Random& random, double alpha, std::uint32_t count, float* shares) noexcept {
+  std::array<double, AugMix::kMostChains> drawn{};
+  double sum = 0;
+  for (std::uint32_t i = 0; i < count; ++i) sum += drawn[i] = gamma_of(random, alpha);
+  for (std::uint32_t i = 0; i < count; ++i) shares[i] = static_cast<float>(sum > 0 ? drawn[i] / sum : 1.0 / count);
+}
+
 }  // namespace
+
+void draw_policy(const AugMix& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept {
+  constexpr std::uint32_t kBins = 10, kDeepest = 3;
+  const Furthest reach{0.3, size.width / 3.0, size.height / 3.0, 30, 0.9, 4, 4};
+  float of_image[2];  // as it is, and of all chains
+  std::array<float, AugMix::kMostChains> of_chains{};
+  draw_shares(random, op.alpha, 2, of_image);
+  draw_shares(random, op.alpha, op.mixture_width, of_chains.data());
+  Action action;
+  action.what = Act::mix_start;
+  action.figures[0] = of_image[0];
+  sink.act(action);
+  for (std::uint32_t chain = 0; chain < op.mixture_width; ++chain) {
+    const auto depth = op.chain_depth >= 1 ? static_cast<std::uint32_t>(op.chain_depth) : 1 + random.below(kDeepest);
+    for (std::uint32_t i = 0; i < depth; ++i) {
+      const Pick pick = kMixed[random.below(op.all_ops ? kMixedAll : kMixedAlways)];
+      double magnitude = magnitude_of(pick, reach, kBins, random.below(op.severity));
+      if (is_signed(pick) && random.below(2) == 1) magnitude = -magnitude;
+      emit(pick, magnitude, op.filter, op.fill, size, sink);
+    }
+    action.what = Act::mix_chain;
+    action.figures[0] = of_chains[chain] * of_image[1];
+    action.figures[1] = chain + 1 == op.mixture_width ? 1 : 0;
+    sink.act(action);
+  }
+}
 
 std::array<std::uint8_t, 4> fill_of(const Numbers& fill) noexcept {
   std::array<std::uint8_t, 4> bytes{};

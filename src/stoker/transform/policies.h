@@ -1,5 +1,5 @@
-// RandAugment, TrivialAugmentWide and AutoAugment: which operations of what magnitude chance picks, as torchvision's
-// tables say. Pure; from any thread.
+// RandAugment, TrivialAugmentWide, AutoAugment and AugMix: which operations of what magnitude chance picks, as
+// torchvision's tables say; TimmRandAugment, as timm's. Pure; from any thread.
 #pragma once
 
 #include "stoker/base/random.h"
@@ -9,6 +9,8 @@ namespace stoker::transform {
 
 void draw_policy(const RandAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
 void draw_policy(const TrivialAugmentWide& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
+void draw_policy(const TimmRandAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
+void draw_policy(const AugMix& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
 void draw_policy(const AutoAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
 
 // What a fill of one number or one per channel means.
