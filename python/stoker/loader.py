@@ -168,6 +168,7 @@ class Loader(ReadByTrainers):
         self._on_error = _engine.checked_option("on_error", on_error)
         self._items = dataset
         if dataset is not None:
+            _refuse_rows_of_zeros(self._on_error, last_batch)
             _refuse_beside_dataset(source=source, samples=samples, transform=transform, batch_transform=batch_transform, label=label, where=where, arrays=arrays, device=device,
                                    decode=None if decode == "exact" else decode)
             if python_workers is None and num_workers not in ("auto", 0):
@@ -542,7 +543,7 @@ class Loader(ReadByTrainers):
             name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
             stage=stage, cause=cause, offset=None, action=self._on_error, message=message))
         if self._on_error == "raise":
-            words = "\"skip\" or \"zero\"" if self._stage is None else "\"skip\", \"replace\" or \"zero\""
+            words = "\"skip\" or \"replace\"" if self._items is not None else "\"skip\" or \"zero\"" if self._stage is None else "\"skip\", \"replace\" or \"zero\""
             raise Error(message, f"on_error={words} goes on without it", "corrupt") from error
 
     # ---- callables on rows, in python_workers
@@ -756,6 +757,16 @@ def _per_sample(transform: Any, layout: str, dtype: str | None) -> tuple[str, Ca
         raise UsageError(f"transform: operations after a Python callable do not work with {wrong}",
                          "layout=\"NCHW\" or \"NHWC\", and dtype=\"uint8\", \"float16\" or \"float32\"", option="transform")
     return before, Steps(callables, after, layout, dtype or ""), "NHWC", None
+
+
+def _refuse_rows_of_zeros(on_error: str, last_batch: str | None) -> None:
+    """Batches of dataset= are what the Dataset gives: nothing in them could tell a made-up row from an item."""
+    if on_error == "zero":
+        raise UsageError("on_error=\"zero\" does not go with dataset=: its batches have no `valid`, which would tell the zeros from items",
+                         "on_error=\"skip\" or \"replace\"", option="on_error")
+    if last_batch == "pad":
+        raise UsageError("last_batch=\"pad\" does not go with dataset=: its batches have no `valid`, which would tell the fill from items",
+                         "last_batch=\"keep\" or \"drop\"", option="last_batch")
 
 
 def _refuse_beside_dataset(**given: Any) -> None:

@@ -55,9 +55,10 @@ def test_items_are_the_same_with_any_number_of_workers_and_resume():
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_item_that_raises_obeys_on_error(workers):
-    with load(per_sample.Pairs(), python_workers=workers) as loader, pytest.raises(stoker.Error, match=r"cannot load `Pairs\[5\]`: KeyError"):
+    with load(per_sample.Pairs(), python_workers=workers) as loader, pytest.raises(stoker.Error, match=r"cannot load `Pairs\[5\]`: KeyError") as caught:
         list(loader)
-    for on_error, labels in {"skip": [4, 6, 7], "replace": [4, 6, 6, 7], "zero": [4, 0, 6, 7]}.items():
+    assert caught.value.hint == 'on_error="skip" or "replace" goes on without it'
+    for on_error, labels in {"skip": [4, 6, 7], "replace": [4, 6, 6, 7]}.items():
         with load(per_sample.Pairs(), python_workers=workers, on_error=on_error) as loader:
             data, numbers = list(loader)[1]
             assert numbers.tolist() == labels and data[:, 0].tolist() == labels
@@ -71,8 +72,23 @@ def test_what_no_dataset_can_be_is_refused():
     for beside in ({"source": "x.npy"}, {"transform": "flip"}, {"batch_transform": print}, {"decode": "none"}, {"label": "x"}):
         with pytest.raises(ValueError, match="does not go with dataset="):
             load(per_sample.Items(), **beside)
+    for made_up, remedy in (({"on_error": "zero"}, 'on_error="skip" or "replace"'), ({"last_batch": "pad"}, 'last_batch="keep" or "drop"')):
+        with pytest.raises(ValueError, match="does not go with dataset=: its batches have no `valid`") as caught:
+            load(per_sample.Items(), **made_up)
+        assert caught.value.hint == remedy
     with load(per_sample.Uneven(), batch_size=2) as loader, pytest.raises(stoker.Error, match=r"float64 \[2\], and float64 \[1\] for an earlier"):
         next(iter(loader))
+
+
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_the_ranks_share_the_last_batch_and_no_item_is_made_up(world_size):
+    seen = []
+    for rank in range(world_size):
+        with load(per_sample.Items(), rank=rank, world_size=world_size) as loader:
+            batches = [plain(batch)["number"] for batch in loader]
+            assert len(batches) == len(loader)
+            seen += [number for batch in batches for number in batch]
+    assert sorted(seen) == list(range(21))
 
 
 def test_num_workers_is_told_from_python_workers():
