@@ -24,10 +24,11 @@ from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
 from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_rows
-from .python_rows import Call, Steps
+from .python_rows import IN_PLACE, Call, Steps
 from .python_stage import PythonStage, Task, refuse_while_main_is_imported
 from .ragged import Ragged, array_names
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
+from .result_form import form_from_state, form_to_state
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_items, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
@@ -299,12 +300,14 @@ class Loader(ReadByTrainers):
         """
         state = self._usable(closed=True).state()
         state["epoch"], state["position"] = self._epochs.now
-        return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}"}
+        results = None if self._stage is None else form_to_state(self._stage.form)
+        return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}", **({} if results is None else {"results": results})}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Takes a state of :meth:`state_dict`: the next ``iter()`` gives the batch after the last one handed out then.
 
-        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ.
+        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ. What a callable returns must have the shapes and types
+        that ``state["results"]`` tells; without that entry the first result decides again.
         """
         engine = self._usable()
         if not isinstance(state, dict) or state.get("version") != 1:
@@ -318,6 +321,9 @@ class Loader(ReadByTrainers):
                 shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(shuffle)))
             if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{16}", fingerprint):
                 raise UsageError(f"fingerprint is a text of 16 hexadecimal digits, not {shortened(fingerprint)}")
+            form = form_from_state(state.get("results"))
+            if form == IN_PLACE and self._stage is not None and self._stage.call.kind != "transform":
+                raise UsageError(f"results is of callables in transform=, and this loader has {self._stage.call.kind}=")
         except KeyError as error:
             raise UsageError(f"cannot load a state: {error} is missing in {shortened(state)}") from None
         except UsageError as error:
@@ -328,6 +334,9 @@ class Loader(ReadByTrainers):
         engine.check_state(**values, shuffle=shuffle, settings=named)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
+        if self._stage is not None and self._ahead is not None:
+            self._ahead.drop()
+            self._stage.expect(form)
 
     # ---- what is known
 
@@ -608,6 +617,9 @@ class Loader(ReadByTrainers):
             self._note_bad_row(batch, row, cause, error, stage.call.kind)
         if bad:
             self._check_error_count(batch.epoch)
+        if stage.form is None and not batch.size and stage.call.kind == "dataset":
+            raise UsageError(f"this rank gets no item of step {batch.step}, and has had none before: it cannot know what a batch looks like",
+                             "use fewer ranks, a smaller batch_size=, or last_batch=\"drop\"", option="last_batch")
         if stage.form is None and batch.size and stage.call.kind != "transform":
             raise Error(f"{stage.call.kind}= gave nothing for step {batch.step}: every sample failed", "loader.errors lists them", "corrupt")
         keep = self._without(stage, task, batch, [row for row, _, _ in bad])

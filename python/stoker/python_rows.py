@@ -5,13 +5,14 @@ The same code runs in worker processes and, with ``python_workers=0``, in the ca
 
 from __future__ import annotations
 
+import collections
 import pickle
 import random
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -21,7 +22,7 @@ __all__ = ["Call", "Leaf", "PackedError", "Rows", "Steps", "flattened", "rebuilt
 
 _MASK = 2**64 - 1
 _TRACEBACK_CHARACTERS = 20_000  # of a traceback that a worker sends
-_IN_PLACE = "in place"
+IN_PLACE = "in place"  # the form of results that lie where their samples lay
 _AFTER_CALLABLES = 1 << 20  # stream of the random numbers of operations after callables; those of views count from 0
 _seed_now = 0
 _key_now = 0, 0, 0  # seed, epoch, sample id
@@ -81,6 +82,34 @@ class Leaf:
         return "an object" if self.dtype is None else f"{numpy.dtype(self.dtype)} {list(self.shape)}"
 
 
+class Named(NamedTuple):
+    """The type of a named tuple, by its name: forms of results cross processes and states, and the type may not."""
+
+    module: str
+    name: str
+    fields: tuple[str, ...]
+
+    @staticmethod
+    def of(kind: Any) -> Named:
+        named = Named(kind.__module__, kind.__qualname__, kind._fields)
+        _named_types[named] = kind
+        return named
+
+    def type(self) -> Any:
+        """The type itself where this process has met it or can look it up, else one like it."""
+        kind = _named_types.get(self)
+        if kind is None:
+            found: Any = sys.modules.get(self.module)
+            for word in self.name.split("."):
+                found = getattr(found, word, None)
+            is_it = isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", None) == self.fields
+            kind = _named_types[self] = found if is_it else collections.namedtuple(self.name.rpartition(".")[2], self.fields)
+        return kind
+
+
+_named_types: dict[Named, Any] = {}
+
+
 class PackedError:
     """An exception that crosses processes: itself where it can be pickled, and its traceback as text."""
 
@@ -131,7 +160,7 @@ class Rows:
     inputs: dict[str, numpy.ndarray]           # by name of the output; packed bytes where `places` is set
     places: numpy.ndarray | None = None        # where each row begins, and how long it is
     lengths: numpy.ndarray | None = None
-    form: Any = None                           # of results: None is unknown yet, else _IN_PLACE or (structure, leaves)
+    form: Any = None                           # of results: None is unknown yet, else IN_PLACE or (structure, leaves)
     outputs: Sequence[numpy.ndarray | None] = ()  # one for each leaf; None for objects
 
     def sample(self, row: int, call: Call) -> Any:
@@ -161,7 +190,7 @@ class Rows:
         return self.write(row, call, result)
 
     def write(self, row: int, call: Call, result: Any) -> list[Any] | None:
-        if self.form == _IN_PLACE:
+        if self.form == IN_PLACE:
             self._write_in_place(row, result)
             return None
         structure, leaves, values = flattened(result, call.kind)
@@ -179,6 +208,8 @@ class Rows:
         inputs = self.inputs
         if not isinstance(result, dict):
             result = {"data": result}
+        if unknown := [name for name in result if name not in inputs]:
+            raise TypeError(f"the callable returned {unknown[0]!r}; it returned none for an earlier sample")
         for name, array in inputs.items():
             if name not in result:
                 raise TypeError(f"the callable returned no {name!r}; it returned one for an earlier sample")
@@ -198,13 +229,13 @@ def form_of(rows: Rows, row: int, call: Call, result: Any) -> Any:
         if set(samples) == set(results):
             arrays = {name: as_array(value) for name, value in results.items()}
             if all(arrays[name].dtype == samples[name].dtype and arrays[name].shape == samples[name].shape for name in samples):
-                return _IN_PLACE
+                return IN_PLACE
     structure, leaves, _ = flattened(result, call.kind)
     return structure, leaves
 
 
 def is_in_place(form: Any) -> bool:
-    return form == _IN_PLACE
+    return form == IN_PLACE
 
 
 def different(form: Any, structure: Any, leaves: tuple[Leaf, ...]) -> str:
@@ -247,7 +278,7 @@ def _walked(value: Any, takes_all: bool, leaves: list[Leaf], values: list[Any]) 
     if isinstance(value, Mapping):
         return ("dict", tuple((key, _walked(inner, takes_all, leaves, values)) for key, inner in value.items()))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ("named", type(value), tuple(_walked(inner, takes_all, leaves, values) for inner in value))
+        return ("named", Named.of(type(value)), tuple(_walked(inner, takes_all, leaves, values) for inner in value))
     if takes_all and isinstance(value, (tuple, list)):
         return ("list", tuple(_walked(inner, takes_all, leaves, values) for inner in value))
     if takes_all and (value is None or isinstance(value, (str, bytes))):
@@ -273,7 +304,7 @@ def _built(structure: Any, left: Iterator[Any]) -> Any:
     items = [_built(inner, left) for inner in structure[-1]]
     # default_collate gives objects as a list, and as a tuple inside of sequences.
     items = [tuple(item) if inner == "leaf" and isinstance(item, list) else item for item, inner in zip(items, structure[-1], strict=True)]
-    return structure[1](*items) if structure[0] == "named" else items
+    return structure[1].type()(*items) if structure[0] == "named" else items
 
 
 def _is_tensor(value: Any) -> bool:

@@ -131,6 +131,12 @@ class PythonStage:
         """The arrays of results, whole batches; None for objects. Only where results do not lie in place."""
         return list(task.rows.outputs)
 
+    def expect(self, form: Any) -> None:
+        """Results have this form, which an earlier run decided. No batch may be with the workers that is still wanted."""
+        if form is None or form == self.form:
+            return
+        self.form, self._block_bytes = form, 0
+
     # ---- inside
 
     def _probe(self, task: Task) -> None:
@@ -205,7 +211,7 @@ class PythonStage:
 
     def has_room(self) -> bool:
         """Whether the results of one more batch have room now."""
-        if not self.workers or self.form is None or is_in_place(self.form) or self._free_blocks:
+        if not self.workers or self.form is None or is_in_place(self.form) or any(block.size >= self._block_bytes for block in self._free_blocks):
             return True
         return self.blocks_bytes + self._block_bytes <= self.blocks_limit
 
@@ -214,6 +220,8 @@ class PythonStage:
         for number, block in enumerate(self._free_blocks):
             if block.size >= size:
                 return self._free_blocks.pop(number)
+        while self._free_blocks and self.blocks_bytes + size > self.blocks_limit:  # too small for results of another form
+            self.blocks_bytes -= self._free_blocks.pop().size
         if self.blocks_bytes + size > self.blocks_limit:
             raise UsageError(f"no room for a batch of what the callable returns ({_engine.format_bytes(size)}): "
                              f"memory_limit leaves {_engine.format_bytes(self.blocks_limit)} for such batches, and {_engine.format_bytes(self.blocks_bytes)} are in use",

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import threading
+from typing import NamedTuple
 
 import numpy
 
@@ -63,6 +64,18 @@ def stuck_after_four(row):
     return row
 
 
+def wide_or_not(row):
+    return row if row[0] % 8 < 3 else row.astype(numpy.float64)
+
+
+def bytes_or_not(row):
+    return row.astype(numpy.uint8 if row[0] % 8 < 3 else numpy.float32)[:2]
+
+
+def long_or_short(view):
+    return numpy.zeros(2 if len(view) % 4 >= 2 else 3, numpy.int32)
+
+
 class Items:
     """A map-style Dataset of everything that default_collate knows."""
 
@@ -84,6 +97,23 @@ class Pairs(Items):
 class Uneven(Items):
     def __getitem__(self, index):
         return numpy.zeros(1 + index)
+
+
+class Point(NamedTuple):
+    x: object
+    name: str
+
+
+class Mixed(Items):
+    """Items 0 to 3 are float32, later ones at times of another type, length or structure; 8 to 11 all are."""
+
+    def __getitem__(self, index):
+        point = Point(numpy.full(2, index, numpy.float32), f"{index}")
+        if index in (5, 8, 9, 20):
+            point = point._replace(x=point.x.astype(numpy.float64))
+        if index in (6, 10):
+            point = point._replace(x=numpy.zeros(3, numpy.float32))
+        return {"point": point, 1: [index]} if index not in (11, 16) else {"point": point}
 
 
 def brighter(image):

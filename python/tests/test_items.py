@@ -1,5 +1,7 @@
 """Loader(dataset=...): the items of a map-style Dataset, in the calling thread and in workers."""
 
+import json
+
 import numpy
 import per_sample
 import pytest
@@ -51,6 +53,62 @@ def test_items_are_the_same_with_any_number_of_workers_and_resume():
         assert len(loader) == 6 and loader.num_samples == 21
     with load(per_sample.Items(), sampler=[7, 3, 3, 1], python_workers=1) as loader:
         assert [plain(batch)["number"] for batch in loader] == [[7, 3, 3, 1]]
+
+
+def straight_and_resumed(make, read):
+    """What is left after each number of batches: of one run, and of a run that resumes there, with the state as a checkpoint keeps it."""
+    with make() as loader:
+        straight, states, taken = [], [], iter(loader)
+        for batch in taken:
+            straight.append(read(batch))
+            states.append(json.loads(json.dumps(loader.state_dict())))
+    for number, state in enumerate(states[:-1]):
+        with make() as loader:
+            loader.load_state_dict(state)
+            assert loader.state_dict() == state
+            yield straight[number + 1 :], [read(batch) for batch in loader]
+
+
+def shown(batch):
+    return plain(batch["point"].x), str(batch["point"].x.dtype), batch["point"].name, plain(batch[1]), type(batch["point"])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_resumed_run_judges_items_as_the_first_item_of_all_decided(workers):
+    for straight, resumed in straight_and_resumed(lambda: load(per_sample.Mixed(), python_workers=workers, on_error="skip"), shown):
+        assert resumed == straight
+    for straight, resumed in straight_and_resumed(lambda: load(per_sample.Mixed(), python_workers=workers, on_error="replace", batch_size=7), shown):
+        assert resumed == straight
+
+
+def test_a_state_tells_the_form_of_items_and_may_lack_it():
+    with load(per_sample.Mixed(), on_error="skip") as loader:
+        assert "results" not in loader.state_dict()
+        next(iter(loader))
+        state = loader.state_dict()
+        assert state["results"] == {"dict": [["point", {"named": ["per_sample", "Point", "x", "name"], "items": [["<f4", 2], ["object"]]}], [1, {"items": [["<i8"]]}]]}
+        loader.load_state_dict({**state, "results": {"items": [["<f8", 2]]}})
+        assert loader.state_dict()["results"] == {"items": [["<f8", 2]]}
+    del state["results"]
+    with load(per_sample.Mixed(), on_error="skip", sampler=list(range(4, 8))) as loader:
+        before = loader.state_dict()
+        loader.load_state_dict(before)
+        assert plain(next(iter(loader))[1]) == [[4, 7]]
+    with load(per_sample.Items()) as loader:
+        for wrong in (5, "x", "in place", [], [1], ["<f4", -1], ["<f4", 2.0], ["O"], ["V8"], ["float32"], {"dict": 3},
+                      {"dict": [[[], ["<f4"]]]}, {"items": 5}, {"named": ["a"], "items": []}, {"x": 1}, {"dict": [], "items": []}):
+            with pytest.raises(ValueError, match="cannot load a state: results is"):
+                loader.load_state_dict({**state, "results": wrong})
+        deep = ["<f4"]
+        for _ in range(500):
+            deep = {"items": [deep]}
+        with pytest.raises(ValueError, match="cannot load a state: results is"):
+            loader.load_state_dict({**state, "results": deep})
+
+
+def test_a_rank_without_any_item_says_so():
+    with load([1, 2], rank=3, world_size=4) as loader, pytest.raises(ValueError, match="this rank gets no item of step 0"):
+        next(iter(loader))
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -1,5 +1,6 @@
 """python_workers=: per-sample callables in processes, on shared memory. The callables are in per_sample.py, which workers import."""
 
+import json
 import os
 import pathlib
 import random
@@ -106,6 +107,37 @@ def test_resuming_gives_the_rest(rows):
     with load(rows, transform=[per_sample.noisy], python_workers=1, shuffle=True, seed=3) as loader:
         loader.load_state_dict(state)
         assert batches(loader) == whole[3:]
+
+
+@pytest.mark.parametrize("function", [per_sample.wide_or_not, per_sample.bytes_or_not])
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_a_resumed_run_judges_results_as_the_first_result_of_all_decided(rows, function, on_error):
+    options = {"transform": [function], "batch_size": 4 if on_error == "skip" else 8, "on_error": on_error}
+    with load(rows, python_workers=0, **options) as loader:
+        iterator = iter(loader)
+        straight, states = [], []
+        for batch in iterator:
+            straight.append((batch.data.tolist(), batch.data.dtype, batch.ids.tolist()))
+            states.append(json.loads(json.dumps(loader.state_dict())))
+    for number, state in enumerate(states[:-1]):
+        with load(rows, python_workers=number % 2, **options) as loader:
+            loader.load_state_dict(state)
+            assert [(batch.data.tolist(), batch.data.dtype, batch.ids.tolist()) for batch in loader] == straight[number + 1 :]
+
+
+def test_a_resumed_run_judges_what_decode_returns_as_the_first_result_decided(records):
+    options = {"samples": records, "decode": per_sample.long_or_short, "python_workers": 0, "on_error": "skip", "batch_size": 2}
+    with load(None, **options) as loader:
+        iterator = iter(loader)
+        assert next(iterator).data.shape == (2, 2)
+        state = loader.state_dict()
+        rest = [batch.data.tolist() for batch in iterator]
+    assert [len(batch) for batch in rest] == [0, 2, 0, 2]
+    with load(None, **options) as loader:
+        loader.load_state_dict(state)
+        assert [batch.data.tolist() for batch in loader] == rest
+        with pytest.raises(ValueError, match="results is of callables in transform="):
+            loader.load_state_dict({**state, "results": "in place"})
 
 
 def test_a_break_and_a_sampler_keep_their_order(rows):
