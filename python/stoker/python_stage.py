@@ -165,7 +165,7 @@ class PythonStage:
             try:
                 with OwnRandom():
                     return (task.rows.run(row, self.call),)
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # as in workers
                 task.failures[row] = PackedError(error)
                 return None
         self._publish(task, row, row + 1)
@@ -182,7 +182,7 @@ class PythonStage:
                 objects = task.rows.run(row, self.call)
             if objects is not None:
                 task.objects[row] = objects
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             task.failures[row] = PackedError(error)
 
     def _make_room(self, task: Task) -> None:

@@ -178,6 +178,15 @@ def test_a_sample_that_raises_obeys_on_error_and_has_its_traceback(rows, workers
             assert loader.stats()["errors"] == 1
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_callable_that_leaves_the_program_makes_a_bad_sample(rows, workers):
+    with load(rows, transform=[per_sample.leaves_at_zero_and_five], python_workers=workers, on_error="skip") as loader:
+        assert [number for batch in loader for number in batch.ids.tolist()] == [number for number in range(30) if number not in (0, 5)]
+        assert [error.cause for error in loader.errors] == ["SystemExit: enough"] * 2
+    with load(rows, transform=[per_sample.leaves_at_zero_and_five], python_workers=workers) as loader, pytest.raises(stoker.Error, match="SystemExit: enough"):
+        next(iter(loader))
+
+
 def test_too_many_bad_samples_end_the_run(rows):
     with load(rows, transform=[per_sample.mostly_bad], python_workers=2, on_error="skip", max_errors=3) as loader, pytest.raises(stoker.Error, match="max_errors=3"):
         list(loader)
