@@ -574,7 +574,8 @@ class Loader(ReadByTrainers):
         if self._decode is None and given["dtype"] == "bfloat16":
             raise UsageError("python_workers= gives numpy arrays to the callable, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
                              option="dtype")
-        call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]))
+        call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]),
+                    self._framework.NAME)
         stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]))
         if workers:
             try:

@@ -197,8 +197,8 @@ class PythonStage:
             if leaf.dtype is None:
                 places.append(None)
                 continue
-            places.append((leaf.dtype, size, (count, *leaf.shape)))
-            size += -(-int(numpy.prod((self._row_limit, *leaf.shape))) * numpy.dtype(leaf.dtype).itemsize // _LINE) * _LINE
+            places.append((leaf.array_dtype, size, (count, *leaf.shape)))
+            size += -(-int(numpy.prod((self._row_limit, *leaf.shape))) * numpy.dtype(leaf.array_dtype).itemsize // _LINE) * _LINE
         if self.workers:
             block = self._block(max(size, 1))
             # Every array over it holds this one, since its own base is no array: the block comes back when the last of them is gone.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from .errors import UsageError, shortened
-from .python_rows import IN_PLACE, Leaf, Named
+from .python_rows import BFLOAT16, IN_PLACE, Leaf, Named
 
 __all__ = ["form_from_state", "form_to_state"]
 
@@ -82,6 +82,8 @@ def _leaf(dtype: Any, *shape: Any) -> Leaf:
         raise TypeError
     if dtype == _OBJECT and not shape:
         return Leaf(None)
+    if dtype == BFLOAT16:
+        return Leaf(dtype, shape)
     if numpy.dtype(dtype).str != dtype or numpy.dtype(dtype).kind not in "biufcmM":
         raise TypeError
     return Leaf(dtype, shape)

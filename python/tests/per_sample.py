@@ -123,6 +123,33 @@ class Mixed(Items):
         return {"point": point, 1: [index]} if index not in (11, 16) else {"point": point}
 
 
+class Of(Items):
+    """Items 1, 2, ... hold what is given; item 0 is what others are to be like."""
+
+    def __init__(self, like, *others):
+        self.values = [like, *others]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        return self.values[index]
+
+
+def as_pair(row):
+    return row, row
+
+
+def as_masked(row):
+    return numpy.ma.masked_less(row, 3)
+
+
+def as_bfloat16(row):
+    import torch
+
+    return torch.from_numpy(row).to(torch.bfloat16)
+
+
 def brighter(image):
     assert image.dtype == numpy.uint8 and image.ndim == 3 and image.shape[2] == 3
     return image + numpy.uint8(1)

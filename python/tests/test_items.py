@@ -1,6 +1,7 @@
 """Loader(dataset=...): the items of a map-style Dataset, in the calling thread and in workers."""
 
 import json
+import re
 
 import numpy
 import per_sample
@@ -121,6 +122,48 @@ def test_an_item_that_raises_obeys_on_error(workers):
             data, numbers = list(loader)[1]
             assert numbers.tolist() == labels and data[:, 0].tolist() == labels
             assert [(error.index, error.stage) for error in loader.errors] == [(5, "dataset")]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_results_of_the_other_byte_order_are_swapped(workers, output):
+    if output == "torch":
+        pytest.importorskip("torch")
+    with load(per_sample.Of(*(numpy.arange(3, dtype=">f4") + number for number in range(4))), python_workers=workers, output=output) as loader:
+        batch = next(iter(loader))
+    assert plain(batch) == [[0.0 + number, 1.0 + number, 2.0 + number] for number in range(4)]
+    assert str(batch.dtype).endswith("float32") and (output == "torch" or batch.dtype.isnative)
+
+
+@pytest.mark.parametrize("value, words", [
+    (numpy.zeros(2, numpy.longdouble), "longdouble|float128"), (numpy.zeros(2, numpy.clongdouble), "clongdouble|complex256"),
+    (numpy.zeros(2, "datetime64[s]"), r"datetime64\[s\]"), (numpy.zeros(2, "timedelta64[s]"), r"timedelta64\[s\]"),
+    (numpy.array([{}, None]), "array of object, not an array of numbers"), (numpy.array(["a"]), "array of <U1, not an array of numbers"),
+    (numpy.ma.masked_less(numpy.arange(2.0), 1), "masked array.*filled"),
+])
+def test_types_that_torch_lacks_are_bad_samples_in_words(value, words):
+    pytest.importorskip("torch")
+    with load(per_sample.Of(value, numpy.zeros(2)), output="torch", on_error="skip") as loader:
+        assert plain(next(iter(loader))) == [[0.0, 0.0]]
+        assert len(loader.errors) == 1
+        assert re.search(words, loader.errors[0].cause), loader.errors[0].cause
+
+
+def test_times_stay_times_in_numpy():
+    with load(per_sample.Of(numpy.datetime64("2026-01-02"), numpy.datetime64("2026-01-03"))) as loader:
+        assert next(iter(loader)).tolist() == [numpy.datetime64("2026-01-02").item(), numpy.datetime64("2026-01-03").item()]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_tensors_of_bfloat16_keep_their_type(workers):
+    torch = pytest.importorskip("torch")
+    values = [torch.full((2,), 1.5 * number, dtype=torch.bfloat16) for number in range(4)]
+    with load(per_sample.Of(*({"x": value, "y": number} for number, value in enumerate(values))), output="torch", python_workers=workers) as loader:
+        batch = next(iter(loader))
+        assert loader.state_dict()["results"]["dict"][0] == ["x", ["bfloat16", 2]]
+    assert batch["x"].dtype == torch.bfloat16 and torch.equal(batch["x"], torch.stack(values)) and plain(batch["y"]) == [0, 1, 2, 3]
+    with load(per_sample.Of(*values), output="numpy") as loader, pytest.raises(stoker.Error, match='output="torch" alone: return value.float()'):
+        next(iter(loader))
 
 
 def test_what_no_dataset_can_be_is_refused():

@@ -198,6 +198,21 @@ def test_a_result_of_another_shape_is_a_bad_sample(rows):
         assert "float32 [3]" in loader.errors[0].cause and "float32 [2]" in loader.errors[0].cause
 
 
+@pytest.mark.parametrize("function, words", [(per_sample.as_pair, "it returned a tuple: return one array, or a dict of arrays"),
+                                              (per_sample.as_masked, "masked array")])
+def test_results_that_would_lose_something_are_refused(rows, function, words):
+    for workers in (0, 1):
+        with load(rows, transform=[function], python_workers=workers) as loader, pytest.raises(stoker.Error, match=words):
+            next(iter(loader))
+
+
+def test_a_callable_may_return_bfloat16(rows):
+    torch = pytest.importorskip("torch")
+    with load(rows, transform=[per_sample.as_bfloat16], python_workers=0, output="torch") as loader:
+        batch = next(iter(loader))
+        assert batch.data.dtype == torch.bfloat16 and batch.data[:, 0].tolist() == [0, 1, 2, 3]
+
+
 def test_a_worker_that_is_killed_costs_its_sample_and_says_why(rows):
     with load(rows, transform=[per_sample.killed_at_nine], python_workers=2, on_error="skip") as loader:
         seen = [number for batch in loader for number in batch.ids.tolist()]
