@@ -39,6 +39,7 @@ __all__ = ["Loader", "SampleError", "ErrorList"]
 
 _MOST_WORKERS = 1024
 _NUMBERS_BYTES = 64 * 2**20  # what the engine needs at most to order the items of a Dataset
+_WORKERS_VARY = 1.1  # what workers hold after their imports, from one start to the next
 _OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
 
 
@@ -576,7 +577,7 @@ class Loader(ReadByTrainers):
                              option="dtype")
         call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]),
                     self._framework.NAME)
-        stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]))
+        stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]), self._dataset.name)
         if workers:
             try:
                 self._divide_memory(stage)
@@ -595,6 +596,8 @@ class Loader(ReadByTrainers):
                              "once they have imported the callable", "raise memory_limit=, or use fewer python_workers", option="memory_limit")
         engine = min(rest // 2, _NUMBERS_BYTES) if stage.call.kind == "dataset" else rest // 2
         stage.blocks_limit = rest - engine
+        most = _NUMBERS_BYTES if stage.call.kind == "dataset" else math.inf
+        stage.limit_for = lambda blocks: int(blocks + min(blocks, most) + taken * _WORKERS_VARY)
         self._given["memory_limit"] = engine
 
     def _next_of_workers(self, ahead: Ahead) -> Any:

@@ -27,6 +27,10 @@ def as_bytes(row):
     return row.astype(numpy.uint8).reshape(2, 3)
 
 
+def as_megabytes(row):
+    return numpy.zeros((2, 2**20), numpy.float32)
+
+
 def two_numbers(view):
     assert view.readonly
     return numpy.array([view[0], view[1], len(view)], dtype=numpy.int32)

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -326,6 +327,52 @@ def test_a_script_without_a_guard_is_told_so(rows, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2.0\n", "")
 
 
+def test_a_callable_below_the_guard_is_told_to_move(rows, tmp_path):
+    command, environment = script(tmp_path, f"""
+        import stoker
+        if __name__ == "__main__":
+            def mine(row):
+                return row + 1
+            stoker.Loader({str(rows)!r}, batch_size=4, transform=[mine], python_workers=1, output="numpy")
+        """)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "mine is defined below `if __name__ ==" in ended.stderr and "hint: move its definition above that line or into a module" in ended.stderr
+
+
+def test_a_script_from_stdin_is_told_like_an_interactive_session(rows, tmp_path):
+    command, environment = script(tmp_path, f"""
+        import stoker
+        def mine(row):
+            return row + 1
+        if __name__ == "__main__":
+            stoker.Loader({str(rows)!r}, batch_size=4, transform=[mine], python_workers=1, output="numpy")
+        """)
+    text = pathlib.Path(command[1]).read_text()
+    ended = subprocess.run([command[0], "-"], env=environment, input=text, capture_output=True, text=True, timeout=60)
+    assert "an interactive session, a notebook or a script from stdin" in ended.stderr and "hint: put it into a module" in ended.stderr
+
+
+def test_too_few_open_files_name_the_remedy(rows, tmp_path):
+    pytest.importorskip("resource")
+    command, environment = script(tmp_path, f"""
+        import resource, per_sample, stoker
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        stoker.Loader({str(rows)!r}, batch_size=4, transform=[per_sample.same], python_workers=64, output="numpy", cache_dir=False)
+        """)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "python_workers=64 cannot start: Too many open files; this process may have 64 open" in ended.stderr, ended.stderr
+    assert "`ulimit -n 200`" in ended.stderr
+
+
+def test_no_room_for_a_batch_names_a_limit_that_is_enough(rows):
+    options = {"transform": [per_sample.as_megabytes], "python_workers": 1, "num_workers": 1}
+    with load(rows, memory_limit="60MB", **options) as loader, pytest.raises(ValueError, match="no room for a batch of what the callable returns") as caught:
+        list(loader)
+    enough = re.search(r'memory_limit="(\d+MiB)" is enough', caught.value.hint)
+    with load(rows, memory_limit=enough[1], **options) as loader:
+        assert [batch.data.shape for batch in loader][-1] == (2, 2, 2**20)
+
+
 def test_workers_are_counted(rows):
     with load(rows, transform=[per_sample.slow], python_workers=2) as loader:
         for _ in loader:
@@ -353,7 +400,7 @@ def test_a_callable_that_never_returns_is_named_after_the_timeout(rows):
     with load(rows, transform=[per_sample.stuck_after_four], python_workers=1, timeout=2) as loader:
         iterator = iter(loader)
         next(iterator)
-        with pytest.raises(stoker.Error, match="no Python callable has returned for 2 s.*sample id 4"):
+        with pytest.raises(stoker.Error, match=r"no Python callable has returned for 2 s.*row 0 \(`rows.npy\[4\]`, sample id 4\), in python worker 0"):
             next(iterator)
 
 
