@@ -99,6 +99,32 @@ def test_mel_spectrograms_are_torchaudios(sounds, arguments):
     close(sample(sounds, "2.wav", stoker.MelSpectrogram(RATE, **arguments)), theirs)
 
 
+NARROW = [dict(n_fft=400, n_mels=1000), dict(n_fft=4096, n_mels=1000), dict(f_min=4000.0), dict(n_fft=512, n_mels=80, f_min=4000.0),
+          dict(n_fft=1024, n_mels=1000, mel_scale="slaney"), dict(n_fft=2048, n_mels=256, f_min=4000.0, f_max=4500.0)]
+
+
+@pytest.mark.filterwarnings("ignore:At least one mel filterbank")
+@pytest.mark.parametrize("arguments", NARROW)
+def test_narrow_bands_are_torchaudios(tmp_path, arguments):
+    """Their edges lie few units in the last place apart: float32, rounded where torch rounds. Noise, since a tone leaves rounding errors alone in most bands."""
+    torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
+    soundfile.write(tmp_path / "a.wav", numpy.random.default_rng(8).uniform(-0.9, 0.9, 12_000), RATE, subtype="FLOAT")
+    theirs = torchaudio.transforms.MelSpectrogram(RATE, **arguments)(torch.from_numpy(wave(tmp_path, "a.wav"))).numpy()
+    mine = sample(tmp_path, "a.wav", stoker.MelSpectrogram(RATE, **arguments))
+    assert (numpy.abs(mine - theirs) / theirs.max(axis=0)).max() < 1e-4
+    theirs = torchaudio.transforms.MFCC(RATE, melkwargs=arguments)(torch.from_numpy(wave(tmp_path, "a.wav"))).numpy()
+    mine = sample(tmp_path, "a.wav", stoker.MFCC(RATE, melkwargs=arguments))
+    assert numpy.abs(mine - theirs).max() < 1e-4 * numpy.abs(theirs).max()
+
+
+@pytest.mark.parametrize("arguments", [dict(f_min=4000.0), dict(n_fft=512, n_mels=80, f_min=4000.0)])
+def test_every_value_of_narrow_bands_is_torchaudios(tmp_path, arguments):
+    torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
+    soundfile.write(tmp_path / "a.wav", numpy.random.default_rng(8).uniform(-0.9, 0.9, 12_000), RATE, subtype="FLOAT")
+    theirs = torchaudio.transforms.MelSpectrogram(RATE, **arguments)(torch.from_numpy(wave(tmp_path, "a.wav"))).numpy()
+    numpy.testing.assert_allclose(sample(tmp_path, "a.wav", stoker.MelSpectrogram(RATE, **arguments)), theirs, rtol=5e-5, atol=1e-6 * theirs.max())
+
+
 @pytest.mark.parametrize("stype, top_db", [("power", None), ("power", 80.0), ("magnitude", 30.0)])
 def test_decibels_are_torchaudios(sounds, stype, top_db):
     torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
