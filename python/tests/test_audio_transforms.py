@@ -283,3 +283,16 @@ def test_audio_that_is_too_short_is_named(sounds, tmp_path):
     with stoker.Loader(tmp_path, output="numpy", batch_size=2, on_error="skip", transform=[stoker.MelSpectrogram(RATE)]) as loader:
         assert next(iter(loader)).size == 1
         assert "shorter than its spectrogram needs" in loader.errors[0].cause and "PadOrTrim" in loader.errors[0].cause
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("on_error", ["skip", "replace", "zero"])
+def test_audio_that_is_too_short_may_come_first(tmp_path, batch_size, on_error):
+    for name, frames in (("a", 100), ("b", 1000), ("c", 2000)):
+        soundfile.write(tmp_path / f"{name}.wav", numpy.ones(frames) / 2, RATE)
+    with stoker.Loader(tmp_path, output="numpy", batch_size=batch_size, on_error=on_error, transform=[stoker.MFCC(RATE)]) as loader:
+        lengths = [int(length) for batch in loader for length in batch.lengths]
+        assert lengths[-2:] == [6, 11] and len(lengths) == {"skip": 2, "replace": 3, "zero": 3}[on_error]
+        assert [error.name for error in loader.errors] == ["a.wav"]
+    with stoker.Loader(tmp_path, output="numpy", batch_size=1, transform=[stoker.MFCC(RATE)]) as loader, pytest.raises(stoker.Error, match="a.wav.*shorter than its"):
+        next(iter(loader))
