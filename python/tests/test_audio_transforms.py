@@ -296,3 +296,21 @@ def test_audio_that_is_too_short_may_come_first(tmp_path, batch_size, on_error):
         assert [error.name for error in loader.errors] == ["a.wav"]
     with stoker.Loader(tmp_path, output="numpy", batch_size=1, transform=[stoker.MFCC(RATE)]) as loader, pytest.raises(stoker.Error, match="a.wav.*shorter than its"):
         next(iter(loader))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_flac_behind_id3_tags_is_read(sounds, tmp_path, count):
+    plain = (sounds / "3.flac").read_bytes()
+    tag = b"ID3\x04\x00\x00\x00\x00\x02\x05" + b"\x00" * 261
+    (tmp_path / "a.flac").write_bytes(tag * count + plain)
+    numpy.testing.assert_array_equal(soundfile.read(tmp_path / "a.flac", dtype="float32")[0], wave(sounds, "3.flac"))
+    numpy.testing.assert_array_equal(sample(tmp_path, "a.flac"), wave(sounds, "3.flac"))
+    numpy.testing.assert_array_equal(sample(tmp_path, "a.flac", stoker.PadOrTrim(100)), wave(sounds, "3.flac")[:100])
+
+
+def test_an_id3_tag_without_flac_is_named(tmp_path):
+    for name, data in (("a", b"ID3\x04\x00\x00\x7f\x7f\x7f\x7f"), ("b", b"ID3\x03\x00\x00\x00\x00\x00\x02xx\xff\xfb\x90\x64")):
+        (tmp_path / f"{name}.flac").write_bytes(data)
+    for name, cause in (("a", "an ID3 tag goes beyond the end"), ("b", "no FLAC stream behind it: MP3 files are not read")):
+        with pytest.raises(stoker.Error, match=cause):
+            sample(tmp_path, f"{name}.flac")
