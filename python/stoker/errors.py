@@ -74,5 +74,8 @@ def one_line(text: str) -> str:
 
 def shortened(value: object) -> str:
     """A value as a message shows it."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} inside too many others"
     return text if len(text) <= 200 else text[:200] + "..."

@@ -25,10 +25,11 @@ from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
 from .passes import Plan, make_plan
 from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_rows
-from .python_rows import Call, Steps
+from .python_rows import IN_PLACE, Call, Steps
 from .python_stage import PythonStage, Task, refuse_while_main_is_imported
 from .ragged import Ragged, array_names
 from .ranks import Rank, check_against_process_group, find_rank, given_rank
+from .result_form import form_from_state, form_to_state
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_items, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
@@ -39,6 +40,7 @@ __all__ = ["Loader", "SampleError", "ErrorList"]
 
 _MOST_WORKERS = 1024
 _NUMBERS_BYTES = 64 * 2**20  # what the engine needs at most to order the items of a Dataset
+_WORKERS_VARY = 1.1  # what workers hold after their imports, from one start to the next
 _OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
 
 
@@ -169,6 +171,7 @@ class Loader(ReadByTrainers):
         self._on_error = _engine.checked_option("on_error", on_error)
         self._items = dataset
         if dataset is not None:
+            _refuse_rows_of_zeros(self._on_error, last_batch)
             _refuse_beside_dataset(source=source, samples=samples, transform=transform, batch_transform=batch_transform, label=label, where=where, arrays=arrays, device=device,
                                    decode=None if decode == "exact" else decode)
             if python_workers is None and num_workers not in ("auto", 0):
@@ -299,12 +302,14 @@ class Loader(ReadByTrainers):
         """
         state = self._usable(closed=True).state()
         state["epoch"], state["position"] = self._epochs.now
-        return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}"}
+        results = None if self._stage is None else form_to_state(self._stage.form)
+        return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}", **({} if results is None else {"results": results})}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Takes a state of :meth:`state_dict`: the next ``iter()`` gives the batch after the last one handed out then.
 
-        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ.
+        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ. What a callable returns must have the shapes and types
+        that ``state["results"]`` tells; without that entry the first result decides again.
         """
         engine = self._usable()
         if not isinstance(state, dict) or state.get("version") != 1:
@@ -318,6 +323,9 @@ class Loader(ReadByTrainers):
                 shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(shuffle)))
             if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{16}", fingerprint):
                 raise UsageError(f"fingerprint is a text of 16 hexadecimal digits, not {shortened(fingerprint)}")
+            form = form_from_state(state.get("results"))
+            if form == IN_PLACE and self._stage is not None and self._stage.call.kind != "transform":
+                raise UsageError(f"results is of callables in transform=, and this loader has {self._stage.call.kind}=")
         except KeyError as error:
             raise UsageError(f"cannot load a state: {error} is missing in {shortened(state)}") from None
         except UsageError as error:
@@ -328,6 +336,9 @@ class Loader(ReadByTrainers):
         engine.check_state(**values, shuffle=shuffle, settings=named)
         self._epochs.load((values["epoch"], values["position"]))
         self._iteration += 1
+        if self._stage is not None and self._ahead is not None:
+            self._ahead.drop()
+            self._stage.expect(form)
 
     # ---- what is known
 
@@ -549,7 +560,7 @@ class Loader(ReadByTrainers):
             name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
             stage=stage, cause=cause, offset=None, action=self._on_error, message=message))
         if self._on_error == "raise":
-            words = "\"skip\" or \"zero\"" if self._stage is None else "\"skip\", \"replace\" or \"zero\""
+            words = "\"skip\" or \"replace\"" if self._items is not None else "\"skip\" or \"zero\"" if self._stage is None else "\"skip\", \"replace\" or \"zero\""
             raise Error(message, f"on_error={words} goes on without it", "corrupt") from error
 
     # ---- callables on rows, in python_workers
@@ -571,8 +582,9 @@ class Loader(ReadByTrainers):
         if self._decode is None and given["dtype"] == "bfloat16":
             raise UsageError("python_workers= gives numpy arrays to the callable, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
                              option="dtype")
-        call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]))
-        stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]))
+        call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]),
+                    self._framework.NAME)
+        stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]), self._dataset.name)
         if workers:
             try:
                 self._divide_memory(stage)
@@ -591,6 +603,8 @@ class Loader(ReadByTrainers):
                              "once they have imported the callable", "raise memory_limit=, or use fewer python_workers", option="memory_limit")
         engine = min(rest // 2, _NUMBERS_BYTES) if stage.call.kind == "dataset" else rest // 2
         stage.blocks_limit = rest - engine
+        most = _NUMBERS_BYTES if stage.call.kind == "dataset" else math.inf
+        stage.limit_for = lambda blocks: int(blocks + min(blocks, most) + taken * _WORKERS_VARY)
         self._given["memory_limit"] = engine
 
     def _next_of_workers(self, ahead: Ahead) -> Any:
@@ -614,6 +628,9 @@ class Loader(ReadByTrainers):
             self._note_bad_row(batch, row, cause, error, stage.call.kind)
         if bad:
             self._check_error_count(batch.epoch)
+        if stage.form is None and not batch.size and stage.call.kind == "dataset":
+            raise UsageError(f"this rank gets no item of step {batch.step}, and has had none before: it cannot know what a batch looks like",
+                             "use fewer ranks, a smaller batch_size=, or last_batch=\"drop\"", option="last_batch")
         if stage.form is None and batch.size and stage.call.kind != "transform":
             raise Error(f"{stage.call.kind}= gave nothing for step {batch.step}: every sample failed", "loader.errors lists them", "corrupt")
         keep = self._without(stage, task, batch, [row for row, _, _ in bad])
@@ -763,6 +780,16 @@ def _per_sample(transform: Any, layout: str, dtype: str | None) -> tuple[str, Ca
         raise UsageError(f"transform: operations after a Python callable do not work with {wrong}",
                          "layout=\"NCHW\" or \"NHWC\", and dtype=\"uint8\", \"float16\" or \"float32\"", option="transform")
     return before, Steps(callables, after, layout, dtype or ""), "NHWC", None
+
+
+def _refuse_rows_of_zeros(on_error: str, last_batch: str | None) -> None:
+    """Batches of dataset= are what the Dataset gives: nothing in them could tell a made-up row from an item."""
+    if on_error == "zero":
+        raise UsageError("on_error=\"zero\" does not go with dataset=: its batches have no `valid`, which would tell the zeros from items",
+                         "on_error=\"skip\" or \"replace\"", option="on_error")
+    if last_batch == "pad":
+        raise UsageError("last_batch=\"pad\" does not go with dataset=: its batches have no `valid`, which would tell the fill from items",
+                         "last_batch=\"keep\" or \"drop\"", option="last_batch")
 
 
 def _refuse_beside_dataset(**given: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import numpy
 
 from .errors import Error
-from .python_rows import PackedError, WorkerTraceback, is_in_place, rebuilt
+from .python_rows import BFLOAT16, PackedError, WorkerTraceback, is_in_place, rebuilt
 from .python_stage import MOST_AHEAD, PythonStage, Task
 
 __all__ = ["Ahead", "bad_rows", "collated", "replace_rows"]
@@ -115,16 +116,17 @@ def replace_rows(task: Task, arrays: list[Any], bad: list[int]) -> bool:
 
 def collated(stage: PythonStage, task: Task, keep: Any, from_numpy: Callable[[numpy.ndarray], Any]) -> Any:
     """The results of a batch in the structure that torch's default_collate gives: objects become lists."""
-    structure = stage.form[0]
+    structure, leaves = stage.form
     rows = range(task.slab.size)[keep] if isinstance(keep, slice) else numpy.flatnonzero(keep).tolist()
     values: list[Any] = []
     objects = 0
-    for array in task.rows.outputs:
+    for leaf, array in zip(leaves, task.rows.outputs, strict=True):
         if array is None:
             values.append([task.objects[row][objects] if row in task.objects else None for row in rows])
             objects += 1
         else:
-            values.append(from_numpy(array if isinstance(keep, slice) else array[keep]))
+            value = from_numpy(array if isinstance(keep, slice) else array[keep])
+            values.append(value.view(sys.modules["torch"].bfloat16) if leaf.dtype == BFLOAT16 else value)
     return rebuilt(structure, values)
 
 

@@ -5,13 +5,14 @@ The same code runs in worker processes and, with ``python_workers=0``, in the ca
 
 from __future__ import annotations
 
+import collections
 import pickle
 import random
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -21,7 +22,8 @@ __all__ = ["Call", "Leaf", "PackedError", "Rows", "Steps", "flattened", "rebuilt
 
 _MASK = 2**64 - 1
 _TRACEBACK_CHARACTERS = 20_000  # of a traceback that a worker sends
-_IN_PLACE = "in place"
+BFLOAT16 = "bfloat16"  # numpy has no such type: the words lie in arrays of int16
+IN_PLACE = "in place"  # the form of results that lie where their samples lay
 _AFTER_CALLABLES = 1 << 20  # stream of the random numbers of operations after callables; those of views count from 0
 _seed_now = 0
 _key_now = 0, 0, 0  # seed, epoch, sample id
@@ -43,6 +45,7 @@ class Call:
     kind: str
     function: Callable[[Any], Any]
     seed: int
+    output: str = "numpy"  # where results go: other libraries have fewer types than numpy
 
 
 class Steps:
@@ -77,8 +80,42 @@ class Leaf:
     dtype: str | None
     shape: tuple[int, ...] = ()
 
+    @property
+    def array_dtype(self) -> str:
+        """Of the array that holds it."""
+        assert self.dtype is not None
+        return "<i2" if self.dtype == BFLOAT16 else self.dtype
+
     def __str__(self) -> str:
-        return "an object" if self.dtype is None else f"{numpy.dtype(self.dtype)} {list(self.shape)}"
+        return "an object" if self.dtype is None else f"{self.dtype if self.dtype == BFLOAT16 else numpy.dtype(self.dtype)} {list(self.shape)}"
+
+
+class Named(NamedTuple):
+    """The type of a named tuple, by its name: forms of results cross processes and states, and the type may not."""
+
+    module: str
+    name: str
+    fields: tuple[str, ...]
+
+    @staticmethod
+    def of(kind: Any) -> Named:
+        named = Named(kind.__module__, kind.__qualname__, kind._fields)
+        _named_types[named] = kind
+        return named
+
+    def type(self) -> Any:
+        """The type itself where this process has met it or can look it up, else one like it."""
+        kind = _named_types.get(self)
+        if kind is None:
+            found: Any = sys.modules.get(self.module)
+            for word in self.name.split("."):
+                found = getattr(found, word, None)
+            is_it = isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", None) == self.fields
+            kind = _named_types[self] = found if is_it else collections.namedtuple(self.name.rpartition(".")[2], self.fields)
+        return kind
+
+
+_named_types: dict[Named, Any] = {}
 
 
 class PackedError:
@@ -131,7 +168,7 @@ class Rows:
     inputs: dict[str, numpy.ndarray]           # by name of the output; packed bytes where `places` is set
     places: numpy.ndarray | None = None        # where each row begins, and how long it is
     lengths: numpy.ndarray | None = None
-    form: Any = None                           # of results: None is unknown yet, else _IN_PLACE or (structure, leaves)
+    form: Any = None                           # of results: None is unknown yet, else IN_PLACE or (structure, leaves)
     outputs: Sequence[numpy.ndarray | None] = ()  # one for each leaf; None for objects
 
     def sample(self, row: int, call: Call) -> Any:
@@ -161,10 +198,10 @@ class Rows:
         return self.write(row, call, result)
 
     def write(self, row: int, call: Call, result: Any) -> list[Any] | None:
-        if self.form == _IN_PLACE:
-            self._write_in_place(row, result)
+        if self.form == IN_PLACE:
+            self._write_in_place(row, result, call.output)
             return None
-        structure, leaves, values = flattened(result, call.kind)
+        structure, leaves, values = flattened(result, call)
         if (structure, leaves) != self.form:
             raise TypeError(different(self.form, structure, leaves))
         objects = []
@@ -175,14 +212,16 @@ class Rows:
                 output[row] = value
         return objects or None
 
-    def _write_in_place(self, row: int, result: Any) -> None:
+    def _write_in_place(self, row: int, result: Any, output: str) -> None:
         inputs = self.inputs
         if not isinstance(result, dict):
             result = {"data": result}
+        if unknown := [name for name in result if name not in inputs]:
+            raise TypeError(f"the callable returned {unknown[0]!r}; it returned none for an earlier sample")
         for name, array in inputs.items():
             if name not in result:
                 raise TypeError(f"the callable returned no {name!r}; it returned one for an earlier sample")
-            target, value = array[row], as_array(result[name])
+            target, value = array[row], as_array(result[name], output)
             if value.dtype != target.dtype or value.shape != target.shape:
                 raise TypeError(different_arrays(f"{target.dtype} {list(target.shape)}", value))
             if value.__array_interface__["data"][0] != target.__array_interface__["data"][0] or value.strides != target.strides:
@@ -195,16 +234,16 @@ def form_of(rows: Rows, row: int, call: Call, result: Any) -> Any:
         sample = rows.sample(row, call)
         samples = sample if isinstance(sample, dict) else {"data": sample}
         results = result if isinstance(result, dict) else {"data": result}
-        if set(samples) == set(results):
-            arrays = {name: as_array(value) for name, value in results.items()}
+        if set(samples) == set(results) and not any(_is_named(value) or _is_bfloat16(value) for value in results.values()):
+            arrays = {name: as_array(value, call.output) for name, value in results.items()}
             if all(arrays[name].dtype == samples[name].dtype and arrays[name].shape == samples[name].shape for name in samples):
-                return _IN_PLACE
-    structure, leaves, _ = flattened(result, call.kind)
+                return IN_PLACE
+    structure, leaves, _ = flattened(result, call)
     return structure, leaves
 
 
 def is_in_place(form: Any) -> bool:
-    return form == _IN_PLACE
+    return form == IN_PLACE
 
 
 def different(form: Any, structure: Any, leaves: tuple[Leaf, ...]) -> str:
@@ -220,41 +259,56 @@ def different_arrays(before: str, value: numpy.ndarray) -> str:
 
 # ---- what a callable returned
 
-def as_array(value: Any) -> numpy.ndarray:
-    """An array of numbers. None, objects and texts are no arrays, though numpy makes some of them."""
+def as_array(value: Any, output: str = "numpy") -> numpy.ndarray:
+    """An array of numbers in the byte order of this machine, of a type that ``output`` has. TypeError for anything else, though numpy makes arrays of it."""
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise TypeError("it returned a masked array, and batches have no masks: return value.filled(...), and value.mask beside it where that is needed")
+    if isinstance(value, tuple):
+        raise TypeError("it returned a tuple: return one array, or a dict of arrays")
+    if _is_bfloat16(value):
+        raise TypeError("it returned a tensor of bfloat16, which goes with output=\"torch\" alone: return value.float()")
     if isinstance(value, numpy.ndarray):
         array = value
     elif _is_tensor(value):
         array = value.detach().cpu().numpy()
     else:
         array = numpy.asarray(value)
-    if array.dtype.kind in "OSUV":
-        raise TypeError(f"it returned {'None' if value is None else type(value).__name__}, not an array of numbers")
-    return array
+    kind = array.dtype.kind
+    if kind in "OSUV":
+        named = "None" if value is None else f"an array of {array.dtype}" if isinstance(value, (numpy.ndarray, numpy.generic)) else type(value).__name__
+        raise TypeError(f"it returned {named}, not an array of numbers")
+    if output != "numpy" and (kind in "mM" or array.dtype.char in "gG"):
+        raise TypeError(f"it returned an array of {array.dtype}, a type that output={output!r} lacks: return it as {'int64' if kind in 'mM' else 'float64'}")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 # These are no functions inside of functions: one that calls itself would keep its arrays until the garbage collector comes by.
 
-def flattened(value: Any, kind: str) -> tuple[Any, tuple[Leaf, ...], list[Any]]:
+def flattened(value: Any, call: Call) -> tuple[Any, tuple[Leaf, ...], list[Any]]:
     """The structure of a result, its leaves, and what stands in each: an array, or an object. The structure is what torch's default_collate keeps."""
     leaves: list[Leaf] = []
     values: list[Any] = []
-    structure = _walked(value, kind == "dataset", leaves, values)
+    structure = _walked(value, call, leaves, values)
     return structure, tuple(leaves), values
 
 
-def _walked(value: Any, takes_all: bool, leaves: list[Leaf], values: list[Any]) -> Any:
+def _walked(value: Any, call: Call, leaves: list[Leaf], values: list[Any]) -> Any:
+    takes_all = call.kind == "dataset"
     if isinstance(value, Mapping):
-        return ("dict", tuple((key, _walked(inner, takes_all, leaves, values)) for key, inner in value.items()))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ("named", type(value), tuple(_walked(inner, takes_all, leaves, values) for inner in value))
+        return ("dict", tuple((key, _walked(inner, call, leaves, values)) for key, inner in value.items()))
+    if _is_named(value):
+        return ("named", Named.of(type(value)), tuple(_walked(inner, call, leaves, values) for inner in value))
     if takes_all and isinstance(value, (tuple, list)):
-        return ("list", tuple(_walked(inner, takes_all, leaves, values) for inner in value))
+        return ("list", tuple(_walked(inner, call, leaves, values) for inner in value))
     if takes_all and (value is None or isinstance(value, (str, bytes))):
         leaves.append(Leaf(None))
         values.append(value)
         return "leaf"
-    array = numpy.asarray(value, numpy.bool_ if isinstance(value, bool) else numpy.int64) if isinstance(value, int) else as_array(value)
+    if call.output == "torch" and _is_bfloat16(value):
+        leaves.append(Leaf(BFLOAT16, tuple(value.shape)))
+        values.append(value.detach().cpu().contiguous().view(sys.modules["torch"].int16).numpy())
+        return "leaf"
+    array = numpy.asarray(value, numpy.bool_ if isinstance(value, bool) else numpy.int64) if isinstance(value, int) else as_array(value, call.output)
     leaves.append(Leaf(array.dtype.str, array.shape))
     values.append(array)
     return "leaf"
@@ -273,12 +327,20 @@ def _built(structure: Any, left: Iterator[Any]) -> Any:
     items = [_built(inner, left) for inner in structure[-1]]
     # default_collate gives objects as a list, and as a tuple inside of sequences.
     items = [tuple(item) if inner == "leaf" and isinstance(item, list) else item for item, inner in zip(items, structure[-1], strict=True)]
-    return structure[1](*items) if structure[0] == "named" else items
+    return structure[1].type()(*items) if structure[0] == "named" else items
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def _is_tensor(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_bfloat16(value: Any) -> bool:
+    return _is_tensor(value) and value.dtype == sys.modules["torch"].bfloat16
 
 
 # ---- randomness

@@ -7,16 +7,19 @@ Used by the thread that iterates.
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import multiprocessing.spawn
 import os
 import pickle
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -36,7 +39,9 @@ _START_S = 300.0        # for the imports of the user's modules
 _END_S = 5.0
 _MOST_DEATHS = 3        # of workers in a row without a finished row between them
 _LINE = 64
+_FILES_OF_SERVER = 8    # open files of a start, beside two for each worker
 _FAILED, _LOST, _FIRST_WORKER = 2, 3, 16  # of os::RowBoard::Outcome
+_STDIN = "<stdin>"      # the main script of `python -`
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _SERVER = "import sys; sys.path[:] = eval(sys.argv[2]); from stoker.python_server import main; main(int(sys.argv[1]))"
 
@@ -68,12 +73,14 @@ class Task:
 
 
 class PythonStage:
-    def __init__(self, call: Call, workers: int, batch_size: int) -> None:
+    def __init__(self, call: Call, workers: int, batch_size: int, name_of: Callable[[int], str]) -> None:
         self.call = call
+        self.name_of = name_of               # the file or item of a sample, by its index
         self.workers = workers
         self.memory = _engine.SharedRegion() if workers else None
         self.form: Any = None                # of results; None until the first one
         self.blocks_limit = 0                # bytes; set when the engine has its share
+        self.limit_for: Callable[[int], int]  # the memory_limit that leaves this number of bytes for results
         self.blocks_bytes = self.blocks_peak = self._block_bytes = 0
         self._free_blocks: list[Block] = []
         self._row_limit = batch_size
@@ -131,6 +138,12 @@ class PythonStage:
         """The arrays of results, whole batches; None for objects. Only where results do not lie in place."""
         return list(task.rows.outputs)
 
+    def expect(self, form: Any) -> None:
+        """Results have this form, which an earlier run decided. No batch may be with the workers that is still wanted."""
+        if form is None or form == self.form:
+            return
+        self.form, self._block_bytes = form, 0
+
     # ---- inside
 
     def _probe(self, task: Task) -> None:
@@ -159,7 +172,7 @@ class PythonStage:
             try:
                 with OwnRandom():
                     return (task.rows.run(row, self.call),)
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # as in workers
                 task.failures[row] = PackedError(error)
                 return None
         self._publish(task, row, row + 1)
@@ -176,7 +189,7 @@ class PythonStage:
                 objects = task.rows.run(row, self.call)
             if objects is not None:
                 task.objects[row] = objects
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             task.failures[row] = PackedError(error)
 
     def _make_room(self, task: Task) -> None:
@@ -191,8 +204,8 @@ class PythonStage:
             if leaf.dtype is None:
                 places.append(None)
                 continue
-            places.append((leaf.dtype, size, (count, *leaf.shape)))
-            size += -(-int(numpy.prod((self._row_limit, *leaf.shape))) * numpy.dtype(leaf.dtype).itemsize // _LINE) * _LINE
+            places.append((leaf.array_dtype, size, (count, *leaf.shape)))
+            size += -(-int(numpy.prod((self._row_limit, *leaf.shape))) * numpy.dtype(leaf.array_dtype).itemsize // _LINE) * _LINE
         if self.workers:
             block = self._block(max(size, 1))
             # Every array over it holds this one, since its own base is no array: the block comes back when the last of them is gone.
@@ -205,7 +218,7 @@ class PythonStage:
 
     def has_room(self) -> bool:
         """Whether the results of one more batch have room now."""
-        if not self.workers or self.form is None or is_in_place(self.form) or self._free_blocks:
+        if not self.workers or self.form is None or is_in_place(self.form) or any(block.size >= self._block_bytes for block in self._free_blocks):
             return True
         return self.blocks_bytes + self._block_bytes <= self.blocks_limit
 
@@ -214,10 +227,14 @@ class PythonStage:
         for number, block in enumerate(self._free_blocks):
             if block.size >= size:
                 return self._free_blocks.pop(number)
+        while self._free_blocks and self.blocks_bytes + size > self.blocks_limit:  # too small for results of another form
+            self.blocks_bytes -= self._free_blocks.pop().size
         if self.blocks_bytes + size > self.blocks_limit:
+            needed = max(2 * size, self.blocks_bytes + size)  # the loop holds one batch while it asks for the next
             raise UsageError(f"no room for a batch of what the callable returns ({_engine.format_bytes(size)}): "
                              f"memory_limit leaves {_engine.format_bytes(self.blocks_limit)} for such batches, and {_engine.format_bytes(self.blocks_bytes)} are in use",
-                             "raise memory_limit=, lower batch_size=, or drop each batch before asking for many more", option="memory_limit")
+                             f"memory_limit=\"{-(-self.limit_for(needed) // 2**20)}MiB\" is enough; or lower batch_size=, or drop each batch before asking for many more",
+                             option="memory_limit")
         block = Block(self.memory, size)
         self._block_bytes = block.size
         self.blocks_bytes += block.size
@@ -313,9 +330,12 @@ class PythonStage:
             return
         board, slot = self._usable().board, next(slot for slot, other in {**self._left, **self._tasks}.items() if other is task)
         running = [row for row in range(task.slab.size) if board.outcome(slot, row) >= _FIRST_WORKER]
-        what = f"row {running[0]}, sample id {task.rows.ids[running[0]]}, in python worker {board.outcome(slot, running[0]) - _FIRST_WORKER}" if running else "a worker"
+        what = self._named_row(task, running[0]) + f", in python worker {board.outcome(slot, running[0]) - _FIRST_WORKER}" if running else "a worker"
         raise Error(f"no Python callable has returned for {self.timeout_s:g} s: batch {task.slab.step} waits for {what}",
                     "look whether the callable waits for something, or raise timeout=", "unavailable")
+
+    def _named_row(self, task: Task, row: int) -> str:
+        return f"row {row} (`{one_line(self.name_of(int(task.rows.indices[row])))}`, sample id {task.rows.ids[row]})"
 
     def _drain(self) -> None:
         """Takes what the workers and their server have said."""
@@ -357,7 +377,14 @@ class PythonStage:
 
     def _start(self) -> None:
         assert self.memory is not None
-        self._server = _Server(self.call, self.workers, self._row_limit, self.memory)
+        try:
+            self._server = _Server(self.call, self.workers, self._row_limit, self.memory)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            least, limit = 2 * self.workers + _FILES_OF_SERVER, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            raise Error(f"python_workers={self.workers} cannot start: {error.strerror}; this process may have {limit:,} open",
+                        f"raise the limit with `ulimit -n {limit + least}` before the program starts, or use fewer python_workers", "unavailable", "python_workers") from error
 
     def close(self) -> None:
         server, self._server = self._server, None
@@ -495,9 +522,12 @@ def _refusal(message: Any, call: Call, process: subprocess.Popen[bytes]) -> Exce
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return UsageError(f"python_workers= imports what {name} needs in another process, and that process ended ({how})",
                           "put the code of the main script below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers")
-    if packed.name == "AttributeError" and "__main__" in packed.text:
-        return UsageError(f"{name} is defined in an interactive session or a notebook, which another process cannot import",
+    if packed.name == "AttributeError" and "'__main__'" in packed.text or packed.name == "FileNotFoundError" and _STDIN in packed.text:
+        return UsageError(f"{name} is defined in an interactive session, a notebook or a script from stdin, which another process cannot import",
                           "put it into a module, or use python_workers=0", option="python_workers")
+    if packed.name == "AttributeError" and "'__mp_main__'" in packed.text:
+        return UsageError(f"{name} is defined below `if __name__ == \"__main__\":`, and another process that imports the main script does not run that part",
+                          "move its definition above that line or into a module, or use python_workers=0", option="python_workers")
     error = UsageError(f"python_workers= cannot import {name} in another process: {one_line(packed.text)}",
                        "put the code of the main script below `if __name__ == \"__main__\":`; python_workers=0 runs the callable in this process", option="python_workers")
     error.__cause__ = packed.exception()

@@ -446,6 +446,9 @@ class Shift(_Augmentation):
         super().__init__(min_shift=min_shift, max_shift=max_shift, rollover=rollover, p=p)
 
 
+_LENGTHS = {"win_length": "n_fft", "hop_length": "half of win_length"}
+
+
 class MelSpectrogram(_Augmentation):
     """Audio to ``[n_mels, steps]`` (``[channels, n_mels, steps]``): torchaudio's, with a periodic Hann window."""
 
@@ -453,6 +456,15 @@ class MelSpectrogram(_Augmentation):
                  f_min: float = 0.0, f_max: float | None = None, pad: int = 0, n_mels: int = 128, *, power: float = 2.0,
                  normalized: bool = False, center: bool = True, pad_mode: str = "reflect", norm: str | None = None,
                  mel_scale: str = "htk") -> None:
+        for word, length, most in (("win_length", win_length, 65536), ("hop_length", hop_length, 2**20)):
+            if length is not None and length == 0:
+                raise UsageError(f"MelSpectrogram: {word} = 0 is not between 1 and {most}", f"None, or leave it out: {_LENGTHS[word]}")
+        if f_max is not None and f_max == 0:
+            raise UsageError("MelSpectrogram: f_max = 0 is not above 0", "None, or leave it out: half the sample rate")
+        if power is None:
+            raise UsageError("MelSpectrogram: power=None would give complex values, of which there are no bands", "power=2 gives power, power=1 magnitude")
+        if isinstance(normalized, str):
+            raise UsageError(f"MelSpectrogram: normalized is True or False, not {normalized!r}", "True is torchaudio's \"window\"; there is no \"frame_length\"")
         super().__init__(sample_rate=sample_rate, n_fft=n_fft, win_length=win_length, hop_length=hop_length, f_min=f_min, f_max=f_max,
                          pad=pad, n_mels=n_mels, power=power, normalized=normalized, center=center, pad_mode=pad_mode, norm=norm,
                          mel_scale=mel_scale)

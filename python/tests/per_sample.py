@@ -3,7 +3,9 @@
 import os
 import random
 import signal
+import sys
 import threading
+from typing import NamedTuple
 
 import numpy
 
@@ -25,6 +27,10 @@ def as_bytes(row):
     return row.astype(numpy.uint8).reshape(2, 3)
 
 
+def as_megabytes(row):
+    return numpy.zeros((2, 2**20), numpy.float32)
+
+
 def two_numbers(view):
     assert view.readonly
     return numpy.array([view[0], view[1], len(view)], dtype=numpy.int32)
@@ -33,6 +39,12 @@ def two_numbers(view):
 def picky(row):
     if row[0] == 5:
         raise ValueError("five is bad")
+    return row
+
+
+def leaves_at_zero_and_five(row):
+    if row[0] in (0, 5):
+        sys.exit("enough")
     return row
 
 
@@ -63,6 +75,18 @@ def stuck_after_four(row):
     return row
 
 
+def wide_or_not(row):
+    return row if row[0] % 8 < 3 else row.astype(numpy.float64)
+
+
+def bytes_or_not(row):
+    return row.astype(numpy.uint8 if row[0] % 8 < 3 else numpy.float32)[:2]
+
+
+def long_or_short(view):
+    return numpy.zeros(2 if len(view) % 4 >= 2 else 3, numpy.int32)
+
+
 class Items:
     """A map-style Dataset of everything that default_collate knows."""
 
@@ -84,6 +108,50 @@ class Pairs(Items):
 class Uneven(Items):
     def __getitem__(self, index):
         return numpy.zeros(1 + index)
+
+
+class Point(NamedTuple):
+    x: object
+    name: str
+
+
+class Mixed(Items):
+    """Items 0 to 3 are float32, later ones at times of another type, length or structure; 8 to 11 all are."""
+
+    def __getitem__(self, index):
+        point = Point(numpy.full(2, index, numpy.float32), f"{index}")
+        if index in (5, 8, 9, 20):
+            point = point._replace(x=point.x.astype(numpy.float64))
+        if index in (6, 10):
+            point = point._replace(x=numpy.zeros(3, numpy.float32))
+        return {"point": point, 1: [index]} if index not in (11, 16) else {"point": point}
+
+
+class Of(Items):
+    """Items 1, 2, ... hold what is given; item 0 is what others are to be like."""
+
+    def __init__(self, like, *others):
+        self.values = [like, *others]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        return self.values[index]
+
+
+def as_pair(row):
+    return row, row
+
+
+def as_masked(row):
+    return numpy.ma.masked_less(row, 3)
+
+
+def as_bfloat16(row):
+    import torch
+
+    return torch.from_numpy(row).to(torch.bfloat16)
 
 
 def brighter(image):

@@ -99,6 +99,32 @@ def test_mel_spectrograms_are_torchaudios(sounds, arguments):
     close(sample(sounds, "2.wav", stoker.MelSpectrogram(RATE, **arguments)), theirs)
 
 
+NARROW = [dict(n_fft=400, n_mels=1000), dict(n_fft=4096, n_mels=1000), dict(f_min=4000.0), dict(n_fft=512, n_mels=80, f_min=4000.0),
+          dict(n_fft=1024, n_mels=1000, mel_scale="slaney"), dict(n_fft=2048, n_mels=256, f_min=4000.0, f_max=4500.0)]
+
+
+@pytest.mark.filterwarnings("ignore:At least one mel filterbank")
+@pytest.mark.parametrize("arguments", NARROW)
+def test_narrow_bands_are_torchaudios(tmp_path, arguments):
+    """Their edges lie few units in the last place apart: float32, rounded where torch rounds. Noise, since a tone leaves rounding errors alone in most bands."""
+    torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
+    soundfile.write(tmp_path / "a.wav", numpy.random.default_rng(8).uniform(-0.9, 0.9, 12_000), RATE, subtype="FLOAT")
+    theirs = torchaudio.transforms.MelSpectrogram(RATE, **arguments)(torch.from_numpy(wave(tmp_path, "a.wav"))).numpy()
+    mine = sample(tmp_path, "a.wav", stoker.MelSpectrogram(RATE, **arguments))
+    assert (numpy.abs(mine - theirs) / theirs.max(axis=0)).max() < 1e-4
+    theirs = torchaudio.transforms.MFCC(RATE, melkwargs=arguments)(torch.from_numpy(wave(tmp_path, "a.wav"))).numpy()
+    mine = sample(tmp_path, "a.wav", stoker.MFCC(RATE, melkwargs=arguments))
+    assert numpy.abs(mine - theirs).max() < 1e-4 * numpy.abs(theirs).max()
+
+
+@pytest.mark.parametrize("arguments", [dict(f_min=4000.0), dict(n_fft=512, n_mels=80, f_min=4000.0)])
+def test_every_value_of_narrow_bands_is_torchaudios(tmp_path, arguments):
+    torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
+    soundfile.write(tmp_path / "a.wav", numpy.random.default_rng(8).uniform(-0.9, 0.9, 12_000), RATE, subtype="FLOAT")
+    theirs = torchaudio.transforms.MelSpectrogram(RATE, **arguments)(torch.from_numpy(wave(tmp_path, "a.wav"))).numpy()
+    numpy.testing.assert_allclose(sample(tmp_path, "a.wav", stoker.MelSpectrogram(RATE, **arguments)), theirs, rtol=5e-5, atol=1e-6 * theirs.max())
+
+
 @pytest.mark.parametrize("stype, top_db", [("power", None), ("power", 80.0), ("magnitude", 30.0)])
 def test_decibels_are_torchaudios(sounds, stype, top_db):
     torch, torchaudio = pytest.importorskip("torch"), pytest.importorskip("torchaudio")
@@ -226,6 +252,13 @@ def test_an_impossible_list_is_refused_before_anything_runs(sounds, transform, w
     (lambda: stoker.MelSpectrogram(RATE, n_fft=1), ["n_fft = 1 is not between 2 and 65536"]),
     (lambda: stoker.MelSpectrogram(RATE, win_length=500), ["win_length = 500", "n_fft = 400"]),
     (lambda: stoker.MelSpectrogram(RATE, f_max=9000), ["f_max = 9000", "8000"]),
+    (lambda: stoker.MelSpectrogram(RATE, win_length=0), ["win_length = 0 is not between 1 and 65536", "None", "n_fft"]),
+    (lambda: stoker.MelSpectrogram(RATE, hop_length=0), ["hop_length = 0 is not between 1 and 1048576", "None", "half of win_length"]),
+    (lambda: stoker.MFCC(RATE, melkwargs={"hop_length": 0}), ["hop_length = 0 is not between 1 and 1048576"]),
+    (lambda: stoker.MelSpectrogram(RATE, f_max=0), ["f_max = 0 is not above 0", "half the sample rate"]),
+    (lambda: stoker.MelSpectrogram(RATE, power=None), ["power=None would give complex values", "power=2"]),
+    (lambda: stoker.MelSpectrogram(RATE, normalized="window"), ["normalized is True or False, not 'window'", "True is torchaudio's"]),
+    (lambda: stoker.MelSpectrogram(RATE, pad_mode="circular"), ["pad_mode", "circular", "reflect, constant, replicate"]),
     (lambda: stoker.MelSpectrogram(RATE, pad_mode="wrap"), ["pad_mode", "reflect, constant, replicate"]),
     (lambda: stoker.MFCC(RATE, 200), ["n_mfcc = 200", "n_mels = 128"]),
     (lambda: stoker.MFCC(RATE, dct_type=3), ["dct_type is 2"]),
@@ -257,3 +290,34 @@ def test_audio_that_is_too_short_is_named(sounds, tmp_path):
     with stoker.Loader(tmp_path, output="numpy", batch_size=2, on_error="skip", transform=[stoker.MelSpectrogram(RATE)]) as loader:
         assert next(iter(loader)).size == 1
         assert "shorter than its spectrogram needs" in loader.errors[0].cause and "PadOrTrim" in loader.errors[0].cause
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("on_error", ["skip", "replace", "zero"])
+def test_audio_that_is_too_short_may_come_first(tmp_path, batch_size, on_error):
+    for name, frames in (("a", 100), ("b", 1000), ("c", 2000)):
+        soundfile.write(tmp_path / f"{name}.wav", numpy.ones(frames) / 2, RATE)
+    with stoker.Loader(tmp_path, output="numpy", batch_size=batch_size, on_error=on_error, transform=[stoker.MFCC(RATE)]) as loader:
+        lengths = [int(length) for batch in loader for length in batch.lengths]
+        assert lengths[-2:] == [6, 11] and len(lengths) == {"skip": 2, "replace": 3, "zero": 3}[on_error]
+        assert [error.name for error in loader.errors] == ["a.wav"]
+    with stoker.Loader(tmp_path, output="numpy", batch_size=1, transform=[stoker.MFCC(RATE)]) as loader, pytest.raises(stoker.Error, match="a.wav.*shorter than its"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_flac_behind_id3_tags_is_read(sounds, tmp_path, count):
+    plain = (sounds / "3.flac").read_bytes()
+    tag = b"ID3\x04\x00\x00\x00\x00\x02\x05" + b"\x00" * 261
+    (tmp_path / "a.flac").write_bytes(tag * count + plain)
+    numpy.testing.assert_array_equal(soundfile.read(tmp_path / "a.flac", dtype="float32")[0], wave(sounds, "3.flac"))
+    numpy.testing.assert_array_equal(sample(tmp_path, "a.flac"), wave(sounds, "3.flac"))
+    numpy.testing.assert_array_equal(sample(tmp_path, "a.flac", stoker.PadOrTrim(100)), wave(sounds, "3.flac")[:100])
+
+
+def test_an_id3_tag_without_flac_is_named(tmp_path):
+    for name, data in (("a", b"ID3\x04\x00\x00\x7f\x7f\x7f\x7f"), ("b", b"ID3\x03\x00\x00\x00\x00\x00\x02xx\xff\xfb\x90\x64")):
+        (tmp_path / f"{name}.flac").write_bytes(data)
+    for name, cause in (("a", "an ID3 tag goes beyond the end"), ("b", "no FLAC stream behind it: MP3 files are not read")):
+        with pytest.raises(stoker.Error, match=cause):
+            sample(tmp_path, f"{name}.flac")

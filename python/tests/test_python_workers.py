@@ -1,8 +1,10 @@
 """python_workers=: per-sample callables in processes, on shared memory. The callables are in per_sample.py, which workers import."""
 
+import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +110,37 @@ def test_resuming_gives_the_rest(rows):
         assert batches(loader) == whole[3:]
 
 
+@pytest.mark.parametrize("function", [per_sample.wide_or_not, per_sample.bytes_or_not])
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_a_resumed_run_judges_results_as_the_first_result_of_all_decided(rows, function, on_error):
+    options = {"transform": [function], "batch_size": 4 if on_error == "skip" else 8, "on_error": on_error}
+    with load(rows, python_workers=0, **options) as loader:
+        iterator = iter(loader)
+        straight, states = [], []
+        for batch in iterator:
+            straight.append((batch.data.tolist(), batch.data.dtype, batch.ids.tolist()))
+            states.append(json.loads(json.dumps(loader.state_dict())))
+    for number, state in enumerate(states[:-1]):
+        with load(rows, python_workers=number % 2, **options) as loader:
+            loader.load_state_dict(state)
+            assert [(batch.data.tolist(), batch.data.dtype, batch.ids.tolist()) for batch in loader] == straight[number + 1 :]
+
+
+def test_a_resumed_run_judges_what_decode_returns_as_the_first_result_decided(records):
+    options = {"samples": records, "decode": per_sample.long_or_short, "python_workers": 0, "on_error": "skip", "batch_size": 2}
+    with load(None, **options) as loader:
+        iterator = iter(loader)
+        assert next(iterator).data.shape == (2, 2)
+        state = loader.state_dict()
+        rest = [batch.data.tolist() for batch in iterator]
+    assert [len(batch) for batch in rest] == [0, 2, 0, 2]
+    with load(None, **options) as loader:
+        loader.load_state_dict(state)
+        assert [batch.data.tolist() for batch in loader] == rest
+        with pytest.raises(ValueError, match="results is of callables in transform="):
+            loader.load_state_dict({**state, "results": "in place"})
+
+
 def test_a_break_and_a_sampler_keep_their_order(rows):
     with load(rows, transform=[per_sample.same], python_workers=2, sampler=list(range(29, -1, -1))) as loader:
         for _ in range(2):
@@ -146,6 +179,15 @@ def test_a_sample_that_raises_obeys_on_error_and_has_its_traceback(rows, workers
             assert loader.stats()["errors"] == 1
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_callable_that_leaves_the_program_makes_a_bad_sample(rows, workers):
+    with load(rows, transform=[per_sample.leaves_at_zero_and_five], python_workers=workers, on_error="skip") as loader:
+        assert [number for batch in loader for number in batch.ids.tolist()] == [number for number in range(30) if number not in (0, 5)]
+        assert [error.cause for error in loader.errors] == ["SystemExit: enough"] * 2
+    with load(rows, transform=[per_sample.leaves_at_zero_and_five], python_workers=workers) as loader, pytest.raises(stoker.Error, match="SystemExit: enough"):
+        next(iter(loader))
+
+
 def test_too_many_bad_samples_end_the_run(rows):
     with load(rows, transform=[per_sample.mostly_bad], python_workers=2, on_error="skip", max_errors=3) as loader, pytest.raises(stoker.Error, match="max_errors=3"):
         list(loader)
@@ -155,6 +197,21 @@ def test_a_result_of_another_shape_is_a_bad_sample(rows):
     with load(rows, transform=[per_sample.uneven], python_workers=2, on_error="skip") as loader:
         assert sum(batch.size for batch in loader) == 29
         assert "float32 [3]" in loader.errors[0].cause and "float32 [2]" in loader.errors[0].cause
+
+
+@pytest.mark.parametrize("function, words", [(per_sample.as_pair, "it returned a tuple: return one array, or a dict of arrays"),
+                                              (per_sample.as_masked, "masked array")])
+def test_results_that_would_lose_something_are_refused(rows, function, words):
+    for workers in (0, 1):
+        with load(rows, transform=[function], python_workers=workers) as loader, pytest.raises(stoker.Error, match=words):
+            next(iter(loader))
+
+
+def test_a_callable_may_return_bfloat16(rows):
+    torch = pytest.importorskip("torch")
+    with load(rows, transform=[per_sample.as_bfloat16], python_workers=0, output="torch") as loader:
+        batch = next(iter(loader))
+        assert batch.data.dtype == torch.bfloat16 and batch.data[:, 0].tolist() == [0, 1, 2, 3]
 
 
 def test_a_worker_that_is_killed_costs_its_sample_and_says_why(rows):
@@ -270,6 +327,52 @@ def test_a_script_without_a_guard_is_told_so(rows, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2.0\n", "")
 
 
+def test_a_callable_below_the_guard_is_told_to_move(rows, tmp_path):
+    command, environment = script(tmp_path, f"""
+        import stoker
+        if __name__ == "__main__":
+            def mine(row):
+                return row + 1
+            stoker.Loader({str(rows)!r}, batch_size=4, transform=[mine], python_workers=1, output="numpy")
+        """)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "mine is defined below `if __name__ ==" in ended.stderr and "hint: move its definition above that line or into a module" in ended.stderr
+
+
+def test_a_script_from_stdin_is_told_like_an_interactive_session(rows, tmp_path):
+    command, environment = script(tmp_path, f"""
+        import stoker
+        def mine(row):
+            return row + 1
+        if __name__ == "__main__":
+            stoker.Loader({str(rows)!r}, batch_size=4, transform=[mine], python_workers=1, output="numpy")
+        """)
+    text = pathlib.Path(command[1]).read_text()
+    ended = subprocess.run([command[0], "-"], env=environment, input=text, capture_output=True, text=True, timeout=60)
+    assert "an interactive session, a notebook or a script from stdin" in ended.stderr and "hint: put it into a module" in ended.stderr
+
+
+def test_too_few_open_files_name_the_remedy(rows, tmp_path):
+    pytest.importorskip("resource")
+    command, environment = script(tmp_path, f"""
+        import resource, per_sample, stoker
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        stoker.Loader({str(rows)!r}, batch_size=4, transform=[per_sample.same], python_workers=64, output="numpy", cache_dir=False)
+        """)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "python_workers=64 cannot start: Too many open files; this process may have 64 open" in ended.stderr, ended.stderr
+    assert "`ulimit -n 200`" in ended.stderr
+
+
+def test_no_room_for_a_batch_names_a_limit_that_is_enough(rows):
+    options = {"transform": [per_sample.as_megabytes], "python_workers": 1, "num_workers": 1}
+    with load(rows, memory_limit="60MB", **options) as loader, pytest.raises(ValueError, match="no room for a batch of what the callable returns") as caught:
+        list(loader)
+    enough = re.search(r'memory_limit="(\d+MiB)" is enough', caught.value.hint)
+    with load(rows, memory_limit=enough[1], **options) as loader:
+        assert [batch.data.shape for batch in loader][-1] == (2, 2, 2**20)
+
+
 def test_workers_are_counted(rows):
     with load(rows, transform=[per_sample.slow], python_workers=2) as loader:
         for _ in loader:
@@ -297,7 +400,7 @@ def test_a_callable_that_never_returns_is_named_after_the_timeout(rows):
     with load(rows, transform=[per_sample.stuck_after_four], python_workers=1, timeout=2) as loader:
         iterator = iter(loader)
         next(iterator)
-        with pytest.raises(stoker.Error, match="no Python callable has returned for 2 s.*sample id 4"):
+        with pytest.raises(stoker.Error, match=r"no Python callable has returned for 2 s.*row 0 \(`rows.npy\[4\]`, sample id 4\), in python worker 0"):
             next(iterator)
 
 

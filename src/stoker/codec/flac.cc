@@ -28,6 +28,38 @@ void to_float(const std::int32_t* from, std::size_t count, float scale, float* i
   for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<float>(from[i]) * scale;
 }
 
+// How many bytes of ID3v2 tags there are before the stream. Some tools write them, and libFLAC passes over them.
+Result measure_tags(Bytes bytes, std::uint64_t& tags) noexcept {
+  constexpr std::size_t kHeader = 10, kFooter = 10;
+  constexpr unsigned kHasFooter = 0x10;
+  tags = 0;
+  while (bytes.size() - tags >= 3 && std::memcmp(&bytes[tags], "ID3", 3) == 0) {
+    const Bytes rest = bytes.subspan(tags);
+    if (rest.size() < kHeader) return failed(Code::truncated, "ends inside an ID3 tag", bytes.size());
+    std::uint64_t size = 0;
+    for (std::size_t i = 6; i < kHeader; ++i) {
+      const auto part = std::to_integer<unsigned>(rest[i]);
+      if (part > 0x7F) return failed(Code::corrupt, "an ID3 tag with an impossible size", tags + i);
+      size = size << 7 | part;
+    }
+    size += kHeader + ((std::to_integer<unsigned>(rest[5]) & kHasFooter) != 0 ? kFooter : 0);
+    if (size > rest.size()) return failed(Code::truncated, "an ID3 tag goes beyond the end", tags);
+    tags += size;
+  }
+  if (tags == 0 || (bytes.size() - tags >= 4 && std::memcmp(&bytes[tags], "fLaC", 4) == 0)) return {};
+  return failed(Code::unsupported, "an ID3 tag, and no FLAC stream behind it: MP3 files are not read", tags);
+}
+
+// Gives `use` the stream behind the tags. Offsets of what it returns count from the start of the file.
+template <typename Use>
+Result behind_tags(Bytes bytes, const Use& use) noexcept {
+  std::uint64_t tags = 0;
+  if (const Result result = measure_tags(bytes, tags); !result.ok()) return result;
+  Result result = use(bytes.subspan(tags));
+  if (!result.ok() && result.offset != kNoOffset) result.offset += tags;
+  return result;
+}
+
 struct Range {
   std::uint64_t first, count;
   float* into;
@@ -56,9 +88,7 @@ Result decode_from(Bytes bytes, const flac::Stream& stream, std::uint64_t place,
   return {};
 }
 
-}  // namespace
-
-Result probe_flac(Bytes bytes, AudioInfo& info) noexcept {
+Result probe_stream(Bytes bytes, AudioInfo& info) noexcept {
   info = {};
   flac::Stream stream;
   if (const Result result = flac::read_stream(bytes, stream); !result.ok()) return result;
@@ -71,8 +101,8 @@ Result probe_flac(Bytes bytes, AudioInfo& info) noexcept {
   return {};
 }
 
-Result decode_flac(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
-                   std::size_t channel_stride, Scratch& scratch) noexcept {
+Result decode_stream(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
+                     std::size_t channel_stride, Scratch& scratch) noexcept {
   flac::Stream stream;
   if (const Result result = flac::read_stream(bytes, stream); !result.ok()) return result;
   if (first > info.frames || frames > info.frames - first || stream.channels != info.channels) {
@@ -92,7 +122,7 @@ Result decode_flac(Bytes bytes, const AudioInfo& info, std::uint64_t first, std:
   return result;
 }
 
-Result verify_flac(Bytes bytes, const AudioInfo& info, Scratch& scratch) noexcept {
+Result verify_stream(Bytes bytes, const AudioInfo& info, Scratch& scratch) noexcept {
   flac::Stream stream;
   if (const Result result = flac::read_stream(bytes, stream); !result.ok()) return result;
   if (stream.md5 == std::array<std::byte, 16>{} || info.frames == 0) return {};
@@ -126,10 +156,26 @@ Result verify_flac(Bytes bytes, const AudioInfo& info, Scratch& scratch) noexcep
   return result;
 }
 
+}  // namespace
+
+Result probe_flac(Bytes bytes, AudioInfo& info) noexcept {
+  return behind_tags(bytes, [&](Bytes stream) { return probe_stream(stream, info); });
+}
+
+Result decode_flac(Bytes bytes, const AudioInfo& info, std::uint64_t first, std::uint64_t frames, float* into,
+                   std::size_t channel_stride, Scratch& scratch) noexcept {
+  return behind_tags(
+      bytes, [&](Bytes stream) { return decode_stream(stream, info, first, frames, into, channel_stride, scratch); });
+}
+
+Result verify_flac(Bytes bytes, const AudioInfo& info, Scratch& scratch) noexcept {
+  return behind_tags(bytes, [&](Bytes stream) { return verify_stream(stream, info, scratch); });
+}
+
 extern constinit const Codec kFlac{.name = "flac",
                                    .title = "FLAC",
                                    .extensions = {"flac"},
-                                   .magic = {{{0, "fLaC"}}},
+                                   .magic = {{{0, "fLaC"}, {0, "ID3"}}},
                                    .decoder = AudioCodec{probe_flac, decode_flac, verify_flac}};
 
 }  // namespace stoker::codec

@@ -180,6 +180,63 @@ TEST(Flac, ReadsAnyRangeOfALongFile) {
   }
 }
 
+// An ID3v2 tag whose size is told as four parts of seven bits.
+File id3_tag(std::size_t size, int flags = 0) {
+  const auto part = [&](int shift) { return static_cast<int>(size >> shift & 0x7F); };
+  return File().text("ID3").bytes({4, 0, flags, part(21), part(14), part(7), part(0)});
+}
+
+TEST(Flac, PassesOverTagsBeforeTheStream) {
+  const std::vector<std::int32_t> samples = tones(5000);
+  const File plain = flac_file(samples, {.block = 128});
+  File file = id3_tag(300).zeros(300);
+  file.bytes(id3_tag(0)).bytes(id3_tag(5, 0x10)).zeros(15).bytes(plain);
+  ASSERT_EQ(name(sniff(file)), "flac");
+  for (const std::uint64_t first : {0, 127, 3000}) {
+    const Decoded tagged = decode_part(file, first, 1000), expected = decode_part(plain, first, 1000);
+    ASSERT_TRUE(tagged.result.ok()) << tagged.result.cause;
+    EXPECT_EQ(tagged.samples, expected.samples);
+    EXPECT_EQ(tagged.info.frames, 5000u);
+  }
+  Scratch scratch;
+  AudioInfo info;
+  ASSERT_TRUE(probe_flac(file, info).ok());
+  EXPECT_TRUE(verify_flac(file, info, scratch).ok());
+}
+
+TEST(Flac, NamesThePlaceOfDamageBehindATagInTheWholeFile) {
+  File file = id3_tag(100).zeros(100).bytes(flac_file(tones(50), {}));
+  file[110 + 4] = std::byte{0x7F};
+  const Result result = decode_all(file).result;
+  EXPECT_STREQ(result.cause, "the first block is not STREAMINFO");
+  EXPECT_EQ(result.offset, 114u);
+}
+
+TEST(Flac, RefusesTagsThatClaimMoreThanThereIs) {
+  const File plain = flac_file(tones(50), {});
+  for (const std::size_t size : {plain.size() + 1, std::size_t{0x0FFFFFFF}}) {
+    EXPECT_EQ(cause_of(id3_tag(size).bytes(plain)), "an ID3 tag goes beyond the end");
+  }
+  EXPECT_EQ(cause_of(id3_tag(plain.size() - 9, 0x10).bytes(plain)), "an ID3 tag goes beyond the end");
+  for (const std::size_t part : {6u, 7u, 8u, 9u}) {
+    File file = id3_tag(0).bytes(plain);
+    file[part] = std::byte{0x80};
+    EXPECT_EQ(cause_of(file), "an ID3 tag with an impossible size");
+  }
+  EXPECT_EQ(cause_of(id3_tag(0).cut(9)), "ends inside an ID3 tag");
+  const std::string no_stream = "an ID3 tag, and no FLAC stream behind it: MP3 files are not read";
+  EXPECT_EQ(cause_of(id3_tag(20).zeros(20)), no_stream);
+  EXPECT_EQ(cause_of(id3_tag(plain.size()).bytes(plain)), no_stream);
+  EXPECT_EQ(cause_of(id3_tag(4).zeros(4).bytes({0xFF, 0xFB, 0x90, 0x64})), no_stream);
+}
+
+TEST(Flac, NoCutOfATaggedFileIsTakenForTheWhole) {
+  const File file = id3_tag(30).zeros(30).bytes(flac_file(tones(70), {}));
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    EXPECT_FALSE(decode_all(Bytes(file).first(size)).result.ok()) << size;
+  }
+}
+
 TEST(Flac, SamplesThatLookLikeFramesDoNotMisleadTheSearch) {
   // The samples hold a whole valid header of frame 40, again and again.
   const File sound = flac_file(tones(64 * 50), {.block = 64});

@@ -28,6 +28,12 @@ AudioKind::AudioKind(const FirstSample& first, const LoaderOptions& options)
   }
 }
 
+bool AudioKind::is_too_short(const FirstSample& first, const LoaderOptions& options) {
+  const codec::AudioInfo& info = first.head.audio;
+  const auto plan = transform::AudioPlan::compile(options.transform, {info.channels, info.rate_hz, 0}, options.output);
+  return plan.has_spectrogram() && plan.output_frames(info.frames, info.rate_hz) == 0;
+}
+
 RowResult AudioKind::probe(codec::Bytes bytes, codec::Media& media, codec::AudioInfo& info) const noexcept {
   media = codec::sniff(bytes);
   if (const Result result = codec::probe_audio(media, bytes, info); !result.ok()) return bad(result);

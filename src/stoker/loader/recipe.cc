@@ -54,25 +54,33 @@ std::unique_ptr<const Kind> kind_of_rows(const codec::ArrayInfo& whole, const Lo
   return make_kind(ImageKind::takes(row, options.transform) ? SampleKind::image : SampleKind::array, first, options);
 }
 
+bool is_too_short(SampleKind kind, const FirstSample& first, const LoaderOptions& options) {
+  return kind == SampleKind::audio && AudioKind::is_too_short(first, options);
+}
+
 // What looking at samples has found, until one could be read.
 struct Looked {
   std::unique_ptr<const Kind> kind = {};  // null: none could be
   std::uint64_t looks = 0;
   Text first_problem = {};
+  std::optional<std::uint64_t> too_short = {};  // the first one that can be read, but is too short for the operations
   bool is_limit_too_low = false;
   std::uint64_t peak_bytes = 0;
 };
 
-// Holds no more than `limit_bytes`. Throws Error where a read fails for a reason that all samples share.
+// Holds no more than `limit_bytes`. Throws Error where a read fails for a reason that all samples share. Where every
+// sample is too short, the kind is made from the first of them, whose constructor says what is needed.
 Looked look_at_files(const dataset::Dataset& dataset, const LoaderOptions& options, std::uint64_t limit_bytes) {
   Looked looked;
   Budget budget(limit_bytes);  // nothing else is held yet
   Scratch scratch(&budget);
   looked.looks = std::min(dataset.size(), options.on_error == OnError::raise ? kFirstLooks : kMostLooks);
-  for (std::uint64_t look = 0; look < looked.looks; ++look) {
-    const std::uint64_t i = look < kFirstLooks ? look
-                                               : kFirstLooks + (look - kFirstLooks) * (dataset.size() - kFirstLooks) /
-                                                                   (looked.looks - kFirstLooks);
+  for (std::uint64_t look = 0; look < looked.looks + (looked.too_short ? 1 : 0); ++look) {
+    const bool is_last_resort = look == looked.looks;
+    const std::uint64_t i = is_last_resort       ? *looked.too_short
+                            : look < kFirstLooks ? look
+                                                 : kFirstLooks + (look - kFirstLooks) * (dataset.size() - kFirstLooks) /
+                                                                     (looked.looks - kFirstLooks);
     scratch.reset();
     const storage::WholeRead sample = dataset::read_sample(dataset, i, scratch);
     FirstSample first;
@@ -92,7 +100,12 @@ Looked look_at_files(const dataset::Dataset& dataset, const LoaderOptions& optio
     if (result.ok()) {
       first.name = dataset.name(i);
       first.bytes = sample.bytes;
-      looked.kind = make_kind(codec::kind_of(first.head.media).value(), first, options);
+      const SampleKind kind = codec::kind_of(first.head.media).value();
+      if (!is_last_resort && is_too_short(kind, first, options)) {
+        if (!looked.too_short) looked.too_short = i;
+        continue;
+      }
+      looked.kind = make_kind(kind, first, options);
       return looked;
     }
     looked.is_limit_too_low |= result.code == Code::no_memory;

@@ -78,6 +78,36 @@ TEST(Recipe, AudioOfNoFramesIsARowOfZerosWhateverTheTransform) {
   }
 }
 
+TEST(Recipe, AudioThatIsTooShortForItsSpectrogramIsABadSampleWhereverItStands) {
+  const char* const ops = "mel:8000:400:hop_length=100:n_mels=8";
+  for (const std::vector<std::string>& samples : {std::vector{wav(150, 1), wav(1000, 2), wav(500, 3)},
+                                                  std::vector{wav(0, 0), wav(150, 1), wav(1000, 2), wav(500, 3)},
+                                                  std::vector{wav(1000, 2), wav(500, 3), wav(150, 1)}}) {
+    EXPECT_EQ(recipe_of(samples, ops).facts().first_length, 11u);
+    for (const std::uint64_t batch_size : {1u, 4u}) {
+      LoaderOptions options = batches_of(batch_size);
+      options.transform = parse_ops(ops);
+      options.on_error = OnError::skip;
+      Loader loader(std::make_shared<HeldData>(samples), options);
+      std::vector<std::int64_t> lengths;
+      for (const Taken& batch : drain(loader))
+        lengths.insert(lengths.end(), batch.lengths.begin(), batch.lengths.end());
+      EXPECT_EQ(lengths, (std::vector<std::int64_t>{11, 6}));
+    }
+  }
+}
+
+TEST(Recipe, SaysWhatASpectrogramNeedsWhereEveryAudioIsTooShort) {
+  try {
+    recipe_of({wav(150, 1), wav(180, 2)}, "mel:8000:400");
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("n_fft = 400 needs at least 201 frames, and the first audio has 150"),
+              std::string::npos)
+        << error.message();
+  }
+}
+
 TEST(Recipe, ASamplesColumnReachesItsWindow) {
   const Folder folder;
   for (const char* name : {"a.png", "b.png", "c.png"}) folder.write(name, image_with_16_bits());

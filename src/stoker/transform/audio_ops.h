@@ -72,10 +72,10 @@ struct MelSpectrogram {
 
   static void transform_fields(auto& self, auto&& field) {
     field("n_fft", self.n_fft, Limits{2, 65536});
-    field("win_length", self.win_length, Limits{0, 65536});
-    field("hop_length", self.hop_length, Limits{0, 1 << 20});
+    field("win_length", self.win_length, Limits{.least = 0, .most = 65536, .zero_is_unset = true});
+    field("hop_length", self.hop_length, Limits{.least = 0, .most = 1 << 20, .zero_is_unset = true});
     field("f_min", self.f_min, Limits{0, 1e7});
-    field("f_max", self.f_max, Limits{0, 1e7});
+    field("f_max", self.f_max, Limits{.least = 0, .most = 1e7, .zero_is_unset = true});
     field("pad", self.pad, Limits{0, 1 << 20});
     field("n_mels", self.n_mels, Limits{1, 4096});
     field("power", self.power, Limits{1e-3, 16});

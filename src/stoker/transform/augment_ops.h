@@ -25,6 +25,7 @@ struct Span {
 struct Limits {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
   double center = std::numeric_limits<double>::quiet_NaN();
+  bool zero_is_unset = false;  // 0 is what a field has that nobody gave: it cannot be given
 };
 inline constexpr Limits kChance{0, 1};
 inline constexpr Limits kShare{0, 1};

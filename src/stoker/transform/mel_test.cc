@@ -210,6 +210,10 @@ TEST(AudioSteps, OfImpossibleListsAreRefusedInOneSentence) {
   says("mel,mfcc", "there is a spectrogram already");
   says("mel:16000:1", "n_fft = 1 is not between 2 and 65536");
   says("mel:16000:400:500", "win_length = 500 is not between 1 and n_fft = 400");
+  says("mel:win_length=0", "win_length = 0 is not between 1 and 65536");
+  says("mel:hop_length=0", "hop_length = 0 is not between 1 and 1048576");
+  says("mel:f_max=0", "f_max = 0 is not above 0");
+  says("mfcc:hop_length=0", "hop_length = 0 is not between 1 and 1048576");
   says("mel:f_max=9000", "f_max = 9000 is above half the sample rate, 8000");
   says("mfcc:16000:200", "n_mfcc = 200 is not between 1 and n_mels = 128");
   says("vol:0:power", "gain = 0 is not above 0");

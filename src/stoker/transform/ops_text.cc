@@ -58,16 +58,25 @@ class Arguments {
     return std::nullopt;
   }
 
+  // False: it is not given.
   template <typename Number>
-  void number(std::string_view name, Number& value) {
+  bool number(std::string_view name, Number& value) {
     const auto text = take(name);
-    if (!text || read_number(*text, value)) return;
+    if (!text) return false;
+    if (read_number(*text, value)) return true;
     if constexpr (std::is_integral_v<Number>) {
       if (double number = 0; read_number(*text, number) && number == std::floor(number))
         refuse_argument(form_, fmt::format("{} = {} is {}", name, *text, number < 0 ? "below 0" : "too large"));
     }
     refuse_argument(form_, fmt::format("`{}` is not a {} for {}", *text,
                                        std::is_integral_v<Number> ? "whole number" : "number", name));
+  }
+
+  template <typename Number>
+  void number_within(std::string_view name, Number& value, const Limits& limits) {
+    if (!number(name, value) || !limits.zero_is_unset || value != 0) return;
+    refuse_argument(form_, std::is_integral_v<Number> ? fmt::format("{} = 0 is not between 1 and {}", name, limits.most)
+                                                      : fmt::format("{} = 0 is not above 0", name));
   }
 
   void range(std::string_view name, double& low, double& high) {
@@ -102,8 +111,8 @@ class Arguments {
   }
 
   // One field of an augmentation.
-  void read(std::string_view name, double& value, const Limits&) { number(name, value); }
-  void read(std::string_view name, std::uint32_t& value, const Limits&) { number(name, value); }
+  void read(std::string_view name, double& value, const Limits& limits) { number_within(name, value, limits); }
+  void read(std::string_view name, std::uint32_t& value, const Limits& limits) { number_within(name, value, limits); }
   void read(std::string_view name, bool& value, const Limits&) {
     const auto text = take(name);
     if (!text) return;
