@@ -219,7 +219,7 @@ def test_a_worker_that_is_killed_costs_its_sample_and_says_why(rows):
         seen = [number for batch in loader for number in batch.ids.tolist()]
         assert seen == [number for number in range(30) if number != 9]
         assert "signal 9 (SIGKILL)" in loader.errors[0].cause and "memory" in loader.errors[0].cause
-        assert len([pid for pid in loader._stage.pids if is_alive(pid)]) == 3, "another took its place"
+        wait_until(lambda: len([pid for pid in loader._stage.pids if is_alive(pid)]) == 3)  # another takes its place
     with load(rows, transform=[per_sample.killed_at_nine], python_workers=2) as loader, pytest.raises(stoker.Error, match="SIGKILL"):
         list(loader)
 
