@@ -273,13 +273,13 @@ TEST_P(ManyParts, ABadPartMakesItsRowBadAndIsNamed) {
 }
 
 TEST_P(ManyParts, PartsOfARowAreInFlightTogetherAndMemoryStaysBelowTheLimit) {
-  store_.set_latency(std::chrono::milliseconds(5));
   const auto data = patches(300);
   LoaderOptions options = shuffled(16, 2, are_sounds());
   options.io_depth = 200;
   options.prefetch_factor = 8;
   options.memory_limit = 16 << 20;
   Loader loader(data, options);
+  store_.await_in_flight(200);
   loader.start_epoch(0);
   expect_rows(*data, options, 0, are_sounds(), drain(loader));
   EXPECT_EQ(store_.most_in_flight(), 200u);

@@ -258,7 +258,7 @@ TEST_P(EveryFetcher, HasAsManyRequestsInFlightAsItIsDeep) {
   if (!has_objects() || is_warm()) GTEST_SKIP() << "about objects that are fetched";
   if (is_s3()) GTEST_SKIP() << "its server answers too soon; see s3/fetcher_test.cc";
   start(256, 32);
-  store_.set_latency(milliseconds(20));
+  store_.memory().await_in_flight(256);
   std::vector<Fetch> fetches;
   std::vector<std::string> texts;
   for (std::uint64_t i = 0; i < 1000; ++i) {

@@ -50,6 +50,11 @@ class MemoryStore final : public Backend {
 
   // How requests go from now on. Each takes between a half and one and a half times `usual`.
   void set_latency(std::chrono::nanoseconds usual) { usual_ns_ = usual.count(); }
+  // Nothing is answered before `count` requests were in flight at once, or half a minute has passed.
+  void await_in_flight(std::uint64_t count) {
+    awaited_ = count;
+    awaited_until_ = Clock::now() + std::chrono::seconds(30);
+  }
   void tell_no_versions() { tells_versions_ = false; }  // as web servers without ETags do
   void refuse_listings() { can_list_ = false; }         // as web servers do
   void forbid_listings() { may_list_ = false; }         // as keys without s3:ListBucket
@@ -163,6 +168,7 @@ class MemoryStore final : public Backend {
     return {};
   }
 
+  bool awaits_more() const { return most_in_flight_ < awaited_ && Clock::now() < awaited_until_; }
   bool is_held(const std::string& name) const {
     const std::scoped_lock lock(mutex_);
     return held_.contains(name);
@@ -296,7 +302,9 @@ class MemoryStore final : public Backend {
       ready.add(event_.descriptor());
       const Clock::time_point now = Clock::now();
       for (const Request& request : requests_) {
-        if (!store_.is_held(request.wanted.name)) {
+        if (store_.awaits_more()) {
+          ready.within = std::min<std::chrono::nanoseconds>(ready.within, std::chrono::milliseconds(5));
+        } else if (!store_.is_held(request.wanted.name)) {
           ready.within = std::min<std::chrono::nanoseconds>(ready.within, request.due - now);
         }
       }
@@ -321,7 +329,7 @@ class MemoryStore final : public Backend {
       std::size_t filled = 0;
       for (std::size_t i = 0; i < requests_.size() && filled < out.size();) {
         const Request& request = requests_[i];
-        if (request.due > now || store_.is_held(request.wanted.name)) {
+        if (request.due > now || store_.awaits_more() || store_.is_held(request.wanted.name)) {
           ++i;
           continue;
         }
@@ -364,6 +372,8 @@ class MemoryStore final : public Backend {
   mutable std::uint64_t puts_ = 0;
   mutable std::set<os::Event*> waiting_;
   std::atomic<std::int64_t> usual_ns_{0};
+  std::uint64_t awaited_ = 0;  // set before requests are made
+  Clock::time_point awaited_until_;
   bool can_list_ = true, may_list_ = true, tells_versions_ = true;
   mutable std::atomic<std::uint64_t> requests_{0}, answered_{0}, in_flight_{0}, most_in_flight_{0}, sent_{0};
   AddedBackend added_;
