@@ -37,7 +37,7 @@ std::string escaped(std::string_view text, std::string_view special) {
   return out;
 }
 
-// Within '...' of a shell a quote ends the text, stands outside, and the text begins anew.
+// The text between single quotes, as shells read it. A quote inside closes them, is escaped, and opens them again.
 std::string quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);

@@ -8,11 +8,10 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/codec/media.h"
-#include "stoker/dataset/volume.h"
 #include "stoker/feed/machine.h"
-#include "stoker/storage/backend.h"
 #include "stoker/tune/environment.h"
 
+#include "interrupt.h"
 #include "json_head.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -29,6 +28,10 @@ struct Looked {
   std::string why_no_python;
 };
 
+void stop_if_interrupted() {
+  if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+}
+
 Looked look(const Arguments& arguments) {
   Looked looked;
   looked.folder = arguments.operands().empty() ? "." : arguments.operand();
@@ -39,11 +42,13 @@ Looked look(const Arguments& arguments) {
   if (!arguments.is_on("--disk").value_or(true)) looked.folder.clear();
   wishes.folder = looked.folder;
   looked.machine = feed::look_at_machine(wishes);
+  stop_if_interrupted();
   try {
-    looked.python = tune::look_at_python(arguments.text("--python"));
+    looked.python = tune::look_at_python(arguments.text("--python"), interrupted);
   } catch (const Error& error) {
     looked.why_no_python = error.message();
   }
+  stop_if_interrupted();
   return looked;
 }
 
@@ -58,8 +63,8 @@ std::string cores_text(const Machine& machine) {
 std::string disk_text(const Machine& machine) {
   std::string text = machine.disk ? fmt::format("{} free; ", format_bytes(machine.disk->free_bytes)) : std::string();
   if (!machine.disk_rates) return text + "not read on trial: " + printable(machine.why_no_disk_rates);
-  return text + fmt::format("single samples of 110 KB at {} MB/s, neighbours at {} MB/s, past the page cache",
-                            format_rate(machine.disk_rates->single_bytes_per_s / 1e6),
+  return text + fmt::format("single samples of {} KB at {} MB/s, neighbours at {} MB/s, past the page cache",
+                            feed::kTrialSample / 1000, format_rate(machine.disk_rates->single_bytes_per_s / 1e6),
                             format_rate(machine.disk_rates->neighbour_bytes_per_s / 1e6));
 }
 
@@ -76,16 +81,6 @@ std::string python_text(const Looked& looked) {
 
 std::string accelerator_text(const measure::AcceleratorReading& one) {
   return one.name + (one.memory_total_bytes ? fmt::format(", {}", format_bytes(*one.memory_total_bytes)) : "");
-}
-
-std::string sources_text() {
-  return storage::find_backend("s3") != nullptr ? "local files, s3://, http://, https://"
-                                                : "local files (built without STOKER_S3)";
-}
-
-std::string volumes_text() {
-  const std::string volumes = dataset::volume_formats();
-  return volumes.empty() ? "none (built without STOKER_VOLUMES)" : volumes;
 }
 
 std::string to_text(const Looked& looked, const Terminal& terminal) {
@@ -108,8 +103,8 @@ std::string to_text(const Looked& looked, const Terminal& terminal) {
   if (machine.accelerators.empty()) row("accelerator", "none was found (NVML, amdgpu)");
   for (const measure::AcceleratorReading& one : machine.accelerators) row("accelerator", accelerator_text(one));
   row("Python", python_text(looked));
-  row("reads", fmt::format("{}; from {}", codec::names(), sources_text()));
-  row("volumes", volumes_text());
+  row("reads", fmt::format("{}; from {}", codec::names(), sources_version()));
+  row("volumes", volumes_version());
   row("prepares", dicom_version());
   const auto advice = feed::advise(machine);
   if (advice.empty()) return out + "nothing here holds Stoker back\n";
@@ -140,8 +135,8 @@ Json to_json(const Looked& looked) {
                {"io_uring_refused", machine.why_no_ring},
                {"open_files", machine.open_files},
                {"codecs", codec::names()},
-               {"sources", sources_text()},
-               {"volumes", volumes_text()},
+               {"sources", sources_version()},
+               {"volumes", volumes_version()},
                {"prepares", dicom_version()}});
   json["shm"] =
       machine.shm ? Json{{"total_bytes", machine.shm->total_bytes}, {"used_bytes", machine.shm->used_bytes}} : Json();

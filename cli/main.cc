@@ -41,13 +41,10 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   if (first == "--version" || first == "-V") {
-    const bool has_s3 = storage::find_backend("s3") != nullptr;
-    const std::string volumes = dataset::volume_formats();
     answer(
-        fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: local "
-                    "files{}\nvolumes: {}\nprepares: {}\n",
-                    kVersion, codec::names(), has_s3 ? ", s3://, http://, https://" : " (built without STOKER_S3)",
-                    volumes.empty() ? "none (built without STOKER_VOLUMES)" : volumes, dicom_version()));
+        fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: {}\nvolumes: {}\n"
+                    "prepares: {}\n",
+                    kVersion, codec::names(), sources_version(), volumes_version(), dicom_version()));
     return 0;
   }
   for (const Verb* verb : verbs) {
@@ -106,6 +103,16 @@ bool has_json_flag(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string sources_version() {
+  return storage::find_backend("s3") != nullptr ? "local files, s3://, http://, https://"
+                                                : "local files (built without STOKER_S3)";
+}
+
+std::string volumes_version() {
+  const std::string volumes = dataset::volume_formats();
+  return volumes.empty() ? "none (built without STOKER_VOLUMES)" : volumes;
+}
 
 const std::vector<const Verb*>& all_verbs() {
   static const std::vector<const Verb*> verbs = {&demo_verb(),    &inspect_verb(),    &load_verb(), &measure_verb(),

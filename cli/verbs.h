@@ -26,6 +26,9 @@ const Verb& tune_verb();
 // In the order of the help.
 const std::vector<const Verb*>& all_verbs();
 
+// What `stoker --version` says of sources and volumes.
+std::string sources_version();
+std::string volumes_version();
 // What `stoker --version` says of DICOM: "dicom (GDCM 3.0.21)", or how to build with it.
 std::string dicom_version();
 // The worker process of `prepare dicom`. Not listed: people do not run it.

@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 
 
 def test_the_machine_is_described_and_nothing_is_left(stoker, tmp_path):
@@ -29,6 +32,20 @@ def test_json_holds_figures_and_no_paths(stoker, tmp_path):
 def test_without_the_disk_nothing_is_written(stoker):
     found = json.loads(stoker("doctor", "--no-disk", "--json").stdout)
     assert found["disk"] is None
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\ntouch began\nexec sleep 60\n")
+    python.chmod(0o755)
+    doctor = subprocess.Popen([os.environ["STOKER_BIN"], "doctor", "--python", str(python)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not (tmp_path / "began").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    doctor.send_signal(signal.SIGINT)
+    out, err = doctor.communicate(timeout=30)  # long before the interpreter ends
+    assert (doctor.returncode, out) == (130, "") and "interrupted" in err
+    assert sorted(os.listdir(tmp_path)) == ["began", "python"]
 
 
 def test_a_folder_that_is_not_there_and_a_bad_interpreter_are_named(stoker):

@@ -19,7 +19,6 @@
 namespace stoker::feed {
 namespace {
 
-constexpr std::uint64_t kUsualSample = 110'000;  // bytes, of a photo
 constexpr std::uint64_t kSmallShm = 512 * kMiB;  // a container has 64 MiB unless it is told otherwise
 constexpr std::uint64_t kFewFiles = 1024;
 constexpr double kOthersMatter = 0.25;      // of the cores
@@ -82,7 +81,7 @@ void look_at_disk(const MachineWishes& wishes, Machine& machine) {
       machine.why_no_disk_rates = "its file system cannot be read past the page cache";
       return;
     }
-    machine.disk_rates = storage::probe_disk(*source, kUsualSample, wishes.disk_time);
+    machine.disk_rates = storage::probe_disk(*source, kTrialSample, wishes.disk_time);
   } catch (const Error& error) {
     machine.why_no_disk_rates = error.message();
   }

@@ -16,6 +16,8 @@
 
 namespace stoker::feed {
 
+inline constexpr std::uint64_t kTrialSample = 110'000;  // bytes that the trial reads as one sample: a photo
+
 struct MachineWishes {
   std::string folder = {};                              // whose disk is read on trial; empty: none
   std::uint64_t trial_bytes = std::uint64_t{64} << 20;  // of the file that is written there, read and removed

@@ -10,8 +10,9 @@
 
 namespace stoker::prepare {
 
-// None: the address is no pack of volumes. A damaged or missing pack.json is damage too. CheckOptions::repair packs all
-// volumes again from their source. Throws Error where the pack cannot be read or repaired.
+// Returns none where the address is not a pack of volumes. A damaged or missing pack.json counts as damage. With
+// CheckOptions::repair, all volumes are packed again from their source. Throws Error if that fails, or if the pack
+// cannot be read.
 std::optional<CheckReport> check_volumes(const CheckOptions& options);
 
 // Compares the sum of every brick. Damage names the brick.

@@ -73,6 +73,7 @@ class Packing {
       report_.seconds = progress_.seconds();
       return std::move(report_);
     }
+    if (options_.only_compare) return std::move(report_);
     source_->name_members();
     require_room();
     if (options_.dry_run) {

@@ -43,8 +43,10 @@ struct PackOptions {
   bool join = false;
   // A destination in a store: the local folder where the pack is made first; empty: the cache folder.
   std::string work_folder;
-  bool force = false;                                   // replace a pack of another source or with other settings
-  bool dry_run = false;                                 // say what would be done, and how long it would take
+  bool force = false;    // replace a pack of another source or with other settings
+  bool dry_run = false;  // say what would be done, and how long it would take
+  bool only_compare =
+      false;  // with the pack that is there: report.idle says whether it is up to date; nothing is packed
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds
   TellProgress progress;                                // a run that it ends is gone on with by a later one
   std::function<std::int64_t()> now_ns;                 // since 1970; empty: the system's clock (tests pass their own)

@@ -15,7 +15,6 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
-#include "stoker/dataset/packed.h"
 #include "stoker/os/file.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/os/file_lock.h"
@@ -147,15 +146,9 @@ std::optional<PackReport> joined_already(const PackOptions& options) {
   PackOptions look = options;
   look.part.reset();
   look.join = look.force = false;
-  look.dry_run = true;
+  look.only_compare = true;
   PackReport report = make_pack(look);
-  report.idle = report.added + report.changed + report.removed + report.relabelled == 0;
   if (!report.idle) return std::nullopt;
-  report.dry_run = false;
-  const auto pack = dataset::open_packed(options.destination);
-  report.count = pack->size();
-  report.shards = pack->manifest().shards.size();
-  report.bytes = folder_bytes(options.destination);
   return report;
 }
 

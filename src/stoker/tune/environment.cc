@@ -50,7 +50,7 @@ std::optional<std::string> version_at(const Json& json, const char* key) {
 
 }  // namespace
 
-PythonFacts look_at_python(const std::string& python) {
+PythonFacts look_at_python(const std::string& python, const std::function<bool()>& interrupted) {
   using namespace std::chrono_literals;
   os::Isolated child({python, "-c", kLook}, {});
   std::string out, err;
@@ -59,7 +59,10 @@ PythonFacts look_at_python(const std::string& python) {
     if (stream == os::Stream::err) err += text;
   };
   const auto began = std::chrono::steady_clock::now();
-  while (!child.ended() && std::chrono::steady_clock::now() - began < 60s) child.listen(100ms, hear);
+  while (!child.ended() && std::chrono::steady_clock::now() - began < 60s) {
+    if (interrupted && interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+    child.listen(100ms, hear);
+  }
   child.listen(10ms, hear);
   const auto json = Json::parse_or_null(out);
   if (!json.is_object() || !json.contains("stoker")) {

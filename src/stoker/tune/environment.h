@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,7 +14,8 @@ struct PythonFacts {
   std::string version = {};
   bool has_stoker = false;
 };
-PythonFacts look_at_python(const std::string& python);
+// `interrupted` is asked while it runs; true ends it with Error(unavailable).
+PythonFacts look_at_python(const std::string& python, const std::function<bool()>& interrupted = {});
 
 // None: not known.
 struct Environment {
