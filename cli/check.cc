@@ -20,7 +20,7 @@ namespace {
 using prepare::CheckReport;
 using prepare::Damage;
 
-constexpr std::size_t kNamed = 100;  // damaged samples that the text names
+constexpr std::size_t kNamedDamage = 100;  // damaged samples that the text names
 
 std::string to_text(const CheckReport& report, const Terminal& terminal) {
   std::string out;
@@ -40,14 +40,14 @@ std::string to_text(const CheckReport& report, const Terminal& terminal) {
   }
   for (const std::string& broken : report.broken)
     out += fmt::format("  {}{}\n", printable(broken), report.broken_repaired ? " (repaired)" : "");
-  for (std::size_t i = 0; i < std::min(bad, kNamed); ++i) {
+  for (std::size_t i = 0; i < std::min(bad, kNamedDamage); ++i) {
     const Damage& damage = report.damaged[i];
     out += fmt::format("  {}: {}{}\n", printable(damage.name), printable(damage.cause),
                        damage.repaired                ? " (repaired)"
                        : !damage.not_repaired.empty() ? fmt::format(" (not repaired: {})", damage.not_repaired)
                                                       : "");
   }
-  if (bad > kNamed) out += fmt::format("  and {} more; --json names all\n", format_count(bad - kNamed));
+  if (bad > kNamedDamage) out += fmt::format("  and {} more; --json names all\n", format_count(bad - kNamedDamage));
   const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 10, text); };
   row("time", fmt::format("{}, {} MB/s{}",
                           format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(report.seconds * 1e9))),

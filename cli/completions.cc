@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/error.h"
+#include "stoker/base/shell.h"
 #include "stoker/base/version.h"
 
 #include "terminal.h"
@@ -35,13 +36,6 @@ std::string escaped(std::string_view text, std::string_view special) {
     out += c;
   }
   return out;
-}
-
-// The text between single quotes, as shells read it. A quote inside closes them, is escaped, and opens them again.
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 std::string bash() {
@@ -77,13 +71,13 @@ complete -o default -F _stoker stoker
 std::string zsh() {
   std::string verbs, cases;
   for (const Verb* verb : all_verbs()) {
-    verbs += fmt::format("    {}\n", quoted(fmt::format("{}:{}", verb->name, verb->summary)));
+    verbs += fmt::format("    {}\n", shell_word(fmt::format("{}:{}", verb->name, verb->summary)));
     cases += fmt::format("    {})\n      _arguments \\\n", verb->name);
     for (const Flag& flag : flags_of(*verb)) {
       for (const std::string& word : spellings(flag)) {
         cases += fmt::format(
             "        {} \\\n",
-            quoted(fmt::format(
+            shell_word(fmt::format(
                 "*{}[{}]{}", word, escaped(flag.help, "[]:\\"),
                 flag.value.empty() ? std::string() : fmt::format(":{}:_files", escaped(flag.value, ":[]\\")))));
       }
@@ -114,12 +108,12 @@ _stoker "$@"
 std::string fish() {
   std::string out = "# stoker completions fish | source\n";
   for (const Verb* verb : all_verbs()) {
-    out +=
-        fmt::format("complete -c stoker -n __fish_use_subcommand -f -a {} -d {}\n", verb->name, quoted(verb->summary));
+    out += fmt::format("complete -c stoker -n __fish_use_subcommand -f -a {} -d {}\n", verb->name,
+                       shell_word(verb->summary));
     for (const Flag& flag : flags_of(*verb)) {
       for (const std::string& word : spellings(flag)) {
         out += fmt::format("complete -c stoker -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n", verb->name,
-                           word.substr(2), flag.value.empty() ? "" : " -r", quoted(flag.help));
+                           word.substr(2), flag.value.empty() ? "" : " -r", shell_word(flag.help));
       }
     }
   }

@@ -305,7 +305,7 @@ int load(const Arguments& arguments) {
       const Json json = {{"schema", "stoker.errors/1"},
                          {"stoker_version", kVersion},
                          {"address", report.address},
-                         {"errors", to_json(report.errors)}};
+                         {"errors", cli::to_json(report.errors)}};
       os::write_file(errors_file, json.dump(2) + "\n");
       report.errors_file = errors_file;
     }

@@ -20,7 +20,7 @@ namespace {
 
 using prepare::PackVolumesReport;
 
-std::string extents_text(const dataset::Extents& extents) {
+std::string patch_text(const dataset::Extents& extents) {
   return fmt::format("{}x{}x{}", extents[0], extents[1], extents[2]);
 }
 
@@ -33,7 +33,7 @@ std::string to_text(const PackVolumesReport& report, const Terminal& terminal) {
                                     : "",
                      format_count(report.volumes),
                      report.masks > 0 ? fmt::format(" and {} masks", format_count(report.masks)) : "",
-                     extents_text(report.brick), format_bytes(report.bytes));
+                     patch_text(report.brick), format_bytes(report.bytes));
   if (report.resumed > 0)
     row("resumed", fmt::format("{} files were there from a run that was interrupted", format_count(report.resumed)));
   if (report.patch_bytes > 0) {
@@ -56,7 +56,7 @@ Json to_json(const PackVolumesReport& report) {
                {"kind", "volume"},
                {"dry_run", report.dry_run},
                {"up_to_date", report.idle},
-               {"brick", extents_text(report.brick)},
+               {"brick", patch_text(report.brick)},
                {"volumes", report.volumes},
                {"masks", report.masks},
                {"resumed", report.resumed},

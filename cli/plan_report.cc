@@ -12,8 +12,8 @@
 namespace stoker::cli {
 namespace {
 
-constexpr std::size_t kWidest = 48;   // of a configuration's name
-constexpr std::size_t kMostRows = 8;  // of one run; plan.json has all
+constexpr std::size_t kWidestColumn = 48;  // of a configuration's name
+constexpr std::size_t kMostRows = 8;       // of one run; plan.json has all
 
 std::string cell(double days, const plan::TimeUnit& unit) {
   const double value = days * unit.per_day;
@@ -116,7 +116,7 @@ class PlanText {
 
   std::vector<std::string> cells(const plan::PlannedRun& run, const plan::PlannedConfiguration& one) const {
     std::string label = short_label(run, one);
-    if (label.size() > kWidest) label = label.substr(0, kWidest - 3) + "...";
+    if (label.size() > kWidestColumn) label = label.substr(0, kWidestColumn - 3) + "...";
     std::vector<std::string> cells = {
         fmt::format("{} {}  {}", one.is_chosen ? "*" : " ", printable(run.input.name), label),
         format_rate(one.rate->p50), format_rate(one.rate->p10), format_rate(one.rate->p90)};
