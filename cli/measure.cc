@@ -332,7 +332,8 @@ int run_measure(const Arguments& arguments) {
     finding.answer = measure::answer(job, measure::offer_of(finding.host));
     measure::note_host(finding.answer, finding.host);
     if (job.loaders().empty() && !finding.answer.stages) {
-      const std::string verdict = measure::threads_verdict(finding.threads, finding.host.cores);
+      const std::string verdict =
+          measure::threads_verdict(finding.threads, finding.host.cores, finding.answer.saw_torch);
       if (!verdict.empty()) finding.answer.why.insert(finding.answer.why.begin(), verdict);
     }
     offer_supply(finding);

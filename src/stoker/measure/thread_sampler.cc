@@ -99,15 +99,18 @@ std::string threads_line(const std::vector<ThreadFacts>& threads) {
   return text;
 }
 
-std::string threads_verdict(const std::vector<ThreadFacts>& threads, double cores) {
+std::string threads_verdict(const std::vector<ThreadFacts>& threads, double cores, bool has_model) {
   const Together sum = together(threads);
   if (sum.threads == 0 || sum.seconds <= 0) return "";
   if (sum.blocked / sum.seconds >= kMostly) return "fetch_bound (io_bound), most likely: its threads wait for the disk";
+  std::string busy;
   if (cores > 0 && sum.longest > 0 && (sum.running + sum.ready) / sum.longest >= kCores * cores)
-    return "prep_bound (io_bound), most likely: its threads keep the cores busy";
-  if (std::any_of(threads.begin(), threads.end(), [](const ThreadFacts& one) { return one.running >= kCores; }))
-    return "prep_bound (io_bound), most likely: one thread computes all the time";
-  return "";
+    busy = "its threads keep the cores busy";
+  else if (std::any_of(threads.begin(), threads.end(), [](const ThreadFacts& one) { return one.running >= kCores; }))
+    busy = "one thread computes all the time";
+  if (busy.empty()) return "";
+  if (has_model) return busy + ", with the model's steps or with its input: threads do not show which";
+  return "prep_bound (io_bound), most likely: " + busy;
 }
 
 Json to_json(const std::vector<ThreadFacts>& threads) {

@@ -49,8 +49,9 @@ class ThreadSampler {
 // "8 threads at work: 5 % of their time running, 1 % ready without a core, 80 % blocked in reads from a disk, 14 %
 // asleep; 210 MB/s from the disk". Empty: no thread is at work.
 std::string threads_line(const std::vector<ThreadFacts>& threads);
-// What a job without a loader most likely waits for, as far as its threads show. Empty: they do not.
-std::string threads_verdict(const std::vector<ThreadFacts>& threads, double cores);
+// What a job without a loader most likely waits for, as far as its threads show. Empty: they do not. `has_model`: the
+// job may train on these threads, or spin while it waits for a device, so busy threads need not be input.
+std::string threads_verdict(const std::vector<ThreadFacts>& threads, double cores, bool has_model);
 Json to_json(const std::vector<ThreadFacts>& threads);
 
 }  // namespace stoker::measure

@@ -44,22 +44,30 @@ TEST(ThreadSampler, ThreadsThatReadAreBlocked) {
       threads_line(facts),
       "8 threads at work: 5 % of their time running, 1 % ready without a core, 94 % blocked in reads from a disk, 0 % "
       "asleep; 80.0 MB/s from the disk");
-  EXPECT_EQ(threads_verdict(facts, 24).find("fetch_bound (io_bound)"), 0u);
+  EXPECT_EQ(threads_verdict(facts, 24, true).find("fetch_bound (io_bound)"), 0u);
 }
 
 TEST(ThreadSampler, ThreadsThatComputeKeepTheCoresBusy) {
-  EXPECT_EQ(threads_verdict(seen(4, 0.45, 0.5, 'R'), 4).find("prep_bound (io_bound), most likely: its threads keep"),
-            0u);
-  EXPECT_EQ(threads_verdict(seen(1, 0.99, 0, 'R'), 8).find("prep_bound (io_bound), most likely: one thread computes"),
-            0u);
+  EXPECT_EQ(
+      threads_verdict(seen(4, 0.45, 0.5, 'R'), 4, false).find("prep_bound (io_bound), most likely: its threads keep"),
+      0u);
+  EXPECT_EQ(
+      threads_verdict(seen(1, 0.99, 0, 'R'), 8, false).find("prep_bound (io_bound), most likely: one thread computes"),
+      0u);
+}
+
+TEST(ThreadSampler, BusyThreadsOfAJobWithAModelMayBeItsSteps) {
+  for (const auto& facts : {seen(4, 0.45, 0.5, 'R'), seen(1, 0.99, 0, 'R')})
+    EXPECT_TRUE(threads_verdict(facts, 4, true).ends_with("threads do not show which"))
+        << threads_verdict(facts, 4, true);
 }
 
 TEST(ThreadSampler, ThreadsThatSleepSayNothing) {
   const auto facts = seen(8, 0.001, 0, 'S');
   EXPECT_EQ(threads_line(facts), "");
-  EXPECT_EQ(threads_verdict(facts, 8), "");
+  EXPECT_EQ(threads_verdict(facts, 8, false), "");
   EXPECT_EQ(to_json(facts)[0]["blocked_share"], 0.0);
-  EXPECT_EQ(threads_verdict(seen(3, 0.2, 0, 'S'), 8), "") << "asleep on a network or on locks: nobody can tell";
+  EXPECT_EQ(threads_verdict(seen(3, 0.2, 0, 'S'), 8, false), "") << "asleep on a network or on locks: nobody can tell";
 }
 
 }  // namespace
