@@ -121,6 +121,8 @@ def callables(args):
         "rows of an .npy, callable of 1 ms": {"how": "rows", "callable": "busy", "data": path, "items": 8_192},
         "Dataset of 1 ms, torch's DataLoader": {"how": "torch", "count": 4_096, "items": 8_192},
         "Dataset of 1 ms, `stoker.Loader(dataset=...)`": {"how": "stoker", "count": 4_096, "items": 8_192},
+        "Dataset of 1 ms, torch's DataLoader, 8 processes": {"how": "torch", "count": 4_096, "items": 8_192, "workers": 8},
+        "Dataset of 1 ms, `stoker.Loader(dataset=...)`, 8 processes": {"how": "stoker", "count": 4_096, "items": 8_192, "workers": 8},
     }
     runs = {name: [] for name in rows}
     for _ in range(args.rounds):
@@ -143,10 +145,11 @@ def callables(args):
         return run["memory_bytes"] / 2**20
 
     names = list(rows)
-    alone, torch = names[2], names[4]
-    against = {names[3]: f"{middle(names[3], cpu_ms) / middle(alone, cpu_ms):.2f}x the CPU of the callable",
-               names[5]: f"{middle(names[5], rate) / middle(torch, rate):.2f}x the rate, {middle(names[5], memory) / middle(torch, memory):.0%} of the memory"}
-    yield plain_table("Python code for each sample", f"224 x 224 x 3 uint8, batches of {BATCH}, {PROCESSES} processes, warm. Memory is the peak of the whole process tree, shared pages counted once. "
+    alone = names[2]
+    against = {names[3]: f"{middle(names[3], cpu_ms) / middle(alone, cpu_ms):.2f}x the CPU of the callable"}
+    for torch, own in (names[4:6], names[6:8]):
+        against[own] = f"{middle(own, rate) / middle(torch, rate):.2f}x the rate, {middle(own, memory) / middle(torch, memory):.0%} of the memory"
+    yield plain_table("Python code for each sample", f"224 x 224 x 3 uint8, batches of {BATCH}, {PROCESSES} processes where no other number stands, warm. Memory is the peak of the whole process tree, shared pages counted once. "
                       f"Medians of {args.rounds}.", ["what", "samples/s", "CPU per sample", "memory", "against"],
                       [[name, f"{middle(name, rate):,.0f}", f"{middle(name, cpu_ms):.3f} ms", f"{middle(name, memory):,.0f} MiB", against.get(name, "")] for name in names])
 
