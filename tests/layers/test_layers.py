@@ -111,3 +111,12 @@ def test_plan_reads_no_files():
     opens = re.compile(r"<fstream>|<cstdio>|filesystem::(exists|is_directory|directory_iterator|file_size)")
     found = [path.name for path in files_of(SOURCE / "plan") if not is_test(path) and opens.search(path.read_text())]
     assert not found
+
+
+def test_the_files_of_a_unity_file_do_not_depend_on_the_configuration():
+    """CMake compiles a file with definitions of its own alone. Where such definitions depend on an option, a build without S3 or volumes (as
+    `./dev demo` makes) would compile other files together than the build that the tests look at."""
+    own = re.compile(r"set_source_files_properties\([^)]*COMPILE_DEFINITIONS")
+    lists = [*SOURCE.glob("*/CMakeLists.txt"), ROOT / "cli/CMakeLists.txt", ROOT / "python/CMakeLists.txt"]
+    found = [str(path.relative_to(ROOT)) for path in lists if path.exists() and own.search(path.read_text())]
+    assert not found, "use target_compile_definitions"

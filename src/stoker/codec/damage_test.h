@@ -96,10 +96,18 @@ void at_every_truncation(Bytes file, const Use& use) {
   }
 }
 
+// Of what tests try one after another, such as flipped bits or sizes. The release build tries each; under a sanitizer,
+// which decodes about ten times slower, it is every third.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint32_t kEvery = 3;
+#else
+constexpr std::uint32_t kEvery = 1;
+#endif
+
 template <typename Use>
 void at_every_flipped_bit(Bytes file, const Use& use) {
   std::vector<std::byte> copy(file.begin(), file.end());
-  for (std::size_t bit = 0; bit < copy.size() * 8; ++bit) {
+  for (std::size_t bit = 0; bit < copy.size() * 8; bit += kEvery) {
     copy[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     use(Bytes(copy));
     copy[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
