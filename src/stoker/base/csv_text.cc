@@ -80,6 +80,12 @@ std::optional<CsvField> field_of_row(std::string_view text, std::size_t begin, s
   }
 }
 
+std::string_view without_blanks(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
 std::string csv_field(std::string_view text) {
   const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos && !text.starts_with(' ') &&
                         !text.ends_with(' ') && !text.starts_with('#');

@@ -34,6 +34,9 @@ CsvRow read_row(std::string_view text, std::size_t begin, std::vector<CsvField>&
 // One field of a sound row; nothing where the row has fewer.
 std::optional<CsvField> field_of_row(std::string_view text, std::size_t begin, std::size_t column) noexcept;
 
+// Without spaces and tabs at either end.
+std::string_view without_blanks(std::string_view text) noexcept;
+
 // As a row holds it: in quotes where a comma, a quote, a line end, a space at either end or a `#` at the start would
 // be read as something else.
 std::string csv_field(std::string_view text);

@@ -23,12 +23,6 @@
 namespace stoker::dataset {
 namespace {
 
-std::string_view without_blanks(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 template <typename Number>
 std::optional<Number> number_of(std::string_view text) {
   text = without_blanks(text);
