@@ -61,7 +61,7 @@ bool BatchQueue::is_far_ahead(std::uint64_t epoch) {
   return is_far_ahead_locked(epoch);
 }
 
-Pending* BatchQueue::open(Place&& place) {
+Pending* BatchQueue::open(const Place& place) {
   const std::scoped_lock lock(signals_.mutex);
   if (free_.empty()) return nullptr;
   if (is_far_ahead_locked(place.epoch)) return nullptr;
@@ -71,7 +71,7 @@ Pending* BatchQueue::open(Place&& place) {
   pending->epoch = place.epoch;
   pending->step = place.step;
   pending->range = place.range;
-  pending->given = std::move(place.given);
+  pending->given = place.given != nullptr ? std::move(*place.given) : std::vector<std::uint64_t>();
   pending->position_after = place.position_after;
   pending->rows.assign(place.range.count, {});
   pending->times.assign(place.range.count, {});

@@ -36,9 +36,9 @@ class BatchQueue {
   struct Place {
     std::uint64_t serial = 0, epoch = 0, step = 0, position_after = 0;
     dataset::BatchRange range;
-    std::vector<std::uint64_t> given{};  // see Pending
+    std::vector<std::uint64_t>* given = nullptr;  // see Pending; moved from where a batch is opened
   };
-  Pending* open(Place&& place);  // `place` is as it was where null is returned
+  Pending* open(const Place& place);  // null: there is no room for one more yet
   bool has_slab(const Pending& pending);
 
   // Readers and workers.

@@ -55,7 +55,7 @@ LoaderOptions checked(LoaderOptions options) {
 
 }  // namespace
 
-Job::Job(dataset::DatasetPtr data, LoaderOptions asked)
+Job::Job(dataset::DatasetPtr data, const LoaderOptions& asked)
     : dataset(std::move(data)),
       options(checked(asked)),
       recipe(*dataset, options),

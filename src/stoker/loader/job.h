@@ -22,7 +22,7 @@ namespace stoker::loader {
 
 struct Job {
   // Looks at the first samples. Throws Error, also where memory_limit is too small.
-  Job(dataset::DatasetPtr data, LoaderOptions asked);
+  Job(dataset::DatasetPtr data, const LoaderOptions& asked);
 
   dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
   bool is_given() const noexcept { return options.shuffle.how == dataset::Shuffle::How::given; }  // the order

@@ -82,17 +82,13 @@ bool Planner::open_given_batch() {
   if (!taken_) taken_ = given_->take();
   if (!taken_) return false;
   const std::uint64_t count = taken_->indices.size();
-  BatchQueue::Place place{.serial = serial_,
-                          .epoch = epoch_,
-                          .step = step_,
-                          .position_after = taken_->position + count,
-                          .range = {taken_->position, count, count},
-                          .given = std::move(taken_->indices)};
-  Pending* const pending = batches_.open(std::move(place));
-  if (pending == nullptr) {
-    taken_->indices = std::move(place.given);
-    return false;
-  }
+  Pending* const pending = batches_.open({.serial = serial_,
+                                          .epoch = epoch_,
+                                          .step = step_,
+                                          .position_after = taken_->position + count,
+                                          .range = {taken_->position, count, count},
+                                          .given = &taken_->indices});
+  if (pending == nullptr) return false;
   taken_.reset();
   ++serial_;
   ++step_;
