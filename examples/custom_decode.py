@@ -9,13 +9,12 @@ import stoker
 
 
 def decode(view):
-    """Gets the bytes of one file, returns one array; all of a batch have the same shape."""
-    return numpy.frombuffer(view, numpy.uint16).reshape(8, 8)
+    """Gets the bytes of one file, returns one array; all have the same shape."""
+    return numpy.frombuffer(view, numpy.uint16).reshape(8, 8).astype(numpy.float32)
 
 
 samples = [(path, path.stem) for path in sorted(pathlib.Path(sys.argv[1]).glob("*.raw"))]
-with stoker.Loader(samples=samples, batch_size=4, shuffle=True, decode=decode, output="numpy",
-                   transform=[lambda data: data.astype(numpy.float32)]) as loader:
+with stoker.Loader(samples=samples, batch_size=4, shuffle=True, decode=decode, output="numpy") as loader:
     for data, labels in loader:
         print(data.shape, [loader.classes[label] for label in labels])
     print(f"{loader.stats()['python_s']:.4f} s in Python callables")

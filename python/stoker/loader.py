@@ -28,12 +28,12 @@ from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_ro
 from .python_rows import IN_PLACE, Call, Steps
 from .python_stage import PythonStage, Task, refuse_while_main_is_imported
 from .ragged import Ragged, array_names
-from .ranks import Rank, check_against_process_group, find_rank, given_rank
+from .ranks import Rank, check_against_other_ranks, check_against_process_group, find_rank, given_rank, made_at
 from .result_form import form_from_state, form_to_state
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_items, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
-from .transforms import compile_steps, compile_transform
+from .transforms import compile_steps
 from .volumes import Volumes
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
@@ -73,8 +73,8 @@ class Loader(ReadByTrainers):
         initialised, else from torchrun's variables, else from those of a Slurm step. rank=0, world_size=1: all samples.
       epochs: how many epochs the whole run has, from epoch 0 on; nothing is read ahead of the last.
     What comes out:
-      transform: a list of operations (a Python callable ``f(data) -> data`` may be the last), a short text, or a torchvision Compose.
-      batch_transform: ``f(data, labels) -> (data, labels)``, last of all.
+      transform: a list of operations, a short text, or a torchvision Compose. Python callables ``f(array) -> array`` in the list take one sample.
+      batch_transform: ``f(data, labels) -> (data, labels)``, takes the whole batch, last of all, in the calling thread.
       seek_index: note places inside JPEG files as they are decoded, so that later crops decode only what they touch, with the same pixels:
         "auto" (kept within memory_limit and saved in cache_dir), "memory" (not saved), "off".
       decode: "exact" (Pillow's pixels), "fast" (close to them, for less work), "none" (the encoded bytes: ``batch.rows``),
@@ -82,9 +82,8 @@ class Loader(ReadByTrainers):
       arrays: the arrays of .npz files to load, by name: ``arrays=("x", "y")`` gives ``batch["x"]`` and ``batch["y"]``.
       shapes: "equal" (all files have one shape), "pad" (zeros up to the largest of the batch; ``batch.lengths`` has the true extents) or
         "list" (``batch.data`` is a list of arrays).
-      python_workers: processes that run the callables of ``transform`` (they then take one sample, a numpy array) or ``decode`` on shared memory.
-        0 runs it in the calling thread, with the same batches. ``random``, ``numpy.random`` and torch are seeded for each sample.
-      Without python_workers, callables run in the calling thread, and a callable in ``transform`` takes the whole batch; their time is ``python_s`` of :meth:`stats`.
+      python_workers: processes that run the callables of ``transform`` or ``decode`` on shared memory. 0, or none given, runs them in the calling thread,
+        with the same batches; that time is ``python_s`` of :meth:`stats`. ``random``, ``numpy.random`` and torch are seeded for each sample.
       exif_orientation: turn images as their Exif says before anything else (off, as in torchvision).
       color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit images; int16: audio), layout="NCHW|NHWC|channels_last".
       output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
@@ -176,24 +175,18 @@ class Loader(ReadByTrainers):
                                    decode=None if decode == "exact" else decode)
             if python_workers is None and num_workers not in ("auto", 0):
                 self._say("num_workers= are threads of the engine, and the Dataset runs in the calling thread: python_workers= runs it in processes")
-            python_workers = 0 if python_workers is None else python_workers
         if python_workers is not None:
             python_workers = whole_count("python_workers", python_workers, least=0, most=_MOST_WORKERS)
         if python_workers:
             refuse_while_main_is_imported()
-        if python_workers is None:
-            transform_text, self._transform = compile_transform(transform)
-        else:
-            transform_text, self._transform, layout, dtype = _per_sample(transform, layout, dtype)
+        transform_text, self._transform, layout, dtype = _per_sample(transform, layout, dtype)
         if self._decode is not None and transform_text != "[]":
             raise UsageError("transform: the engine cannot transform what a Python decode= returns",
-                             "do it inside decode, or give a callable on the batch as the only transform", option="transform")
-        if self._decode is not None and self._transform is not None and python_workers is not None:
-            raise UsageError("python_workers= runs one callable for each sample, and both decode= and transform= are callables",
-                             "do both inside decode", option="transform")
-        if self._decode is not None and self._on_error == "replace" and python_workers is None:
-            raise UsageError("on_error=\"replace\" does not work with a Python decode=: the batch is already chosen",
-                             "on_error=\"raise\", \"skip\" or \"zero\"", option="on_error")
+                             "do it inside decode, or in a callable as the first transform", option="transform")
+        if self._decode is not None and self._transform is not None:
+            self._decode, self._transform = Steps([self._decode, self._transform], "[]", "", ""), None
+        if python_workers is None and (dataset is not None or self._decode is not None or self._transform is not None):
+            python_workers = 0
         dtype = _engine.checked_option("dtype", dtype)
 
         self._framework = _framework(output, device)
@@ -207,6 +200,8 @@ class Loader(ReadByTrainers):
             batch_size = largest_batch(batch_sampler, batch_size)
         self._rank = given_rank(rank, world_size) if self._order is None else Rank(0, 1)  # None until it is needed
         self._rank_is_given = self._rank is not None
+        self._place = made_at()
+        self._is_compared = False  # with what other ranks have
 
         self._copy = switch("copy", copy)
         # The engine checks each of them by its table of options.
@@ -263,6 +258,7 @@ class Loader(ReadByTrainers):
         starts the same epoch.
         """
         self._settle_rank()
+        self._compare_ranks()
         if note := self._note_on_accelerate():
             warnings.warn(note, Note, stacklevel=2)
         self._iteration += 1
@@ -411,7 +407,7 @@ class Loader(ReadByTrainers):
         verdict, wait = stats["verdict"], stats["wait"]
         total = max(1e-9, stats["compute_s"] + stats["python_s"] + stats["wait_s"])
         shares = [("fetch", wait["fetch_s"]), ("prep", wait["prep_s"]), ("hand-off", wait["handoff_s"])]
-        if self._has_callables() or stats["python_s"]:
+        if self._batch_transform is not None or stats["python_s"]:
             shares.append(("python", stats["python_s"]))
         shares.append(("compute", stats["compute_s"]))
         words = ", ".join(f"{word} {_percent(part / total)}" for word, part in shares)
@@ -481,15 +477,15 @@ class Loader(ReadByTrainers):
         if batch is None:
             self._epochs.ended()
             raise StopIteration
-        if self._has_callables():
+        if self._batch_transform is not None:
             started = time.perf_counter()
             try:
-                self._call_python(batch)
+                self._change_batch(batch, self._batch_transform)
             finally:
                 self._python_s += time.perf_counter() - started
         if self._items is not None:
             return batch
-        if self._copy and (self._decode is None or self._stage is not None):
+        if self._copy:
             batch._copy_out()
         if self._copier is not None:
             self._copier.move(batch)
@@ -500,59 +496,19 @@ class Loader(ReadByTrainers):
         slab = engine.next()
         if slab is None:
             return None
-        batch = Batch(slab, self._framework if self._decode is None else numpy_framework, self._dataset.names, self._ragged)
+        batch = Batch(slab, self._framework, self._dataset.names, self._ragged)
         self._epochs.taken()
         self._epochs.handed_out()
         return batch
 
-    def _has_callables(self) -> bool:
-        if self._stage is not None:
-            return self._batch_transform is not None
-        return not (self._decode is None and self._transform is None and self._batch_transform is None)
+    @staticmethod
+    def _change_batch(batch: Batch, batch_transform: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+        result = batch_transform(batch.data, batch.labels)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise UsageError(f"batch_transform returned {type(result).__name__}, not (data, labels)", "return both; for the data alone, return the labels as they came")
+        batch._replace(*result)
 
-    def _call_python(self, batch: Batch) -> None:
-        if self._stage is None and self._decode is not None:
-            self._decode_rows(batch)
-        if self._stage is None and self._transform is not None:
-            batch._replace(self._transform(batch.data), batch.labels)
-        if self._batch_transform is not None:
-            result = self._batch_transform(batch.data, batch.labels)
-            if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise UsageError(f"batch_transform returned {type(result).__name__}, not (data, labels)",
-                                 "return both; for the data alone, make it the last item of transform=")
-            batch._replace(*result)
-
-    def _decode_rows(self, batch: Batch) -> None:
-        encoded, lengths, known_good = batch._packed_rows(), batch._row_values("lengths"), batch._row_values("valid")
-        rows: list[numpy.ndarray | None] = []
-        for row in range(batch.size):
-            if lengths[row] == 0 and not known_good[row]:  # could not be read; the engine has listed it
-                rows.append(None)
-                continue
-            try:
-                rows.append(_as_array(self._decode(memoryview(encoded[row]))))  # type: ignore[misc]
-            except Exception as error:
-                self._note_bad_row(batch, row, f"{type(error).__name__}: {error}", error)
-                rows.append(None)
-        good = [row for row in rows if row is not None]
-        shapes = {row.shape for row in good}
-        if len(shapes) > 1:
-            raise UsageError(f"decode= returned arrays of different shapes in one batch: {sorted(shapes)[:3]}",
-                             "return one shape, for example by cropping or padding inside decode")
-        if not good:
-            raise Error(f"decode= gave nothing for step {batch.step}: every sample failed", "loader.errors lists them", "corrupt")
-        decoded = numpy.array([row is not None for row in rows])
-        keep: Any = slice(None)
-        if self._on_error == "zero":
-            good = [numpy.zeros_like(good[0]) if row is None else row for row in rows]
-            batch._rows["valid"] = known_good & decoded
-        else:
-            keep = decoded
-        batch._framework = self._framework
-        batch._has_tails = False
-        batch._leave_slab(self._framework.from_numpy(numpy.stack(good)), self._framework.from_numpy(batch.labels[keep].copy()), keep)
-
-    def _note_bad_row(self, batch: Batch, row: int, cause: str, error: BaseException, stage: str = "decode") -> None:
+    def _note_bad_row(self, batch: Batch, row: int, cause: str, error: BaseException, stage: str) -> None:
         index = int(batch._row_values("indices")[row])
         name = self._dataset.name(index)
         message = one_line(f"cannot {'load' if stage == 'dataset' else stage} `{name}`: {cause}")
@@ -560,7 +516,7 @@ class Loader(ReadByTrainers):
             name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
             stage=stage, cause=cause, offset=None, action=self._on_error, message=message))
         if self._on_error == "raise":
-            words = "\"skip\" or \"replace\"" if self._items is not None else "\"skip\" or \"zero\"" if self._stage is None else "\"skip\", \"replace\" or \"zero\""
+            words = "\"skip\" or \"replace\"" if self._items is not None else "\"skip\", \"replace\" or \"zero\""
             raise Error(message, f"on_error={words} goes on without it", "corrupt") from error
 
     # ---- callables on rows, in python_workers
@@ -574,13 +530,13 @@ class Loader(ReadByTrainers):
             return None
         given = self._given
         if given["shapes"] != "equal":
-            raise UsageError("python_workers= does not work with shapes=\"pad\" or \"list\"", "pad the arrays inside the callable, or leave python_workers out",
-                             option="python_workers")
+            raise UsageError("callables on single samples do not work with shapes=\"pad\" or \"list\"", "pad the arrays inside the callable, or use batch_transform=",
+                             option="shapes")
         if self._decode is None and given["decode"] == "none":
-            raise UsageError("python_workers= with decode=\"none\": transform= would get bytes", "give the callable as decode=, which takes the bytes of one sample",
+            raise UsageError("decode=\"none\" with a callable in transform=, which would get bytes", "give the callable as decode=, which takes the bytes of one sample",
                              option="transform")
         if self._decode is None and given["dtype"] == "bfloat16":
-            raise UsageError("python_workers= gives numpy arrays to the callable, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
+            raise UsageError("a callable in transform= takes numpy arrays, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
                              option="dtype")
         call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]),
                     self._framework.NAME)
@@ -740,6 +696,18 @@ class Loader(ReadByTrainers):
             self._say(rank.note)
             warnings.warn(rank.note, Note, stacklevel=3)
 
+    def _compare_ranks(self) -> None:
+        options = self._usable().options()
+        if self._is_compared or options["world_size"] == 1:
+            return
+        self._is_compared = True
+        epoch, position = self._epochs.start
+        facts = {word: options[word] for word in ("world_size", "batch_size", "seed", "shuffle", "last_batch")}
+        facts |= {"the version": _engine.version, "the number of samples": len(self._dataset), "the epoch": epoch, "the position": position}
+        if self._dataset.kind != "list":  # a list has whole paths, which may differ from machine to machine
+            facts["the data"] = f"{self._dataset.fingerprint:016x}"
+        check_against_other_ranks(self._place, options["rank"], facts)
+
     def _say(self, text: str) -> None:
         self._notes.append(text)
 
@@ -816,14 +784,6 @@ def _copier(device: Any, framework: Any) -> Any:
     if framework.NAME != "torch":
         raise UsageError(f"device= works with torch tensors, not with output={framework.NAME!r}", "output=\"torch\", or jax.device_put in the loop")
     return framework.DeviceCopier(device)
-
-
-def _as_array(decoded: Any) -> numpy.ndarray:
-    """What decode= returned for one sample. None, objects and texts are no arrays, though numpy makes some of them."""
-    array = numpy.asarray(decoded)
-    if array.dtype.kind in "OSU":
-        raise TypeError(f"decode= returned {'None' if decoded is None else type(decoded).__name__}, not an array of numbers")
-    return array
 
 
 def _judge(stats: dict[str, Any]) -> dict[str, Any]:

@@ -289,6 +289,8 @@ def flattened(value: Any, call: Call) -> tuple[Any, tuple[Leaf, ...], list[Any]]
     leaves: list[Leaf] = []
     values: list[Any] = []
     structure = _walked(value, call, leaves, values)
+    if not leaves and call.kind != "dataset":
+        raise TypeError(f"it returned {type(value).__name__} with nothing in it, not an array of numbers")
     return structure, tuple(leaves), values
 
 

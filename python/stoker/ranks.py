@@ -5,18 +5,21 @@ A loader is often made before its trainer starts the process group. So the loade
 
 from __future__ import annotations
 
+import collections
+import json
 import os
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _engine
 from .errors import Error, UsageError
 
-__all__ = ["Rank", "check_against_process_group", "find_rank", "given_rank"]
+__all__ = ["Rank", "check_against_other_ranks", "check_against_process_group", "find_rank", "given_rank", "made_at"]
 
 # Slurm sets SLURM_PROCID in a batch script too, where one process stands for all tasks. SLURM_STEP_NUM_TASKS exists only
 # in a step (srun), which has as many processes as it says.
-_VARIABLES = (("RANK", "WORLD_SIZE", "torchrun"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "a Slurm step"))
+_VARIABLES = (("RANK", "WORLD_SIZE", "torchrun"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "a Slurm step"),
+              ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI"), ("PMI_RANK", "PMI_SIZE", "MPICH or Intel MPI"))
 
 
 class Rank(NamedTuple):
@@ -38,7 +41,7 @@ def given_rank(rank: int | None, world_size: int | None) -> Rank | None:
 
 
 def find_rank() -> Rank:
-    """From torch.distributed if it is initialised, else from torchrun's variables, else from those of a Slurm step."""
+    """From torch.distributed if it is initialised, else from the variables of torchrun, a Slurm step, Open MPI or MPICH."""
     group = _process_group()
     if group is not None:
         return _taken(*group, "torch.distributed")
@@ -49,9 +52,11 @@ def find_rank() -> Rank:
                 raise UsageError(f"{rank_name}={rank} does not fit {size_name}={world_size}: it is from 0 to {size_name} - 1",
                                  f"set both as {launcher} does, or give rank= and world_size=")
             return _taken(rank, world_size, f"{rank_name} and {size_name} ({launcher})")
-    if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
-        return Rank(0, 1, f"WORLD_SIZE={os.environ['WORLD_SIZE']} is set, but RANK is not, and torch.distributed is not initialised: "
-                          "this loader gives every sample to this process; give rank= and world_size=, or initialise first")
+    for set_name, missing in (("WORLD_SIZE", "RANK"), ("RANK", "WORLD_SIZE")):
+        text = os.environ.get(set_name, "")
+        if text not in ("", "1" if set_name == "WORLD_SIZE" else "0"):
+            return Rank(0, 1, f"{set_name}={text} is set, but {missing} is not, and torch.distributed is not initialised: "
+                              "this loader gives every sample to this process; give rank= and world_size=, or initialise first")
     return Rank(0, 1)
 
 
@@ -63,6 +68,38 @@ def check_against_process_group(taken: Rank) -> None:
     raise Error(f"this loader took rank {taken.rank} of {taken.world_size}, but torch.distributed now says rank {group[0]} of {group[1]}: "
                 "ranks would train on the same samples",
                 "call len(loader) or iter(loader) after init_process_group only, or give rank= and world_size=", "usage")
+
+
+_made: collections.Counter[str] = collections.Counter()  # loaders, by the line that made them
+
+
+def made_at() -> str:
+    """A name for the loader that is being made: the line of the program, and how many it has made before. It is the same on every rank."""
+    frame = sys._getframe(1)
+    package = __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame = frame.f_back
+    line = f"{frame.f_globals.get('__name__', '')}:{frame.f_lineno}"
+    _made[line] += 1
+    return f"{line}:{_made[line]}"
+
+
+def check_against_other_ranks(name: str, rank: int, facts: dict[str, Any]) -> None:
+    """Throws if another rank began to iterate the loader of this name with other facts. Waits for nobody: the first rank writes its facts into the store of
+    torch.distributed, and the others compare theirs. Without a process group nobody can tell."""
+    if _process_group() is None:
+        return
+    text = json.dumps({"rank": rank, **facts})
+    try:
+        from torch.distributed.distributed_c10d import _get_default_store
+
+        first = json.loads(_get_default_store().compare_set(f"stoker/loader/{name}", "", text))
+    except Exception:  # a store of another kind, or one that is gone: the training itself will say so
+        return
+    different = [f"{word} is {value} here and {first.get(word)} there" for word, value in facts.items() if first.get(word) != value]
+    if different:
+        raise Error(f"rank {rank} and rank {first.get('rank')} do not agree about a loader: {'; '.join(different)}: ranks would train on the same samples and miss others",
+                    "give every rank the same data, seed, batch_size and state; rank=0, world_size=1 is for a rank with data of its own", "usage")
 
 
 def _taken(rank: int, world_size: int, origin: str) -> Rank:

@@ -391,7 +391,7 @@ def test_what_makes_no_sense_is_refused(rows, records):
         with pytest.raises(ValueError, match="python_workers is a whole number from 0 to 1,024"):
             load(rows, python_workers=value)
     with pytest.raises(ValueError, match="inside decode"):
-        load(None, samples=records, decode=per_sample.two_numbers, transform=[per_sample.same], python_workers=1)
+        load(None, samples=records, decode=per_sample.two_numbers, transform=[stoker.Resize(4)], python_workers=1)
     with pytest.warns(stoker.Note, match="changes nothing"):
         load(rows, python_workers=2).close()
 

@@ -11,7 +11,8 @@ from conftest import rows
 
 import stoker
 
-ALL = ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_JOB_ID")
+ALL = ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+       "PMI_RANK", "PMI_SIZE")
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +41,11 @@ def quietly(call, loader):
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "torchrun")
 SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "a Slurm step")
+OPEN_MPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI")
+MPICH = ("PMI_RANK", "PMI_SIZE", "MPICH or Intel MPI")
 
 
-@pytest.mark.parametrize("rank_name, size_name, launcher", [TORCHRUN, SLURM])
+@pytest.mark.parametrize("rank_name, size_name, launcher", [TORCHRUN, SLURM, OPEN_MPI, MPICH])
 def test_a_launchers_variables_share_out_the_samples(array, variables, rank_name, size_name, launcher):
     seen = []
     for rank in range(2):
@@ -121,6 +124,21 @@ def test_a_world_size_without_a_rank_is_mentioned(array, variables):
     variables(WORLD_SIZE=4)
     with load(array(20)) as loader, pytest.warns(stoker.Note, match="WORLD_SIZE=4 is set, but RANK is not"):
         assert len(rows(loader)) == 20
+    variables(RANK=1)
+    with load(array(20)) as loader, pytest.warns(stoker.Note, match="RANK=1 is set, but WORLD_SIZE is not"):
+        assert len(rows(loader)) == 20
+
+
+@pytest.mark.parametrize("options, empty", [({}, 3), ({"last_batch": "drop"}, 0), ({"last_batch": "pad"}, 0), ({"batch_size": 3}, 0)])
+def test_a_rank_that_gets_no_row_in_the_last_step_is_told_so(array, options, empty):
+    sizes, notes = [], []
+    for rank in range(4):
+        with load(array(17), rank=rank, world_size=4, **{"batch_size": 4, **options}) as loader:
+            sizes.append([len(batch.ids) for batch in loader][-1])
+            notes.append([note for note in loader.notes if "a batch of no rows" in note])
+    assert sizes.count(0) == empty
+    assert notes == 4 * [[f"the last step of an epoch has 1 sample for 4 ranks: {empty} of them get a batch of no rows, and a mean over it is not a number; "
+                          "last_batch=\"drop\" or last_batch=\"pad\" avoids that"] if empty else []]
 
 
 # ---- a process group that is made later
@@ -211,3 +229,56 @@ def test_arguments_are_not_checked_against_the_group(array, run_group):
         print(sum(len(batch.ids) for batch in own))
     """, array(20))
     assert out == ["20\n", "20\n"]
+
+
+# ---- ranks that were started with different settings
+
+@pytest.mark.parametrize("differs, words", [
+    ("seed=rank", "seed is {} here and {} there"),
+    ("batch_size=3 + rank", "batch_size is {} here and {} there"),
+    ("subset=20 - rank", "the number of samples is {} here and {} there")])
+def test_ranks_that_do_not_agree_are_told_so_by_name(array, run_group, differs, words):
+    out = run_group(f"""
+        warnings.simplefilter("ignore")
+        start()
+        other = stoker.Loader(path, output="numpy", num_workers=1, shuffle=True, **{{"batch_size": 3, **dict({differs})}})
+        try:
+            print(sum(1 for _ in other) and "ran")
+        except stoker.Error as error:
+            print(error.message)
+            assert "same data, seed, batch_size and state" in error.hint
+        torch = sys.modules["torch"]
+        torch.distributed.barrier()
+    """, array(20))
+    ran, refused = sorted(out, key=lambda text: text != "ran\n")  # the one that came first found nothing to compare with
+    assert ran == "ran\n"
+    assert refused.startswith(("rank 0 and rank 1 do not agree", "rank 1 and rank 0 do not agree")) and words.split("{}")[0] in refused
+
+
+def test_a_rank_that_did_not_load_the_state_is_found(array, run_group):
+    out = run_group("""
+        warnings.simplefilter("ignore")
+        start()
+        if rank == 1:
+            loader.load_state_dict({**loader.state_dict(), "epoch": 2})
+        try:
+            print(len(list(loader)) and "ran")
+        except stoker.Error as error:
+            print(error.message)
+        sys.modules["torch"].distributed.barrier()
+    """, array(20))
+    assert sorted(text == "ran\n" for text in out) == [False, True]
+    assert any("the epoch is" in text for text in out)
+
+
+def test_ranks_with_loaders_of_their_own_wait_for_nobody(array, run_group):
+    out = run_group("""
+        warnings.simplefilter("ignore")
+        start()
+        if rank == 0:
+            extra = stoker.Loader(path, batch_size=7, num_workers=1, output="numpy")
+            assert len(list(extra)) == 2
+        own = stoker.Loader(path, batch_size=3 + rank, num_workers=1, output="numpy", rank=0, world_size=1)
+        print(sum(len(batch.ids) for batch in own), sum(len(batch.ids) for batch in loader))
+    """, array(20))
+    assert out == ["20 11\n", "20 9\n"] or out == ["20 10\n", "20 10\n"]

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -53,6 +54,14 @@ LoaderOptions checked(LoaderOptions options) {
   return options;
 }
 
+// Samples of the last step of an epoch, over all ranks; 0: it is whole.
+std::uint64_t last_step_samples(const dataset::Dataset& dataset, const LoaderOptions& options) {
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / std::max<std::uint64_t>(options.world_size, 1);
+  if (options.batch_size > most) return dataset.size();
+  const std::uint64_t step = options.batch_size * options.world_size;
+  return step == 0 ? 0 : dataset.size() % step;
+}
+
 }  // namespace
 
 Job::Job(dataset::DatasetPtr data, const LoaderOptions& asked)
@@ -73,6 +82,14 @@ Job::Job(dataset::DatasetPtr data, const LoaderOptions& asked)
     notes.push_back(format_text("an epoch has no batch: {} is more than the {} samples, and {} drops the last batch",
                                 option("batch_size", std::to_string(options.batch_size)), dataset->size(),
                                 option("drop_last", "True")));
+  }
+  const std::uint64_t rest = last_step_samples(*dataset, options);
+  if (options.last_batch == dataset::LastBatch::keep && rest > 0 && rest < options.world_size) {
+    notes.push_back(format_text(
+        "the last step of an epoch has {} for {} ranks: {} of them get a batch of no rows, and a mean over it is not a "
+        "number; {} or {} avoids that",
+        rest == 1 ? "1 sample" : fmt::format("{} samples", rest), options.world_size, options.world_size - rest,
+        option("last_batch", "drop"), option("last_batch", "pad")));
   }
   if (options.pin_memory) {
     std::string why;
