@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "src/stoker/README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "src/stoker/README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -165,12 +165,12 @@ def test_the_documents_name_every_option_of_the_loader():
 
     import stoker
 
-    text = (ROOT / "docs/loader.md").read_text()
+    text = (ROOT / "docs/reference/loader.md").read_text()
     options = [name for name, parameter in inspect.signature(stoker.Loader.__init__).parameters.items()
                if name != "self" and parameter.kind is not parameter.VAR_KEYWORD]
     assert options
     missing = [name for name in options if f"`{name}`" not in text]
-    assert not missing, f"docs/loader.md does not name {missing}"
+    assert not missing, f"docs/reference/loader.md does not name {missing}"
 
 
 def test_the_first_screen_of_the_readme_is_short():
