@@ -36,3 +36,5 @@ def test_the_figures_of_the_readme_are_measured_ones():
     assert f"**{rates['Stoker'] // 1000},000 files/s**" in words
     assert f"{rates['Stoker'] / rates['DataLoader + soundfile, 2 workers']:.0f} times a PyTorch" in " ".join(words.split())
     assert f"{page.gain(wav):.0f} times SPDL" in words
+    gains = [page.gain(figure) for figure in FIGURES]
+    assert f"Stoker is {min(gains):.1f} to {max(gains):.1f} times as fast as the best peer, in {len(gains)} kinds of work" in words
