@@ -394,7 +394,7 @@ std::string more_measure_help() {
          "goes to stderr, since stdout is the job's; --json goes to stdout after it.\n"
          "Waiting for a batch is split by what its worker was doing: fetch (its samples waited\n"
          "for bytes), prep (they computed, or had no core), hand-off (collating, pickling,\n"
-         "sending, pinning, starting workers). docs/measure.md has the rest.\n\n" +
+         "sending, pinning, starting workers). docs/background/measuring.md has the rest.\n\n" +
          loader_help();
 }
 

@@ -336,7 +336,7 @@ const Verb& plan_verb() {
        {"stoker plan --run results.csv --map images_per_s=throughput --images 1e6", "from a table of others"}},
       {{"what was measured",
         {{"--run", "DIR", "", "a folder of `stoker tune`, or a results.csv; again for each run", true},
-         {"--case", "FILE", "", "figures of others, described in JSON (docs/planning.md)", true},
+         {"--case", "FILE", "", "figures of others, described in JSON (docs/reference/plan.md)", true},
          {"--map", "OURS=THEIRS", "", "a results.csv's column for one of ours, such as images_per_s=throughput"},
          {"--ledger", "FILE", "", "what `stoker load --bench-steps N --json` or `stoker measure --json` printed"}}},
        {"the job",

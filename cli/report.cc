@@ -130,7 +130,7 @@ std::string more_report_help() {
          "and report.md of the folder; a summary goes to stdout. The HTML is one file: no\n"
          "network, dark and light, fit for phones and printers. A report that people wrote\n"
          "into is not overwritten without --force. Exit code 1: nothing ran that could be\n"
-         "reported. docs/report.md has the rest.\n";
+         "reported. docs/how-to/report.md has the rest.\n";
 }
 
 }  // namespace

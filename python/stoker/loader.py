@@ -59,13 +59,16 @@ class Loader(ReadByTrainers):
       source: the folder, index.csv or .npy; or ``stoker.Volumes([...], patch=...)``; or ``samples=[(path, label), ...]``.
       dataset: a map-style Dataset of torch, or any object with ``__getitem__`` and ``__len__``. Its items are made in ``python_workers``; batches are what torch's
         default_collate makes of them.
-      label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]). subset, subset_seed: use this number of samples, drawn once.
+      label: the label column of an index.csv, or a list of several number columns (labels are then [B, columns]).
+      subset, subset_seed: use this number of samples, drawn once.
       where: only rows of an index.csv whose columns match, such as "slice_spacing<3 and rows==512".
       class_list: use the classes of these names; a text or path is a file that names them.
-      class_subset, class_subset_seed: use this number of classes. inflate: repeat the data set this number of times, without copying.
-      cache_dir: where listings, seek indexes and objects of a store are kept (False: nowhere). listing: "kept" lists a store once and keeps the answer there.
+      class_subset, class_subset_seed: use this number of classes, drawn once.
+      inflate: repeat the data set this number of times, without copying.
+      cache_dir: where listings, seek indexes and objects of a store are kept (False: nowhere).
+      listing: "kept" lists a store once and keeps the answer in cache_dir.
     Which order:
-      shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that like to read in order; "blocks:32:4096" keeps 32 together and mixes 4096).
+      shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that are fast in order; "blocks:32:4096" keeps 32 together and mixes 4096).
       batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
       sampler: gives the samples of each epoch by number, such as one of torch.utils.data, for this rank alone. The loader reads it a few batches ahead.
       batch_sampler: the same, a list of numbers for each batch; batch_size is then that of the largest, if it does not say so itself.
@@ -88,11 +91,12 @@ class Loader(ReadByTrainers):
       color="rgb|gray|keep", dtype="uint8|uint16|float16|bfloat16|float32|int16" (uint16: 16-bit images; int16: audio), layout="NCHW|NHWC|channels_last".
       output="auto|torch|numpy|jax|dlpack"; auto is torch if it is already imported, else numpy.
       copy: arrays of their own instead of views of the loader's memory, so that ``list(loader)`` works.
-      device: "cuda" copies each batch there on a side stream; pin_memory: page-lock the slabs where a device runtime is
-      found (both were never run on a GPU by us; ``loader.notes`` says what was found).
+      device: "cuda" copies each batch there on a side stream. Never run on a GPU by us.
+      pin_memory: page-lock the batches where a device runtime is found; ``loader.notes`` says what was found.
     How hard it works:
       num_workers: threads that decode; "auto" follows the cores, 0 decodes in the calling thread.
-      prefetch_factor: ready batches beyond the one in use, in total. memory_limit: hard, bytes or "4GB".
+      prefetch_factor: ready batches beyond the one in use, in total.
+      memory_limit: a hard bound, in bytes or as "4GB".
       storage="buffered|direct|mmap|ram|auto", io_depth, io_batch, io_threads, read_ahead: "auto" or a number.
       cache_limit: keep objects of a store (``s3://``) in cache_dir, up to this number of bytes or "200GB"; all processes of a machine share them.
       timeout: seconds without any progress before an error; 0 waits for ever.

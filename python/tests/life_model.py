@@ -1,4 +1,4 @@
-"""What a loader does, as its docstrings and docs/loader.md say it, in the plainest way: no threads, no prefetching, no memory.
+"""What a loader does, as its docstrings and docs/reference/loader.md say it, in the plainest way: no threads, no prefetching, no memory.
 
 Which sample stands at which position, and what a bad one leads to, is learnt from a straight run: one worker, one rank, one sample a
 batch. Everything else is worked out here.

@@ -22,9 +22,9 @@ def test_no_folder_but_codec_names_a_format():
 
 
 def test_the_docs_name_every_extension_and_every_path_column():
-    section = (ROOT / "docs/datasets.md").read_text().split("## Which files")[1].split("\n## ")[0]
+    section = (ROOT / "docs/reference/datasets.md").read_text().split("## Which files")[1].split("\n## ")[0]
     tables = [found for path in (ROOT / "src/stoker/codec").glob("*.cc") for found in re.findall(r"\.extensions = \{([^}]*)\}", path.read_text())]
     extensions = {f".{word}" for table in tables for word in re.findall(r'"(\w+)"', table)}
-    assert extensions == set(re.findall(r"`(\.\w+)`", section.split("\n\n")[1].splitlines()[0]))
-    columns = re.search(r"kPathColumns = \{(.*?)\}", (ROOT / "src/stoker/dataset/csv.cc").read_text(), re.DOTALL)[1]
+    assert extensions == set(re.findall(r"`(\.\w+)`", section.split("Other files")[0]))
+    columns = re.search(r"kPathColumns = \{(.*?)\}", (ROOT / "src/stoker/dataset/csv_table.cc").read_text(), re.DOTALL)[1]
     assert re.findall(r'"(\w+)"', columns) == re.findall(r"`(\w+)`", section.split("first found of")[1].split("in any case")[0])

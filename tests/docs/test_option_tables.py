@@ -1,4 +1,4 @@
-"""The tables of docs/loader.md are those of the engine."""
+"""The tables of docs/reference/loader.md are those of the engine."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ HEADINGS = {"samples": "Which samples", "order": "Which order", "output": "What 
 def documented():
     """name -> (heading, values, default, meaning), from every table that begins with `option`."""
     rows, heading, in_table = {}, "", False
-    for line in (ROOT / "docs/loader.md").read_text().splitlines():
+    for line in (ROOT / "docs/reference/loader.md").read_text().splitlines():
         if line.startswith("## "):
             heading = line[3:]
         in_table = line.startswith("|") and (in_table or line.startswith("| option |"))
@@ -39,4 +39,4 @@ def test_the_docs_say_what_the_table_says():
 def test_the_guide_to_tuning_names_every_knob():
     engine = pytest.importorskip("stoker._engine")
     knobs = ", ".join(row["name"] for row in engine.loader_options() if row["is_knob"])
-    assert f"(`{knobs}`)" in (ROOT / "docs/tuning.md").read_text()
+    assert f"(`{knobs}`)" in (ROOT / "docs/how-to/find-settings.md").read_text()

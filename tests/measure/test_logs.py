@@ -106,8 +106,8 @@ def test_logs_and_jobs_are_not_mixed_up(logs, binary, environment, tmp_path):
 
 
 def patterns_of_the_docs():
-    """(an example line, the pattern for it) of each row of the table in docs/measure.md."""
-    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/measure.md").read_text()
+    """(an example line, the pattern for it) of each row of the table in docs/reference/measure.md."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/reference/measure.md").read_text()
     return re.findall(r"^\| [^`|]*`([^`]+)` \| `([^`]*step[^`]*)` \|$", page, re.M)
 
 

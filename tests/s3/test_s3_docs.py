@@ -1,4 +1,4 @@
-"""What the README and docs/s3.md show first is run as it is written, against a real server, with the test's own address."""
+"""What docs/reference/s3.md shows first is run as it is written, against a real server, with the test's own address."""
 
 import os
 import pathlib
@@ -37,7 +37,7 @@ def first_block_with(page, word):
     pytest.fail(f"{page} has no block with {word}")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/s3.md"])
+@pytest.mark.parametrize("page", ["docs/reference/s3.md"])
 def test_the_first_example_runs_as_written(page, photos, binary, tmp_path):
     language, text = first_block_with(page, ADDRESS)
     text = text.replace(ADDRESS, photos)

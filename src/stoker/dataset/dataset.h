@@ -178,7 +178,7 @@ DatasetPtr from_list(std::vector<std::pair<std::string, Label>> samples, LabelKi
 DatasetPtr take_subset(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);  // sorted by index
 DatasetPtr take_indices(DatasetPtr dataset, std::vector<std::uint64_t> indices);      // in the order given
 // Classes are renumbered, in the order of their names. The classes that a seed draws depend on the names alone, so that
-// a folder, a store and a pack of the same classes give the same ones: docs/stage.md has the rule.
+// a folder, a store and a pack of the same classes give the same ones: docs/how-to/local-copy.md has the rule.
 DatasetPtr take_classes(DatasetPtr dataset, std::uint64_t count, std::uint64_t seed);
 DatasetPtr take_class_list(DatasetPtr dataset, const std::vector<std::string>& names);  // all of them must be there
 DatasetPtr inflate(DatasetPtr dataset, std::uint64_t times);                            // copies have ids of their own

@@ -1,5 +1,5 @@
-// What a pack is made of: pack.json, index.npy, names.txt. Pure functions on text and bytes; docs/format.md describes
-// the same for people. Safe from any thread.
+// What a pack is made of: pack.json, index.npy, names.txt. Pure functions on text and bytes;
+// docs/reference/pack-format.md describes the same for people. Safe from any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // A pack of volumes: each volume as an .npy of bricks, [along z, along y, along x, z, y, x] (and channels), with the
-// sums of the bricks beside it. docs/format.md describes it for people. Plain values; safe from any thread.
+// sums of the bricks beside it. docs/reference/pack-format.md describes it for people. Plain values; safe from any
+// thread.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What a loader does, as docs/loader.md and loader.h say it, in the plainest way: no threads, no prefetching, no
-// memory. Which sample stands at which position, and what a bad one leads to, is learnt from a straight run: one
+// What a loader does, as docs/reference/loader.md and loader.h say it, in the plainest way: no threads, no prefetching,
+// no memory. Which sample stands at which position, and what a bad one leads to, is learnt from a straight run: one
 // worker, one rank, one sample a batch. Everything else is worked out here.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kLeastScratch = 256 * kKiB;
 constexpr std::uint64_t kReadTogether = 256 * kKiB;   // bytes of a unit
 constexpr std::uint64_t kSeekSlack = 2 * kMiB;        // for the odd file that a pack's places do not have
-constexpr std::uint32_t kFinest = 8, kCoarsest = 64;  // MCUs; see docs/benchmarks.md for what they cost and give
+constexpr std::uint32_t kFinest = 8, kCoarsest = 64;  // MCUs; docs/background/benchmark-tables.md: what they cost
 
 // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
 std::uint64_t room_on_ring(const MemoryFacts& facts, std::uint64_t bytes) noexcept {

@@ -516,8 +516,9 @@ const Option& find_option(std::string_view name) {
     names.push_back(row.name);
   }
   const std::string near = nearest(name, names.data(), names.size());
-  throw Error(ErrorKind::usage, fmt::format("the loader has no option `{}`", name),
-              near.empty() ? Text("docs/loader.md lists its options") : format_text("did you mean {}?", option(near)))
+  throw Error(
+      ErrorKind::usage, fmt::format("the loader has no option `{}`", name),
+      near.empty() ? Text("docs/reference/loader.md lists its options") : format_text("did you mean {}?", option(near)))
       .about(name);
 }
 

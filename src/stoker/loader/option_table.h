@@ -1,6 +1,6 @@
 // Every option of a loader, declared once: name, values, default and meaning. The flags of the command line, the
-// keywords of Python, the knobs of `stoker tune` and the tables of docs/loader.md are made from these rows or compared
-// with them by a test. Constant; safe from any thread.
+// keywords of Python, the knobs of `stoker tune` and the tables of docs/reference/loader.md are made from these rows or
+// compared with them by a test. Constant; safe from any thread.
 #pragma once
 
 #include <cstdint>

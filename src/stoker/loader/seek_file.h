@@ -1,6 +1,6 @@
 // A file of seek places, beside a data set in the cache or seek.bin of a pack: a header, a table with one row per JPEG
-// file, and their places behind it (docs/format.md). Numbers are little endian. Rows and table are checksummed, and
-// nothing in them is believed before it was checked. Immutable once open; safe from any thread.
+// file, and their places behind it (docs/reference/pack-format.md). Numbers are little endian. Rows and table are
+// checksummed, and nothing in them is believed before it was checked. Immutable once open; safe from any thread.
 #pragma once
 
 #include <cstddef>

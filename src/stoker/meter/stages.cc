@@ -15,8 +15,8 @@ constexpr double kWaitersPerCore = 4;  // workers that mostly wait need no core 
 constexpr double kMostSuggested = 64;
 constexpr double kFull = 0.8;     // of the cores: fewer leave room for all
 constexpr double kFaster = 1.05;  // a gain below is not worth a change
-// CPU time of the training thread to take a batch over from a worker process. The table of docs/measure.md shows 0.7 ms
-// for the smallest batches.
+// CPU time of the training thread to take a batch over from a worker process. The table of docs/background/measuring.md
+// shows 0.7 ms for the smallest batches.
 constexpr double kTakeOver_s = 0.5e-3;
 
 double rate(double threads, double seconds) {

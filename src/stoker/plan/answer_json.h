@@ -1,5 +1,5 @@
-// A plan as JSON: plan.json, and the answer of `stoker plan --json`. Keys are only added; docs/planning.md lists them.
-// Pure; from any thread.
+// A plan as JSON: plan.json, and the answer of `stoker plan --json`. Keys are only added; docs/reference/plan.md lists
+// them. Pure; from any thread.
 #pragma once
 
 #include <string>

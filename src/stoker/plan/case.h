@@ -1,5 +1,5 @@
-// A case described in a file: figures that somebody measured, as JSON of schema stoker.case/1. docs/planning.md lists
-// its keys. Pure; from any thread.
+// A case described in a file: figures that somebody measured, as JSON of schema stoker.case/1. docs/reference/plan.md
+// lists its keys. Pure; from any thread.
 #pragma once
 
 #include <string>

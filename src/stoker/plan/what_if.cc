@@ -21,7 +21,8 @@ constexpr double kFile = 7e-6;       // a file: opened, read, closed
 constexpr double kInMemory = 0.6e-6;
 constexpr double kPage = 0.12e-6;  // touching a page of a mapping
 constexpr double kPageBytes = 4096;
-// decode=fast against exact, on photos of 500 x 375: 1.28 to 1.34 times (docs/loader.md, "Exact and fast").
+// decode=fast against exact, on photos of 500 x 375: 1.28 to 1.34 times (docs/background/decoding.md, "Exact and
+// fast").
 constexpr double kFastDecode = 1.3;
 
 std::string limit_text(const Predicted& predicted) {
