@@ -106,6 +106,13 @@ def test_what_cannot_be_mixed_is_refused(photos, transform, words):
     assert all(word in str(refused.value) for word in words), str(refused.value)
 
 
+@pytest.mark.parametrize("labels, words", [((1, 2, 3), "is 3, and num_classes = 3 means 0 to 2"), ((0, -1, 2), "is -1")])
+def test_a_label_that_is_no_class_is_refused(photos, labels, words):
+    samples = [(path, label) for path, label in zip(sorted(path for path in photos.rglob("*") if path.is_file()), labels)]
+    with pytest.raises(stoker.UsageError, match=words):
+        stoker.Loader(samples=samples, batch_size=2, transform=[*PLAIN, stoker.MixUp(num_classes=3)])
+
+
 def test_mixing_without_classes_is_refused(photos):
     with pytest.raises(stoker.UsageError, match="MixUp.*no classes"):
         stoker.Loader(photos / "class0", batch_size=2, transform=[*PLAIN, stoker.MixUp()])

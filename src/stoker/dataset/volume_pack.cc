@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,6 +46,26 @@ Json bricks_to_json(const PackedBricks& bricks) {
   throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}/{}`: {}", folder, kPackJson, why),
               fmt::format("`stoker check {} --repair --source SOURCE` packs the volumes again from their source",
                           shell_word(folder)));
+}
+
+// The file has a sum of itself, taken with zeros in its place. It says more than the bricks do: shapes, slopes,
+// weights.
+constexpr std::string_view kOwnSum = "\"xxh3\": \"";
+constexpr std::string_view kNoSum = "0000000000000000";
+
+std::string with_own_sum(std::string text) {
+  const std::size_t at = text.find(kOwnSum) + kOwnSum.size();
+  return text.replace(at, kNoSum.size(), fmt::format("{:016x}", hash_text(text)));
+}
+
+// Packs of earlier versions have no sum.
+bool is_as_written(const std::string& text, const Json& json) {
+  if (!json.contains("xxh3")) return true;
+  const std::size_t at = text.find(kOwnSum);
+  if (!json["xxh3"].is_string() || json["xxh3"].text().size() != kNoSum.size() || at == std::string::npos) return false;
+  std::string without = text;
+  without.replace(at + kOwnSum.size(), kNoSum.size(), kNoSum);
+  return with_own_sum(std::move(without)) == text;
 }
 
 // Whether the folder holds bricks, whatever its pack.json says. A pack of samples has an index.
@@ -149,6 +170,14 @@ class BrickVolume final : public Volume {
                               bricks_.file_bytes()),
                   "`stoker check` looks at the whole pack");
     }
+    std::string head(kPackDataOffset, '\0');
+    const storage::Read read{0, std::as_writable_bytes(std::span(head))};
+    source_->read({&read, 1});
+    if (head != brick_header(info)) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("cannot read `{}`: its header has another type or shape than pack.json says", name_),
+                  "`stoker check` looks at the whole pack");
+    }
     const std::string path = fmt::format("{}/{}", folder, bricks_.sums);
     const std::vector<std::byte> sums = storage::read_file(path);
     if (hash_bytes(sums) != bricks_.sums_xxh3 || sums.size() < kPackDataOffset + info.chunks() * 8) {
@@ -200,9 +229,13 @@ std::string brick_header(const VolumeInfo& info) {
 }
 
 std::string to_json(const VolumePack& pack) {
-  Json json = {
-      {"schema", std::string(kPackSchema)},   {"version", kPackVersion}, {"stoker_version", pack.stoker_version},
-      {"kind", std::string(kVolumePackKind)}, {"source", pack.source},   {"settings", pack.settings}};
+  Json json = {{"xxh3", std::string(kNoSum)},
+               {"schema", std::string(kPackSchema)},
+               {"version", kPackVersion},
+               {"stoker_version", pack.stoker_version},
+               {"kind", std::string(kVolumePackKind)},
+               {"source", pack.source},
+               {"settings", pack.settings}};
   json["volumes"] = Json::array();
   for (const VolumePack::Entry& entry : pack.volumes) {
     Json one = {{"name", entry.name}, {"weight", entry.weight}};
@@ -210,7 +243,7 @@ std::string to_json(const VolumePack& pack) {
     if (entry.mask) one["mask"] = bricks_to_json(*entry.mask);
     json["volumes"].push_back(std::move(one));
   }
-  return json.dump(2) + "\n";
+  return with_own_sum(json.dump(2) + "\n");
 }
 
 std::optional<VolumePack> find_volume_pack(const std::string& folder) {
@@ -219,7 +252,8 @@ std::optional<VolumePack> find_volume_pack(const std::string& folder) {
     if (holds_bricks(folder)) refuse_pack_json(folder, "it is missing, and the bricks of volumes are there");
     return std::nullopt;
   }
-  const Json json = Json::parse_or_null(os::read_text(path, kLongestPackJson));
+  const std::string text = os::read_text(path, kLongestPackJson);
+  const Json json = Json::parse_or_null(text);
   if (!json.is_object() || !json["kind"].is_string()) {
     if (holds_bricks(folder))
       refuse_pack_json(folder, json.is_object() ? "its `kind` is missing or wrong" : "it is damaged: it is not JSON");
@@ -231,7 +265,9 @@ std::optional<VolumePack> find_volume_pack(const std::string& folder) {
     throw Error(ErrorKind::unsupported, fmt::format("cannot read `{}`: a later version of Stoker wrote it", path),
                 "update stoker");
   }
-  return PackReader(json, folder).read();
+  VolumePack pack = PackReader(json, folder).read();
+  if (!is_as_written(text, json)) refuse_pack_json(folder, "it was changed since it was written: its own sum differs");
+  return pack;
 }
 
 std::unique_ptr<Volume> open_bricks(const std::string& folder, const PackedBricks& bricks,

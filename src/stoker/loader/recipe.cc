@@ -166,6 +166,19 @@ std::size_t find_column(const dataset::Facts& facts, const std::string& name) {
   return found == facts.columns.end() ? kNoColumn : static_cast<std::size_t>(found - facts.columns.begin());
 }
 
+// A label that is no class would give a row without a target.
+void refuse_labels_beyond(const dataset::Dataset& dataset, std::uint64_t classes) {
+  if (!dataset.facts().classes.empty()) return;  // labels count the classes, and there are enough
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) {
+    const std::int64_t label = dataset.label(i).integer;
+    if (label >= 0 && static_cast<std::uint64_t>(label) < classes) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot mix batches: the label of `{}` is {}, and num_classes = {} means 0 to {}",
+                            dataset.name(i), label, classes, classes - 1),
+                "number the classes from 0, or give MixUp and CutMix a larger num_classes");
+  }
+}
+
 }  // namespace
 
 Text cause_of(const Result& result) {
@@ -189,6 +202,7 @@ Recipe::Recipe(const dataset::Dataset& dataset, const LoaderOptions& options)
     throw Error(ErrorKind::usage, "cannot mix batches: MixUp and CutMix need one label per sample that is a class",
                 format_text("choose one column of classes with {}", option("label")));
   }
+  if (mix_) refuse_labels_beyond(dataset, mix_->classes);
   kind_ = find_kind(dataset, of_samples, look_bytes_);
   if (mix_) transform::check_mix(*mix_, outputs());
   refuse_array_options(dataset, options, facts());

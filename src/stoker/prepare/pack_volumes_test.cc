@@ -193,6 +193,39 @@ TEST_F(VolumePacks, NameADamagedBrick) {
   EXPECT_THROW((void)dataset::read_plane(*dataset::open_volume(path), 0, 0), Error);
 }
 
+TEST_F(VolumePacks, RefuseAPackJsonThatWasChanged) {
+  (void)pack_volumes(options_);
+  const std::string path = options_.destination + "/pack.json";
+  const std::string written = os::read_text(path, 1 << 20);
+  const auto change = [&](const std::string& from, const std::string& to) {
+    std::string text = written;
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    std::ofstream(path) << text.replace(at, from.size(), to);
+    try {
+      (void)dataset::find_volume_pack(options_.destination);
+      FAIL() << from << " became " << to;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("its own sum differs"), std::string::npos) << error.message();
+    }
+  };
+  change("\"slope\": 1", "\"slope\": 2");
+  change("\"weight\": ", "\"weight\": 1");
+  change("\"schema\": \"", "\"schema\": \"x");
+  std::ofstream(path) << written;
+  EXPECT_TRUE(dataset::find_volume_pack(options_.destination).has_value());
+}
+
+TEST_F(VolumePacks, OfAnEarlierVersionAreComparedWithTheHeadersOfTheirFiles) {
+  (void)pack_volumes(options_);
+  auto pack = dataset::find_volume_pack(options_.destination);
+  ASSERT_TRUE(pack.has_value());
+  dataset::PackedBricks& bricks = pack->volumes[0].image;
+  EXPECT_NO_THROW((void)dataset::open_bricks(options_.destination, bricks, {}));
+  bricks.info.dtype = bricks.info.dtype == DType::u16 ? DType::i16 : DType::u16;
+  EXPECT_THROW((void)dataset::open_bricks(options_.destination, bricks, {}), Error);
+}
+
 TEST_F(VolumePacks, AreNotDataSetsOfSamples) {
   (void)pack_volumes(options_);
   EXPECT_THROW((void)dataset::open(options_.destination), Error);
