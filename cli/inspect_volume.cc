@@ -150,7 +150,7 @@ Json to_json(const dataset::Volume& volume) {
                {"format", info.format},
                {"dtype", std::string(name(info.dtype))},
                {"channels", info.channels},
-               {"stored_bytes", info.stored_bytes},
+               {"stored_bytes", info.stored_bytes == 0 ? Json() : Json(info.stored_bytes)},
                {"bytes", bytes_of(info)},
                {"slope", info.slope},
                {"intercept", info.intercept},

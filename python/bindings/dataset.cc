@@ -155,7 +155,7 @@ void bind_dataset(nb::module_& module) {
                                        : nb::object(nb::make_tuple(info.chunk[0], info.chunk[1], info.chunk[2]));
         out["slope"] = info.slope;
         out["intercept"] = info.intercept;
-        out["stored_bytes"] = info.stored_bytes;
+        out["stored_bytes"] = info.stored_bytes == 0 ? nb::object(nb::none()) : nb::cast(info.stored_bytes);
         out["format"] = info.format;
         return out;
       },

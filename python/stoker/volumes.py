@@ -87,7 +87,7 @@ class Volumes:
 
     def info(self) -> list[dict[str, Any]]:
         """What each volume is: ``image`` (its path), ``shape`` (z, y, x), ``dtype``, ``channels``, ``spacing`` (mm; None: not known), ``chunk`` (None: it has none),
-        ``slope`` and ``intercept`` (a value is slope * element + intercept), ``stored_bytes``, ``format``, and ``mask``. Opens every volume."""
+        ``slope`` and ``intercept`` (a value is slope * element + intercept), ``stored_bytes`` (None: not known), ``format``, and ``mask``. Opens every volume."""
         return [{"image": image, **_engine.volume_info(image, level=self.level, member=self.member), "mask": self.masks[number] if self.masks else None}
                 for number, image in enumerate(self.images)]
 

@@ -575,3 +575,11 @@ def test_a_state_of_other_overlap_or_seed_says_what_differs(volumes):
         loader.load_state_dict(state)
     with loaded(stoker.Volumes(volumes[2], overlap=2, **grid), seed=1) as loader:
         loader.load_state_dict(state)
+
+
+def test_stored_bytes_that_nobody_counted_are_none(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "q.zarr", shape=(6, 8, 8), chunks=(4, 4, 4), dtype="int16")[:] = 1
+    numpy.save(tmp_path / "q.npy", numpy.zeros((6, 8, 8), numpy.int16))
+    known = [stoker.Volumes([str(tmp_path / name)], patch=4, samples=1).info()[0]["stored_bytes"] for name in ("q.zarr", "q.npy")]
+    assert known[0] is None and known[1] >= 768

@@ -81,6 +81,7 @@ std::vector<SuppliedLoader> supplied_loaders(const std::vector<std::string>& lin
     found[{loader.pid, count_of(json, "loader")}] = std::move(loader);
   }
   std::vector<SuppliedLoader> loaders;
+  loaders.reserve(found.size());
   for (auto& [key, loader] : found) loaders.push_back(std::move(loader));
   return loaders;
 }

@@ -55,7 +55,7 @@ void keep_ended_children() noexcept {
   if (sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) signal(SIGCHLD, SIG_DFL);
 }
 
-Error spawn_error(int error_number, const std::string& program, std::string hint) {
+Error spawn_error(int error_number, const std::string& program, const std::string& hint) {
   if (error_number == EACCES && program.find('/') == std::string::npos) {
     // Also where only a folder of PATH could not be entered.
     const char* const path = getenv("PATH");
@@ -67,7 +67,7 @@ Error spawn_error(int error_number, const std::string& program, std::string hint
     if (!is_there) error_number = ENOENT;
   }
   const Error error = system_error(error_number, "run", program);
-  return Error(error.kind(), error.text(), std::move(hint));
+  return Error(error.kind(), error.text(), hint);
 }
 
 Child::Child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {

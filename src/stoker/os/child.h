@@ -22,7 +22,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 void keep_ended_children() noexcept;
 
 // Of posix_spawnp; names the program.
-Error spawn_error(int error_number, const std::string& program, std::string hint);
+Error spawn_error(int error_number, const std::string& program, const std::string& hint);
 
 // A child that shares our terminal, our process group and our descriptors. It starts with the signals that we had at
 // first: nothing blocked, SIGPIPE not ignored.

@@ -13,6 +13,7 @@ namespace {
 // Pointers into `words`, as exec takes them.
 std::vector<char*> null_ended(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   return pointers;

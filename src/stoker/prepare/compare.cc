@@ -6,13 +6,14 @@
 namespace stoker::prepare {
 
 std::vector<std::uint64_t> find_differing(const dataset::DatasetPtr& source,
-                                          std::shared_ptr<const dataset::Packed> pack, const Content& content,
+                                          const std::shared_ptr<const dataset::Packed>& pack, const Content& content,
                                           const std::vector<std::pair<std::uint64_t, std::uint64_t>>& pairs,
                                           const PackOptions& options,
                                           const std::function<bool(std::uint64_t, std::uint64_t)>& keep_going) {
   std::vector<std::uint64_t> differing;
   if (pairs.empty()) return differing;
   std::vector<PackPlan::Loose> loose;
+  loose.reserve(pairs.size());
   for (const auto& pair : pairs) loose.push_back({pair.first, PackPlan::kNone});
   PackOptions reading = options;
   reading.on_error = loader::OnError::skip;  // a bad sample is one that differs

@@ -58,6 +58,7 @@ void write_index(const std::string& folder, const dataset::Dataset& source, std:
   pack.fingerprint = fingerprint.value();
   if (pack.kind == dataset::PackKind::encoded) {
     std::vector<std::string_view> words;
+    words.reserve(media.size());
     for (const auto& entry : media) words.push_back(entry.first);
     pack.content = fmt::format("{}", fmt::join(words, ", "));
   }

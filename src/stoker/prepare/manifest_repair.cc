@@ -128,6 +128,7 @@ class Remake {
     }
     pack_.fingerprint = fingerprint.value();
     std::vector<std::string_view> words;
+    words.reserve(media.size());
     for (const auto& entry : media) words.push_back(entry.first);
     if (pack_.kind == PackKind::encoded) pack_.content = fmt::format("{}", fmt::join(words, ", "));
   }

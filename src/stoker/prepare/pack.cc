@@ -251,6 +251,7 @@ class Packing {
     sort_rows(rows);
     if (source_->seeks) add_seek(rows, pack);
     std::vector<std::uint64_t> positions;
+    positions.reserve(rows.size());
     for (const JournalRow& row : rows) positions.push_back(row.position);
     const std::uint64_t key = content_key(rows);
     write_index(folder_.part(), *source_->data, std::move(rows), pack);

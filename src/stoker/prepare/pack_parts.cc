@@ -496,6 +496,7 @@ class Joining {
       report_.seek_bytes = pack.files.back().bytes;
     }
     std::vector<std::uint64_t> positions;
+    positions.reserve(rows.size());
     for (const JournalRow& row : rows) positions.push_back(row.position);
     const std::uint64_t content = content_key(rows);
     write_index(folder.part(), *whole_->source.data, std::move(rows), pack);

@@ -14,7 +14,6 @@
 
 namespace stoker::prepare {
 
-using dataset::kPackDataOffset;
 using dataset::kTarBlock;
 using dataset::PackKind;
 using dataset::tar_padded;

@@ -131,7 +131,7 @@ class Chooser {
   }
 
   // The source has no folders of these names: its samples are shared out.
-  void draw(DatasetPtr data) {
+  void draw(const DatasetPtr& data) {
     std::uint64_t wanted = 0, without_count = 0;
     for (const StageSplit& split : options_.splits) {
       wanted += split.count;

@@ -157,6 +157,7 @@ Report read_report(const ReportOptions& options) {
     add_plan(plan::parse_plan(read_json(plan), plan), plan, report);
   if (!sides.empty()) {
     std::vector<Side> all;
+    all.reserve(sides.size());
     for (const std::string& side : sides) all.push_back(side_at(side, options.columns));
     report.comparison = compare(all);
     if (!report.comparison->sentence.empty()) {

@@ -31,9 +31,8 @@ std::string text_of_file(const std::string& path) {
   return text;
 }
 
-Error cannot_get(std::string_view origin, std::string_view cause, std::string hint = {}) {
-  return Error(ErrorKind::permission, fmt::format("cannot get AWS credentials from {}: {}", origin, cause),
-               std::move(hint));
+Error cannot_get(std::string_view origin, std::string_view cause, const std::string& hint = {}) {
+  return Error(ErrorKind::permission, fmt::format("cannot get AWS credentials from {}: {}", origin, cause), hint);
 }
 
 // The answer of a credential_process, a container or an instance. The text itself never gets into a message.
