@@ -53,8 +53,10 @@ std::string to_text(const Finding& finding, const Terminal& terminal) {
   if (answer.main) {
     const measure::LoaderAnswer& main = answer.loaders[*answer.main];
     if (answer.steps.steps > 0)
-      row("step", fmt::format("{}; {} samples/s over {} steps", measure::step_line(answer.steps),
-                              format_rate(main.samples_per_s), format_count(answer.steps.steps)));
+      row("step", fmt::format("{}; {} samples/s{} over {} steps", measure::step_line(answer.steps),
+                              format_rate(main.samples_per_s),
+                              answer.ranks > 1 ? fmt::format(" on rank {}", answer.slowest_rank) : "",
+                              format_count(answer.steps.steps)));
     for (const measure::LoaderAnswer& loader : answer.loaders) {
       if (loader.pid != main.pid) continue;
       std::string text = measure::settings_line(loader);

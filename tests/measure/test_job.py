@@ -257,7 +257,7 @@ dist.destroy_process_group()
     assert answer["slowest_rank"] == 1
     assert {loader["rank"] for loader in answer["loaders"]} == {0, 1}
     assert answer["verdict"]["bound"] == "fetch_bound"
-    assert "rank 1 waits most for its own loader" in " ".join(answer["notes"])
+    assert "of rank 1 alone, which waits most for its own loader; the job has 2 ranks" in " ".join(answer["notes"])
 
 
 def test_a_loader_made_anew_each_epoch_is_one_loader(script):

@@ -427,8 +427,11 @@ void advise(Answer& answer, const Offer& offer) {
         "copied as they are touched (keep arrays, not lists)",
         format_bytes(static_cast<std::uint64_t>(offer.worker_bytes_per_s * 3600))));
   if (answer.slowest_rank >= 0)
-    answer.notes.push_back(fmt::format(
-        "rank {} waits most for its own loader; the others wait for it inside their step", answer.slowest_rank));
+    answer.notes.push_back(
+        fmt::format("the figures are of rank {} alone, which waits most for its own loader; the job has "
+                    "{} ranks{}",
+                    answer.slowest_rank, answer.ranks,
+                    is_loader_bound(*answer.verdict) ? ", and they wait for it where they step together" : ""));
 }
 
 }  // namespace stoker::measure

@@ -229,6 +229,7 @@ Answer answer(const Job& job, const Offer& offer) {
       answer.main = i;
   }
   const LoaderAnswer& main = answer.loaders[*answer.main];
+  answer.ranks = ranks.size();
   if (ranks.size() > 1) answer.slowest_rank = main.rank;
   if (together.size() == 1) {
     answer.verdict = main.verdict;

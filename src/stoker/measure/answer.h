@@ -68,7 +68,8 @@ struct Answer {
   std::optional<meter::Verdict> verdict;  // of the training loaders of the slowest rank together
   std::optional<double> half_width;
   Steps steps;            // the same loaders
-  int slowest_rank = -1;  // -1: there is one rank only
+  int slowest_rank = -1;  // the one that the figures are of; -1: there is one rank only
+  std::size_t ranks = 1;
   bool saw_torch = false;
   std::optional<StageLedger> stages;            // that the job names itself
   std::string failure;                          // "the job ended with exit code 2"; empty: it did not fail

@@ -452,8 +452,13 @@ TEST(Answer, NamesTheRankThatWaitsMost) {
   tell.job.settle(true);
   const Answer got = answer(tell.job, machine(8));
   EXPECT_EQ(got.slowest_rank, 1);
+  EXPECT_EQ(got.ranks, 2u);
   EXPECT_EQ(got.verdict->bound, meter::Bound::fetch);
   EXPECT_NEAR(got.verdict->share, 0.75, 0.01);
+  EXPECT_EQ(
+      got.notes.back(),
+      "the figures are of rank 1 alone, which waits most for its own loader; the job has 2 ranks, and they wait for "
+      "it where they step together");
 }
 
 TEST(Answer, TakesTwoLoadersOfOneLoopTogether) {

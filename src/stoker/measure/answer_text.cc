@@ -264,6 +264,7 @@ Json to_json(const Answer& answer) {
   json["headline"] = headline(answer);
   json["total"] = to_json(answer.steps);
   json["slowest_rank"] = known(answer.slowest_rank);
+  json["ranks"] = answer.ranks;
   json["main_loader"] = answer.main ? Json(*answer.main) : Json(nullptr);
   json["loaders"] = Json::array();
   for (const LoaderAnswer& loader : answer.loaders) json["loaders"].push_back(to_json(loader));
