@@ -23,7 +23,7 @@ from .batch import Batch
 from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
-from .passes import Plan, make_plan
+from .passes import Plan, make_plan, mixing_text
 from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_rows
 from .python_rows import IN_PLACE, Call, Steps
 from .python_stage import PythonStage, Task, refuse_while_main_is_imported
@@ -377,7 +377,14 @@ class Loader(ReadByTrainers):
         """How samples are made: the passes over the pixels of an image in their order, which operations are fused, what needs the whole image,
         how much working memory each output takes and, after some batches, the share of the time of each pass. ``print(loader.plan())``."""
         engine = self._usable(closed=True)
-        return make_plan(engine.plan, engine.passes())
+        then = [f"mixes batches: {text}"] if (text := mixing_text(self._given["transform"])) else []
+        if self._stage is not None:
+            then.append(f"in Python, for each sample: {self._stage.call.text()}")
+        if self._batch_transform is not None:
+            then.append("in Python, for each batch: batch_transform")
+        if self._items is not None:
+            return make_plan("items of a Dataset, collated as torch does it", [], then)
+        return make_plan(engine.plan, engine.passes(), then)
 
     def stats(self) -> dict[str, Any]:
         """Counters since the start (or :meth:`reset_stats`): rates, where the time went, queues, memory.

@@ -47,6 +47,12 @@ class Call:
     seed: int
     output: str = "numpy"  # where results go: other libraries have fewer types than numpy
 
+    def text(self) -> str:
+        """The names of what is called, one after the other, for people."""
+        name = str(getattr(self.function, "__qualname__", type(self.function).__name__))
+        after = self.function.after if isinstance(self.function, Steps) else "[]"
+        return name if after == "[]" else f"{name}, {_engine.transform_text(after)}"
+
 
 class Steps:
     """Callables one after the other, and the engine's operations on what they return: an image of uint8 [H, W, C]."""

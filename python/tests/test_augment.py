@@ -568,6 +568,21 @@ def test_the_plan_of_other_samples_is_one_line(tmp_path):
     assert plan.passes == [] and str(plan) == plan.text
 
 
+def test_the_plan_names_what_comes_after_the_engine(photos):
+    def plan(*transform, **options):
+        with stoker.Loader(samples=[(path, 0) for path in photos.glob("*.png")], batch_size=2, output="numpy", transform=list(transform), **options) as loader:
+            return loader.plan().then
+
+    plain = [stoker.Resize((8, 8)), stoker.ToFloat()]
+    assert plan(*plain) == []
+    assert plan(*plain, stoker.MixUp(0.2, 3)) == ["mixes batches: mixup:0.2:3"]
+    assert plan(*plain, stoker.RandomChoice([stoker.CutMix(1, 3), stoker.MixUp(1, 3)])) == ["mixes batches: random_choice[cutmix:num_classes=3,mixup:num_classes=3]"]
+    assert plan(stoker.Resize((8, 8)), np.flipud, stoker.Normalize("imagenet")) == ["in Python, for each sample: flipud, normalize:imagenet"]
+    assert plan(*plain, batch_transform=lambda data, labels: (data, labels)) == ["in Python, for each batch: batch_transform"]
+    items = stoker.Loader(dataset=[1.5, 2.5], batch_size=2, output="numpy").plan()
+    assert str(items).startswith("items of a Dataset") and "__getitem__" in str(items)
+
+
 def test_views_have_colours_of_their_own(photos):
     colours = [stoker.RandomApply([stoker.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), stoker.RandomGrayscale(0.2)]
     views = stoker.Views(
