@@ -96,7 +96,9 @@ double figure_of(std::string_view text) {
   return number_of_text(text).value_or(0);
 }
 
-// The number at the start of `text`, and how many characters it has. A comma counts where three digits follow it.
+// The number at the start of `text`, and how many characters it has. A comma counts where three digits follow it, and
+// as a decimal point where a unit follows its digits: "1,5s". Other commas may mean either, and give no number. "121k"
+// and "1.2M" count thousands and millions.
 std::optional<std::pair<double, std::size_t>> leading_number(std::string_view text) {
   std::size_t end = 0;
   const auto digits_at = [&](std::size_t from) {
@@ -107,13 +109,28 @@ std::optional<std::pair<double, std::size_t>> leading_number(std::string_view te
   end += digits_at(0);
   if (end == 0) return std::nullopt;
   while (end < text.size() && text[end] == ',' && digits_at(end + 1) == 3) end += 4;
+  if (end < text.size() && text[end] == ',' && digits_at(end + 1) > 0) {
+    const std::size_t after = end + 1 + digits_at(end + 1);
+    if (after >= text.size() || !(is_letter(text[after]) || text[after] == '%')) return std::nullopt;
+    std::string with_point(text.substr(0, after));
+    with_point[end] = '.';
+    const auto number = number_of_text(with_point);
+    return number ? std::optional(std::pair(*number, after)) : std::nullopt;
+  }
   if (end < text.size() && text[end] == '.' && digits_at(end + 1) > 0) end += 1 + digits_at(end + 1);
   if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {  // 4.9e-05
     const std::size_t sign = end + 1 < text.size() && (text[end + 1] == '-' || text[end + 1] == '+') ? 1 : 0;
     if (const std::size_t digits = digits_at(end + 1 + sign); digits > 0) end += 1 + sign + digits;
   }
-  const auto number = number_of_text(text.substr(0, end));
-  return number ? std::optional(std::pair(*number, end)) : std::nullopt;
+  auto number = number_of_text(text.substr(0, end));
+  if (!number) return std::nullopt;
+  const char sign = end < text.size() ? text[end] : ' ';
+  const bool is_word = end + 1 < text.size() && is_letter(text[end + 1]);
+  if (!is_word && (sign == 'k' || sign == 'K' || sign == 'M')) {
+    *number *= sign == 'M' ? 1e6 : 1e3;
+    ++end;
+  }
+  return std::pair(*number, end);
 }
 
 double seconds_in(std::string_view unit) {
@@ -150,6 +167,18 @@ void add_value(std::vector<LogFigure>& figures, const std::string& name, const s
   found->values.push_back(value);
 }
 
+// "Throughput" of "step 7 Throughput": each step would have a figure of its own.
+std::string_view without_count(std::string_view name) {
+  for (const std::string_view word : {"step", "epoch", "iter", "iteration", "batch"}) {
+    if (name.size() <= word.size() || to_lower(name.substr(0, word.size())) != word || name[word.size()] != ' ')
+      continue;
+    const std::size_t count = name.find_first_not_of("0123456789/", word.size() + 1);
+    if (count == std::string_view::npos || count == word.size() + 1 || name[count] != ' ') continue;
+    return without_count(name.substr(count + 1));
+  }
+  return name;
+}
+
 // The name that ends at `end`: back to what sets fields of a line apart.
 std::string name_before(std::string_view line, std::size_t end) {
   std::size_t begin = end;
@@ -160,7 +189,7 @@ std::string name_before(std::string_view line, std::size_t end) {
   std::string_view name = line.substr(begin, end - begin);
   while (!name.empty() && !is_letter(name.front())) name.remove_prefix(1);
   while (!name.empty() && std::string_view(" '\"").find(name.back()) != std::string_view::npos) name.remove_suffix(1);
-  return name.size() <= kLongestName ? std::string(name) : std::string();
+  return name.size() <= kLongestName ? std::string(without_count(name)) : std::string();
 }
 
 // Every "Name: 11.5s", "name=3.2 MB/s" and "Queue Depth: avg=2.2" of a line.
@@ -430,7 +459,7 @@ LogFacts parse_log(std::string_view text, const LogPattern* pattern) {
 }
 
 LogFacts read_log(const std::string& path, const LogPattern* pattern, std::uint64_t most_bytes) {
-  const os::Fd fd = os::open_file(path, O_RDONLY);
+  const os::Fd fd = os::open_file(path, O_RDONLY | O_NONBLOCK);  // a pipe without a writer would be waited for
   const std::uint64_t size = os::file_size(fd.get(), path);
   std::string mark(2, '\0');
   mark.resize(os::read_up_to(fd.get(), std::as_writable_bytes(std::span(mark)), 0, path));

@@ -1,6 +1,11 @@
 #include "stoker/measure/log.h"
 
+#include <filesystem>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "stoker/base/error.h"
 
@@ -80,6 +85,27 @@ TEST(Log, NumbersHaveExponentsAndNamesHaveNoQuotes) {
   };
   EXPECT_EQ(value_of("eval_time"), 4.9e-05);
   EXPECT_EQ(value_of("train_samples_per_second"), 41.494);
+}
+
+TEST(Log, NumbersHaveThousandsAndDecimalCommasAndStepsAreNoPartOfAName) {
+  const LogFacts log = parse_log(
+      "GPU Throughput: 121k files/s\nstep_time=1,5s\nSpeed: 1.2M rows/s\nDisk rate: 12 MB/s\nbox_rate: 1,5\n"
+      "step 7 Throughput: 101 img/s\nstep 8 Throughput: 103 img/s\nEpoch 2 step 3/9 Throughput: 105 img/s\n");
+  std::vector<std::pair<std::string, std::vector<double>>> seen;
+  for (const LogFigure& figure : log.figures) seen.emplace_back(figure.name + " " + figure.unit, figure.values);
+  EXPECT_EQ(seen, (decltype(seen){{"GPU Throughput files/s", {121000}},
+                                  {"step_time s", {1.5}},
+                                  {"Speed rows/s", {1.2e6}},
+                                  {"Disk rate MB/s", {12}},
+                                  {"Throughput img/s", {101, 103, 105}}}));
+}
+
+TEST(Log, APipeIsRefusedAtOnce) {
+  const std::string path = testing::TempDir() + "/log.pipe";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW((void)read_log(path, nullptr, 1 << 20), Error);
+  std::filesystem::remove(path);
 }
 
 TEST(Log, LogsAreComparedFigureByFigure) {

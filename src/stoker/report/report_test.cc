@@ -99,6 +99,12 @@ TEST(ReportOfARun, OfOnePointSaysThatItIsOne) {
   EXPECT_TRUE(says(report.reasons, "any second point"));
 }
 
+TEST(ReportOfARun, GivesTheIntervalThatTheRowHas) {
+  const Report report =
+      from_run(run_of("trial,status,num_workers,images_per_s,ci_low,ci_high\n1,ok,0,100,0,300\n2,ok,1,200,150,400\n"));
+  EXPECT_NE(report.headline.find("150 to 400"), std::string::npos) << report.headline;
+}
+
 TEST(ReportOfARun, WithoutRowsSaysSo) {
   const Report report = from_run(run_of("trial,status,batch_size,images_per_s\n"));
   EXPECT_EQ(report.headline, "Nothing was tried: there are no rows.");

@@ -59,7 +59,11 @@ RunView::RunView(const tune::RecordedRun& the_run) : run(the_run), points(tune::
 
 Figure RunView::rate(const Measured& point) const {
   Figure figure{.value = point.rate};
-  if (point.has_interval && !point.ok.empty()) {
+  const tune::Row* const only = point.ok.size() == 1 ? &run.rows[point.ok[0]] : nullptr;
+  if (only != nullptr && only->ci_low && only->ci_high) {  // as results.csv has it: it need not be symmetrical
+    figure.low = *only->ci_low;
+    figure.high = *only->ci_high;
+  } else if (point.has_interval && !point.ok.empty()) {
     figure.low = std::max(0.0, point.rate - point.half_width);
     figure.high = point.rate + point.half_width;
   }

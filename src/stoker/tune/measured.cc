@@ -12,7 +12,8 @@ bool has_interval(const Row& row) {
 }
 
 double half_width_of(const Row& row, double noise) {
-  if (has_interval(row)) return (*row.ci_high - *row.ci_low) / 2;
+  // The longer side: one that would lie below 0 is cut off.
+  if (has_interval(row)) return std::max(*row.ci_high - *row.images_per_s, *row.images_per_s - *row.ci_low);
   return noise * *row.images_per_s;
 }
 
