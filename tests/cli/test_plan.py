@@ -491,6 +491,9 @@ def test_wrong_use_is_named(stoker, table, tmp_path, words, why):
     ({"jobs": {}}, "jobs is no key of a case; did you mean `job`?"),
     ({"runs": [{"rows": [{"knobs": {"a": 1}}]}]}, "runs[0].rows[0].images_per_s is missing"),
     ({"runs": [{"rows": [{"knobs": {"a": 1}, "images_per_s": -4}]}]}, "runs[0].rows[0].images_per_s is -4"),
+    ({"job": {"images": 1e6, "epochs": 3, "epoch_images": 10}}, "job.images is 1e+06, and epochs of epoch_images are 30: give one of both"),
+    ({"runs": [{"rows": [{"knobs": {"a": 1}, "images_per_s": 3, "step_s": 1, "samples_per_step": 8}]}]},
+     "runs[0].rows[0].images_per_s is 3, and samples_per_step in step_s are 8"),
     ({"machine": {"memory": "lots"}}, "machine.memory is no good"), ({"machine": {"cores": "two"}}, "machine.cores is not a number"),
     ({"data": {"storage": "tape"}}, "data.storage is `tape`")])
 def test_a_mistake_in_a_case_is_named_by_its_place(stoker, tmp_path, change, why):

@@ -13,6 +13,8 @@
 namespace stoker::plan {
 namespace {
 
+constexpr double kAgree = 0.02;  // two figures of one thing differ by rounding alone
+
 // An object of the file with its place in it, so that a mistake is named: `runs[0].stages.prep_s`.
 class Node {
  public:
@@ -116,7 +118,11 @@ Job read_job(const Node& job, std::optional<double>& effective_batch) {
   if (job.has("steps_per_epoch")) out.epoch_images = job.number("steps_per_epoch", 0) * job.number("batch_size", 1);
   if (job.has("epochs")) {
     if (!out.epoch_images) job.refuse("epochs", "says nothing without epoch_images or steps_per_epoch");
-    out.images = job.number("epochs", 0) * *out.epoch_images;
+    const double images = job.number("epochs", 0) * *out.epoch_images;
+    if (job.has("images") && std::abs(images - out.images) > kAgree * out.images)
+      job.refuse("images",
+                 fmt::format("is {:g}, and epochs of epoch_images are {:g}: give one of both", out.images, images));
+    out.images = images;
   }
   if (job.has("budget")) out.budget_days = job.seconds("budget") / 86400;
   if (job.has("effective_batch")) effective_batch = job.number("effective_batch", 0);
@@ -177,7 +183,11 @@ tune::Row read_row(const Node& node, std::uint64_t number) {
     const double step = node.seconds("step_s");
     if (step <= 0) node.refuse("step_s", "is 0");
     row.step_ms = step * 1e3;
-    row.images_per_s = node.number("samples_per_step", 1) / step;
+    const double per_s = node.number("samples_per_step", 1) / step;
+    if (row.images_per_s && node.has("samples_per_step") && std::abs(per_s - *row.images_per_s) > kAgree * per_s)
+      node.refuse("images_per_s", fmt::format("is {:g}, and samples_per_step in step_s are {:g}: give one of both",
+                                              *row.images_per_s, per_s));
+    if (!row.images_per_s) row.images_per_s = per_s;
   }
   if (row.status == tune::Status::ok && !row.images_per_s) node.refuse("images_per_s", "is missing, yet the row is ok");
   if (node.has("compute_ms")) row.compute_ms = node.number("compute_ms", 0);
