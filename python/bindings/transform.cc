@@ -1,16 +1,19 @@
 // Transforms tried on one image, without a loader: what comes out, and what chance decided. Tests compare both with
 // other libraries.
+#include <array>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 
 #include "stoker/loader/options.h"
 #include "stoker/transform/action.h"
 #include "stoker/transform/image_plan.h"
 #include "stoker/transform/ops.h"
+#include "stoker/transform/volume_plan.h"
 
 #include "bindings/bindings.h"
 
@@ -39,6 +42,34 @@ nb::dict describe(const transform::Action& action) {
   out["padding"] = kPaddingWords[static_cast<std::size_t>(action.padding)];
   out["fill"] = fill;
   out["is_random"] = action.is_random;
+  return out;
+}
+
+template <std::size_t kCount>
+nb::list numbers_of(const std::array<double, kCount>& numbers) {
+  nb::list out;
+  for (const double number : numbers) out.append(number);
+  return out;
+}
+
+nb::dict describe(const transform::VolumeAction& action) {
+  using What = transform::VolumeAction::What;
+  if (action.what == What::values) return describe(action.values);
+  nb::dict out;
+  if (action.what == What::turn) {
+    nb::list from, mirrored;
+    for (const std::uint8_t axis : action.turn.from) from.append(static_cast<int>(axis));
+    for (const bool is_mirrored : action.turn.mirrored) mirrored.append(is_mirrored);
+    out["what"] = "turn";
+    out["from"] = from;
+    out["mirrored"] = mirrored;
+    return out;
+  }
+  out["what"] = "affine";
+  out["rotate"] = numbers_of(action.affine.rotate);
+  out["shear"] = numbers_of(action.affine.shear);
+  out["translate"] = numbers_of(action.affine.translate);
+  out["scale"] = numbers_of(action.affine.scale);
   return out;
 }
 
@@ -131,6 +162,21 @@ void bind_transform(nb::module_& module) {
       },
       nb::arg("transform"), nb::kw_only(), nb::arg("width"), nb::arg("height"), nb::arg("channels"), nb::arg("seed"),
       nb::arg("id"), "What chance decides for one image: a list of actions, as transform/action.h names them.");
+  module.def(
+      "draw_volume_actions",
+      [](const std::string& transform, const std::array<std::uint32_t, 3>& patch, std::uint64_t seed,
+         std::uint64_t epoch, std::uint64_t id) {
+        transform::VolumeInput input;
+        input.patch = patch;
+        input.image.channels = 1;
+        const auto plan = transform::VolumePlan::compile(transform::ops_from_json(transform), input);
+        nb::list out;
+        for (const transform::VolumeAction& action : plan.actions(transform::VolumePlan::key_of(seed, epoch, id)))
+          out.append(describe(action));
+        return out;
+      },
+      nb::arg("transform"), nb::kw_only(), nb::arg("patch"), nb::arg("seed"), nb::arg("epoch"), nb::arg("id"),
+      "What chance decides for one patch of a volume: a list of actions, as transform/volume_plan.h has them.");
   module.def(
       "transform_image",
       [](const std::string& transform, const Image& image, std::uint64_t seed, std::uint64_t id) {

@@ -23,7 +23,7 @@ __all__ = [
     "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix", "FiveCrop",
     "TenCrop", "RandomTrim", "Vol", "Gain", "PolarityInversion", "Shift", "MelSpectrogram", "MFCC", "AmplitudeToDB",
     "FrequencyMasking", "TimeMasking", "TimmRandAugment", "AugMix",
-    "RandShiftIntensity", "RandScaleIntensity", "RandAdjustContrast", "RandGaussianNoise",
+    "RandShiftIntensity", "RandScaleIntensity", "RandAdjustContrast", "RandGaussianNoise", "RandFlip", "RandRotate90", "RandAffine",
 ]
 
 Size = int | Sequence[int]
@@ -373,6 +373,34 @@ class RandGaussianNoise(_Augmentation):
 
     def __init__(self, prob: float = 0.1, mean: float = 0.0, std: float = 0.1, sample_std: bool = True) -> None:
         super().__init__(prob=prob, mean=mean, std=std, sample_std=sample_std)
+
+
+class RandFlip(_Augmentation):
+    """Mirrors a patch of a volume and its mask along ``spatial_axis`` (0, 1, 2: z, y, x; several; None: all), with probability ``prob``: MONAI's."""
+
+    def __init__(self, prob: float = 0.1, spatial_axis: int | Sequence[int] | None = None) -> None:
+        super().__init__(prob=prob, spatial_axis=spatial_axis)
+
+
+class RandRotate90(_Augmentation):
+    """Turns a patch of a volume and its mask by 1 to ``max_k`` right angles in the plane of two axes, as numpy.rot90, with probability ``prob``: MONAI's."""
+
+    def __init__(self, prob: float = 0.1, max_k: int = 3, spatial_axes: Sequence[int] = (0, 1)) -> None:
+        super().__init__(prob=prob, max_k=max_k, spatial_axes=spatial_axes)
+
+
+class RandAffine(_Augmentation):
+    """Turns (radians), shears, shifts (voxels) and scales a patch of a volume, with probability ``prob``: MONAI's.
+
+    A range has an entry for each axis, z, y, x (of shears up to six): a number ``v`` means -v to v, a pair is low and high. To a scale 1 is added.
+    ``mode`` is ``"bilinear"`` or ``"nearest"``; masks take the nearest voxel. ``padding_mode`` is ``"reflection"``, ``"border"`` or ``"zeros"``.
+    """
+
+    def __init__(self, prob: float = 0.1, rotate_range: Any = None, shear_range: Any = None, translate_range: Any = None, scale_range: Any = None, *,
+                 mode: str = "bilinear", padding_mode: str = "reflection") -> None:
+        super().__init__(prob=prob, rotate_range=_ranges(self, "rotate_range", rotate_range), shear_range=_ranges(self, "shear_range", shear_range),
+                         translate_range=_ranges(self, "translate_range", translate_range), scale_range=_ranges(self, "scale_range", scale_range),
+                         mode=mode, padding_mode=padding_mode)
 
 
 class RandomApply(_Augmentation):
@@ -923,6 +951,20 @@ def _range(owner: Any, word: str, value: Any) -> tuple[float, float]:
     if len(numbers) != 2 or numbers[0] > numbers[1]:
         raise UsageError(f"{_who(owner)}: {word} is a number or (low, high), not {value!r}")
     return numbers[0], numbers[1]
+
+
+def _ranges(owner: Any, word: str, value: Any) -> list[float] | None:
+    """Low and high of each entry, one after another."""
+    if value is None:
+        return None
+    ends: list[float] = []
+    for entry in value if isinstance(value, Iterable) else [value]:
+        if isinstance(entry, Iterable):
+            ends += _range(owner, word, entry)
+        else:
+            most = abs(_number(owner, word, entry))
+            ends += [-most, most]
+    return ends
 
 
 def _filter(owner: Any, word: str) -> str:

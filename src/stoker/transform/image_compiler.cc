@@ -237,6 +237,8 @@ class ImageCompiler {
   requires(!ValueOperation<T>) void add(const Op& op, const T& what) {
     if constexpr (AudioOperation<T>) {
       refuse_audio(op);
+    } else if constexpr (VolumeOperation<T>) {
+      refuse(op, "it is for patches of volumes, and these are images", "leave it out");
     } else {
       add_augmentation(op, what);
     }

@@ -367,7 +367,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 55u);
+  EXPECT_EQ(examples, 58u);
 }
 
 }  // namespace
