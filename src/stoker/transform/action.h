@@ -50,8 +50,8 @@ struct Action {
   std::array<double, 8> figures{};
   Filter filter = Filter::nearest;
   Padding padding = Padding::constant;
-  std::array<std::uint8_t, 4> fill{};  // of pixels from outside the image
-  bool is_random = false;              // erase: with noise, from the generator keyed by `noise`
+  std::array<float, 4> fill{};  // of pixels from outside the image, in its own values
+  bool is_random = false;       // erase: with noise, from the generator keyed by `noise`
   std::uint64_t noise = 0;
 };
 

@@ -155,17 +155,11 @@ void ActionRunner::change(const Action& action) noexcept {
       return scratch_.rewind(mark);
     }
     case Act::rotate:
-      return void(result_ = rotate(canvas_, action, scratch_));
     case Act::affine:
-      return void(result_ =
-                      warp_affine(canvas_, affine_matrix(action.figures), image.width, image.height, action, scratch_));
-    case Act::matrix: {
-      AffineMatrix matrix;
-      std::copy_n(action.figures.begin(), matrix.size(), matrix.begin());
-      return void(result_ = warp_affine(canvas_, matrix, image.width, image.height, action, scratch_));
-    }
+    case Act::matrix:
     case Act::perspective:
-      return warp_perspective(canvas_, perspective_matrix(action.figures, image.width, image.height), action);
+      warp(canvas_, action, scratch_, result_);
+      return;
     case Act::pad_crop:
       return void(result_ = pad_and_crop(canvas_, action));
     case Act::erase:
