@@ -38,12 +38,13 @@ enum class Act : std::uint8_t {
   scale_values,  // what values are multiplied by
   gamma_values,  // the exponent
   noise_values,  // mean and deviation of what is added; from the generator keyed by `noise`
+  box_blur,      // radius: Pillow's GaussianBlur
 };
-inline constexpr std::array<std::string_view, 27> kActs = {
-    "flip_x",    "flip_y",    "brightness",   "contrast",     "saturation",   "hue",         "gray",
-    "invert",    "posterize", "solarize",     "autocontrast", "equalize",     "sharpness",   "blur",
-    "rotate",    "affine",    "perspective",  "pad_crop",     "erase",        "matrix",      "solarize_add",
-    "mix_start", "mix_chain", "shift_values", "scale_values", "gamma_values", "noise_values"};
+inline constexpr std::array<std::string_view, 28> kActs = {
+    "flip_x",    "flip_y",    "brightness",   "contrast",     "saturation",   "hue",          "gray",
+    "invert",    "posterize", "solarize",     "autocontrast", "equalize",     "sharpness",    "blur",
+    "rotate",    "affine",    "perspective",  "pad_crop",     "erase",        "matrix",       "solarize_add",
+    "mix_start", "mix_chain", "shift_values", "scale_values", "gamma_values", "noise_values", "box_blur"};
 
 struct Action {
   Act what = Act::invert;

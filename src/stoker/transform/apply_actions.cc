@@ -6,6 +6,7 @@
 
 #include "stoker/transform/affine.h"
 #include "stoker/transform/blur.h"
+#include "stoker/transform/box_blur.h"
 #include "stoker/transform/histogram.h"
 #include "stoker/transform/pad_crop.h"
 
@@ -154,6 +155,8 @@ void ActionRunner::change(const Action& action) noexcept {
                               static_cast<std::uint32_t>(action.figures[1]), action.figures[2], scratch_);
       return scratch_.rewind(mark);
     }
+    case Act::box_blur:
+      return box_blur(canvas_, figure);
     case Act::rotate:
     case Act::affine:
     case Act::matrix:

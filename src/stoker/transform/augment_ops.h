@@ -232,6 +232,8 @@ struct AugMix {  // chains of random operations, mixed with the image
   static constexpr std::uint32_t kMostChains = 64;
 };
 inline constexpr double kTimmUniform = 101;  // timm takes every mstd above 100 for that
+// What timm's RandAugment picks from: all alike; tweights and t3aw, by weight and each at most once; t3a, three alike.
+enum class TimmSet : std::uint8_t { usual, weights, three, three_weighted };
 // timm's own words for its RandAugment: "rand-m9-mstd0.5-inc1".
 struct TimmConfig {
   std::uint32_t magnitude = 10;  // m, of 10
@@ -240,6 +242,7 @@ struct TimmConfig {
   double magnitude_std = 0;      // mstd: the magnitude is drawn around m; kTimmUniform: from 0 up to m
   std::uint32_t most = 10;       // mmax: larger magnitudes become this one
   bool is_increasing = false;    // inc: every operation is stronger with a larger magnitude
+  TimmSet set = TimmSet::usual;  // t
 };
 enum class TimmFilter : std::uint8_t { random, bilinear, bicubic, nearest };  // random: bilinear or bicubic
 struct TimmRandAugment {

@@ -145,7 +145,7 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "timm_randaug",
      {"timm_rand_augment", ""},
      "timm_randaug:rand-m9-mstd0.5-inc1",
-     "timm's RandAugment in its own words: m, n, p, mstd, mmax, inc"},
+     "timm's RandAugment in its own words: m, n, p, mstd, mmax, inc, and the sets tweights, t3a, t3aw"},
     {"AugMix",
      "augmix",
      {"aug_mix", ""},
