@@ -1,16 +1,19 @@
 // Transforms tried on one image, without a loader: what comes out, and what chance decided. Tests compare both with
 // other libraries.
+#include <array>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 
 #include "stoker/loader/options.h"
 #include "stoker/transform/action.h"
 #include "stoker/transform/image_plan.h"
 #include "stoker/transform/ops.h"
+#include "stoker/transform/volume_plan.h"
 
 #include "bindings/bindings.h"
 
@@ -29,7 +32,10 @@ class ActionList final : public transform::ActionSink {
 nb::dict describe(const transform::Action& action) {
   nb::list figures, fill;
   for (const double figure : action.figures) figures.append(figure);
-  for (const std::uint8_t value : action.fill) fill.append(static_cast<int>(value));
+  for (const float value : action.fill) {
+    const auto whole = static_cast<int>(value);  // Pillow takes no fractions for bytes
+    value == static_cast<float>(whole) ? fill.append(whole) : fill.append(value);
+  }
   static constexpr const char* kFilterWords[] = {"bilinear", "bicubic", "nearest", "box", "lanczos"};
   static constexpr const char* kPaddingWords[] = {"constant", "edge", "reflect", "symmetric"};
   nb::dict out;
@@ -39,6 +45,34 @@ nb::dict describe(const transform::Action& action) {
   out["padding"] = kPaddingWords[static_cast<std::size_t>(action.padding)];
   out["fill"] = fill;
   out["is_random"] = action.is_random;
+  return out;
+}
+
+template <std::size_t kCount>
+nb::list numbers_of(const std::array<double, kCount>& numbers) {
+  nb::list out;
+  for (const double number : numbers) out.append(number);
+  return out;
+}
+
+nb::dict describe(const transform::VolumeAction& action) {
+  using What = transform::VolumeAction::What;
+  if (action.what == What::values) return describe(action.values);
+  nb::dict out;
+  if (action.what == What::turn) {
+    nb::list from, mirrored;
+    for (const std::uint8_t axis : action.turn.from) from.append(static_cast<int>(axis));
+    for (const bool is_mirrored : action.turn.mirrored) mirrored.append(is_mirrored);
+    out["what"] = "turn";
+    out["from"] = from;
+    out["mirrored"] = mirrored;
+    return out;
+  }
+  out["what"] = "affine";
+  out["rotate"] = numbers_of(action.affine.rotate);
+  out["shear"] = numbers_of(action.affine.shear);
+  out["translate"] = numbers_of(action.affine.translate);
+  out["scale"] = numbers_of(action.affine.scale);
   return out;
 }
 
@@ -54,15 +88,18 @@ nb::list list_actions(const transform::ImagePlan& plan, const transform::Draw& d
   return out;
 }
 
-transform::ImageInput input_of(std::size_t width, std::size_t height, std::size_t channels) {
+transform::ImageInput input_of(std::size_t width, std::size_t height, std::size_t channels, std::uint8_t bits = 8) {
   transform::ImageInput input;
+  input.bits = bits;
+  input.keeps_bits = bits == 16;
   input.width = static_cast<std::uint32_t>(width), input.height = static_cast<std::uint32_t>(height);
   input.channels = static_cast<std::uint8_t>(channels);
   return input;
 }
 
-transform::ImagePlan compile(const std::string& json, std::size_t width, std::size_t height, std::size_t channels) {
-  return transform::ImagePlan::compile(transform::ops_from_json(json), input_of(width, height, channels), {});
+transform::ImagePlan compile(const std::string& json, std::size_t width, std::size_t height, std::size_t channels,
+                             std::uint8_t bits = 8) {
+  return transform::ImagePlan::compile(transform::ops_from_json(json), input_of(width, height, channels, bits), {});
 }
 
 nb::dlpack::dtype numpy_type(DType type) {
@@ -122,15 +159,31 @@ void bind_transform(nb::module_& module) {
   module.def(
       "draw_actions",
       [](const std::string& transform, std::size_t width, std::size_t height, std::size_t channels, std::uint64_t seed,
-         std::uint64_t id) {
-        const transform::ImagePlan plan = compile(transform, width, height, channels);
+         std::uint64_t id, std::uint8_t bits) {
+        const transform::ImagePlan plan = compile(transform, width, height, channels, bits);
         Random random(seed, 0, id, 0);
         transform::Draw draw;
         check(plan.draw(0, plan.input().width, plan.input().height, random, draw));
         return list_actions(plan, draw);
       },
       nb::arg("transform"), nb::kw_only(), nb::arg("width"), nb::arg("height"), nb::arg("channels"), nb::arg("seed"),
-      nb::arg("id"), "What chance decides for one image: a list of actions, as transform/action.h names them.");
+      nb::arg("id"), nb::arg("bits") = 8,
+      "What chance decides for one image of 8 or 16 bits: a list of actions, as transform/action.h names them.");
+  module.def(
+      "draw_volume_actions",
+      [](const std::string& transform, const std::array<std::uint32_t, 3>& patch, std::uint64_t seed,
+         std::uint64_t epoch, std::uint64_t id) {
+        transform::VolumeInput input;
+        input.patch = patch;
+        input.image.channels = 1;
+        const auto plan = transform::VolumePlan::compile(transform::ops_from_json(transform), input);
+        nb::list out;
+        for (const transform::VolumeAction& action : plan.actions(transform::VolumePlan::key_of(seed, epoch, id)))
+          out.append(describe(action));
+        return out;
+      },
+      nb::arg("transform"), nb::kw_only(), nb::arg("patch"), nb::arg("seed"), nb::arg("epoch"), nb::arg("id"),
+      "What chance decides for one patch of a volume: a list of actions, as transform/volume_plan.h has them.");
   module.def(
       "transform_image",
       [](const std::string& transform, const Image& image, std::uint64_t seed, std::uint64_t id) {

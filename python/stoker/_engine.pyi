@@ -302,9 +302,14 @@ class PackBuilder:
 
     def abandon(self) -> None: ...
 
-def draw_actions(transform: str, *, width: int, height: int, channels: int, seed: int, id: int) -> list:
+def draw_actions(transform: str, *, width: int, height: int, channels: int, seed: int, id: int, bits: int = 8) -> list:
     """
-    What chance decides for one image: a list of actions, as transform/action.h names them.
+    What chance decides for one image of 8 or 16 bits: a list of actions, as transform/action.h names them.
+    """
+
+def draw_volume_actions(transform: str, *, patch: Sequence[int], seed: int, epoch: int, id: int) -> list:
+    """
+    What chance decides for one patch of a volume: a list of actions, as transform/volume_plan.h has them.
     """
 
 def transform_image(transform: str, image: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], *, seed: int, id: int) -> tuple:

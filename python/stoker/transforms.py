@@ -23,7 +23,7 @@ __all__ = [
     "RandomCrop", "RandomRotation", "RandomAffine", "RandomPerspective", "RandomZoomOut", "MixUp", "CutMix", "FiveCrop",
     "TenCrop", "RandomTrim", "Vol", "Gain", "PolarityInversion", "Shift", "MelSpectrogram", "MFCC", "AmplitudeToDB",
     "FrequencyMasking", "TimeMasking", "TimmRandAugment", "AugMix",
-    "RandShiftIntensity", "RandScaleIntensity", "RandAdjustContrast", "RandGaussianNoise",
+    "RandShiftIntensity", "RandScaleIntensity", "RandAdjustContrast", "RandGaussianNoise", "RandFlip", "RandRotate90", "RandAffine",
 ]
 
 Size = int | Sequence[int]
@@ -375,6 +375,34 @@ class RandGaussianNoise(_Augmentation):
         super().__init__(prob=prob, mean=mean, std=std, sample_std=sample_std)
 
 
+class RandFlip(_Augmentation):
+    """Mirrors a patch of a volume and its mask along ``spatial_axis`` (0, 1, 2: z, y, x; several; None: all), with probability ``prob``: MONAI's."""
+
+    def __init__(self, prob: float = 0.1, spatial_axis: int | Sequence[int] | None = None) -> None:
+        super().__init__(prob=prob, spatial_axis=spatial_axis)
+
+
+class RandRotate90(_Augmentation):
+    """Turns a patch of a volume and its mask by 1 to ``max_k`` right angles in the plane of two axes, as numpy.rot90, with probability ``prob``: MONAI's."""
+
+    def __init__(self, prob: float = 0.1, max_k: int = 3, spatial_axes: Sequence[int] = (0, 1)) -> None:
+        super().__init__(prob=prob, max_k=max_k, spatial_axes=spatial_axes)
+
+
+class RandAffine(_Augmentation):
+    """Turns (radians), shears, shifts (voxels) and scales a patch of a volume, with probability ``prob``: MONAI's.
+
+    A range has an entry for each axis, z, y, x (of shears up to six): a number ``v`` means -v to v, a pair is low and high. To a scale 1 is added.
+    ``mode`` is ``"bilinear"`` or ``"nearest"``; masks take the nearest voxel. ``padding_mode`` is ``"reflection"``, ``"border"`` or ``"zeros"``.
+    """
+
+    def __init__(self, prob: float = 0.1, rotate_range: Any = None, shear_range: Any = None, translate_range: Any = None, scale_range: Any = None, *,
+                 mode: str = "bilinear", padding_mode: str = "reflection") -> None:
+        super().__init__(prob=prob, rotate_range=_ranges(self, "rotate_range", rotate_range), shear_range=_ranges(self, "shear_range", shear_range),
+                         translate_range=_ranges(self, "translate_range", translate_range), scale_range=_ranges(self, "scale_range", scale_range),
+                         mode=mode, padding_mode=padding_mode)
+
+
 class RandomApply(_Augmentation):
     """All of ``transforms`` with probability ``p``, or none."""
 
@@ -713,6 +741,14 @@ _TIMM_PICKS = ("AutoContrast", "Equalize", "Invert", "Rotate", "Posterize", "Sol
                "Sharpness", "ShearX", "ShearY", "TranslateXRel", "TranslateYRel")
 _TIMM_INCREASING = tuple(f"{name}Increasing" if name in ("Posterize", "Solarize", "Color", "Contrast", "Brightness", "Sharpness") else name
                          for name in _TIMM_PICKS)
+_TIMM_SETS: dict[str, dict[str, float] | tuple[str, ...]] = {
+    "tweights": {"Rotate": 3, "ShearX": 2, "ShearY": 2, "TranslateXRel": 1, "TranslateYRel": 1, "ColorIncreasing": 0.25, "SharpnessIncreasing": 0.25,
+                 "AutoContrast": 0.25, "SolarizeIncreasing": 0.05, "SolarizeAdd": 0.05, "ContrastIncreasing": 0.05, "BrightnessIncreasing": 0.05,
+                 "Equalize": 0.05, "PosterizeIncreasing": 0.05, "Invert": 0.05},
+    "t3a": ("SolarizeIncreasing", "Desaturate", "GaussianBlur"),
+    "t3aw": {"SolarizeIncreasing": 6, "Desaturate": 6, "GaussianBlur": 6, "Rotate": 3, "ShearX": 2, "ShearY": 2, "PosterizeIncreasing": 1, "AutoContrast": 1,
+             "ColorIncreasing": 1, "SharpnessIncreasing": 1, "ContrastIncreasing": 1, "BrightnessIncreasing": 1, "Equalize": 1, "Invert": 1},
+}
 _PILLOW_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # the numbers of Image.Resampling
 
 
@@ -750,20 +786,34 @@ def _timm_filter(value: Any) -> str:
     return _PILLOW_FILTERS.get(word, str(word)) if isinstance(word, int) else str(word)
 
 
+def _timm_set(names: tuple[str, ...], weights: Any) -> str | None:
+    """How a set of operations is named in timm's text, with its dash; None: nobody has named it."""
+    if weights is None and names in (_TIMM_PICKS, _TIMM_INCREASING):
+        return ""
+    for word, known in _TIMM_SETS.items():
+        if names != tuple(known):
+            continue
+        shares = [weight / sum(known.values()) for weight in known.values()] if isinstance(known, dict) else None
+        if (weights is None) == (shares is None) and (shares is None or all(map(math.isclose, shares, weights))):
+            return f"-{word}"
+    return None
+
+
 def _timm_rand_augment(operation: Any) -> TimmRandAugment:
     ops = list(operation.ops)
     names = tuple(op.name for op in ops)
     first: Any = ops[0] if ops else None
-    is_plain = operation.choice_weights is None and names in (_TIMM_PICKS, _TIMM_INCREASING) and all(
+    known = _timm_set(names, operation.choice_weights)
+    is_plain = known is not None and all(
         (op.prob, op.magnitude, op.magnitude_std, op.magnitude_max, op.kwargs) ==
         (first.prob, first.magnitude, first.magnitude_std, first.magnitude_max, first.kwargs) and op.hparams.get("translate_pct", 0.45) == 0.45
         for op in ops)
     if first is None or not is_plain:
         raise UsageError("transform: timm's RandAugment with a set of operations, weights or translate_pct of its own has no counterpart here",
-                         "leave t... out of its text: rand_augment_transform(\"rand-m9-mstd0.5-inc1\", {})")
+                         "known are those of its texts: rand_augment_transform(\"rand-m9-mstd0.5-inc1\", {}), and tweights, t3a and t3aw")
     std = 101 if math.isinf(first.magnitude_std) else first.magnitude_std
     config = (f"rand-m{first.magnitude:g}-n{operation.num_layers}-p{first.prob:f}-mstd{std:f}-mmax{first.magnitude_max or 10}"
-              f"-inc{int(names == _TIMM_INCREASING)}")
+              f"-inc{int(names == _TIMM_INCREASING)}{known}")
     fill = first.kwargs["fillcolor"]
     return TimmRandAugment(config, _timm_filter(first.kwargs["resample"]), fill[0] if isinstance(fill, tuple) and len(set(fill)) == 1 else fill)
 
@@ -923,6 +973,20 @@ def _range(owner: Any, word: str, value: Any) -> tuple[float, float]:
     if len(numbers) != 2 or numbers[0] > numbers[1]:
         raise UsageError(f"{_who(owner)}: {word} is a number or (low, high), not {value!r}")
     return numbers[0], numbers[1]
+
+
+def _ranges(owner: Any, word: str, value: Any) -> list[float] | None:
+    """Low and high of each entry, one after another."""
+    if value is None:
+        return None
+    ends: list[float] = []
+    for entry in value if isinstance(value, Iterable) else [value]:
+        if isinstance(entry, Iterable):
+            ends += _range(owner, word, entry)
+        else:
+            most = abs(_number(owner, word, entry))
+            ends += [-most, most]
+    return ends
 
 
 def _filter(owner: Any, word: str) -> str:

@@ -37,6 +37,7 @@ class Volumes:
     normalize: None leaves elements as they are stored; "zscore" uses mean and deviation of each patch; ("window", low, high) maps to 0..1 and clips;
       ("scale", factor, summand) multiplies and adds. All but None give float32.
     flip: True mirrors each axis at random, "yx" only these; turn: True turns by a random number of right angles in the plane of height and width.
+    ``transform=`` of the loader takes :class:`stoker.RandFlip`, :class:`stoker.RandRotate90`, :class:`stoker.RandAffine` and operations on values.
     pad: True fills up volumes that are smaller than the patch with zeros behind their end; False refuses them.
     where: only rows of the volumes.csv whose columns match, such as 'split=="train" and weight>0'. It may have columns of its own for that.
     level: of an OME-Zarr pyramid, 0 is the finest. member, mask_member: the array of an .npz, or the path of an array in a zarr group.

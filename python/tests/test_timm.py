@@ -28,12 +28,13 @@ def timm():
     return module
 
 
-TEXTS = ["rand-m9-n3-p1-mstd0.5-inc1", "rand-m7-n2-p1", "rand-m15-n2-p1-mmax20-inc1", "rand-m30-n2-p1-mmax30"]
+TEXTS = ["rand-m9-n3-p1-mstd0.5-inc1", "rand-m7-n2-p1", "rand-m15-n2-p1-mmax20-inc1", "rand-m30-n2-p1-mmax30", "rand-m9-n2-p1-mstd101-t3a",
+         "rand-m8-n6-p1-mstd2-t3aw", "rand-m9-n12-p1-mstd1-tweights"]
 FILL = (124, 116, 104)
 # timm's functions for the actions that Stoker drew, with their arguments.
 CALLS = {"autocontrast": "auto_contrast", "equalize": "equalize", "invert": "invert", "rotate": "rotate", "posterize": "posterize",
          "solarize": "solarize", "solarize_add": "solarize_add", "saturation": "color", "contrast": "contrast",
-         "brightness": "brightness", "sharpness": "sharpness"}
+         "brightness": "brightness", "sharpness": "sharpness", "box_blur": "gaussian_blur"}
 FILTERS = {"nearest": Image.Resampling.NEAREST, "bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -67,7 +68,10 @@ def test_pixels_are_those_of_timm(timm, text, interpolation):
             image = as_timm_does(timm, image, action)
             seen.add(action["what"])
         same(mine, np.asarray(image), actions)
-    assert seen == {*CALLS, "matrix"}
+    if text.endswith("-t3a"):
+        assert seen == {"solarize", "saturation", "box_blur"}
+    else:
+        assert seen == {*CALLS, "matrix"} - ({"solarize_add"} if "3aw" in text else {"box_blur"})
 
 
 class Recorded:
@@ -77,7 +81,11 @@ class Recorded:
         self.calls = []
         self.transform = timm.rand_augment_transform(text, {"img_mean": FILL, **(hparams or {})})
         for op in self.transform.ops:
-            op.aug_fn = lambda image, *figures, name=op.name, **words: self.calls.append((name.replace("Increasing", ""), figures, words)) or image
+            op.aug_fn = lambda image, *figures, name=op.name, **words: self.calls.append((*self.named(name, figures), words)) or image
+
+    @staticmethod
+    def named(name, figures):
+        return ("Color", (1 - figures[0],)) if name == "Desaturate" else (name.replace("Increasing", ""), figures)
 
     def draw(self, count):
         image = Image.new("RGB", (100, 80))
@@ -91,7 +99,7 @@ class Recorded:
 
 PICKS = {"autocontrast": "AutoContrast", "equalize": "Equalize", "invert": "Invert", "rotate": "Rotate", "posterize": "Posterize",
          "solarize": "Solarize", "solarize_add": "SolarizeAdd", "saturation": "Color", "contrast": "Contrast",
-         "brightness": "Brightness", "sharpness": "Sharpness"}
+         "brightness": "Brightness", "sharpness": "Sharpness", "box_blur": "GaussianBlur"}
 
 
 def in_words_of_timm(action):
@@ -103,7 +111,8 @@ def in_words_of_timm(action):
     return max((("ShearX", b), ("ShearY", d), ("TranslateXRel", c / 100), ("TranslateYRel", f / 80)), key=lambda pair: abs(pair[1]))
 
 
-@pytest.mark.parametrize("text", ["rand-m9-mstd0.5-inc1", "rand-m6-n3-p0.7-mstd1", "rand-m12-n2-p1-mmax15-mstd101-inc1", "rand-m10"])
+@pytest.mark.parametrize("text", ["rand-m9-mstd0.5-inc1", "rand-m6-n3-p0.7-mstd1", "rand-m12-n2-p1-mmax15-mstd101-inc1", "rand-m10",
+                                  "rand-m9-n2-mstd0.5-t3a", "rand-m9-n3-p0.9-mstd1-t3aw", "rand-m9-n5-p1-mstd1-tweights"])
 def test_picks_and_magnitudes_are_distributed_as_timms(timm, text):
     random.seed(7)
     np.random.seed(7)
@@ -112,7 +121,7 @@ def test_picks_and_magnitudes_are_distributed_as_timms(timm, text):
     mine = [[in_words_of_timm(action) for action in actions] for actions in drawn(stoker.TimmRandAugment(text, fill=FILL), count)]
     assert distance([len(calls) for calls in mine], [len(calls) for calls in theirs]) < CHANCE
     names = sorted({name for calls in theirs for name, _, _ in calls})
-    assert len(names) == 15
+    assert len(names) == (2 + 1 if text.endswith("t3a") else 13 if text.endswith("t3aw") else 15)
     assert distance([names.index(name) for calls in mine for name, _ in calls],
                     [names.index(name) for calls in theirs for name, _, _ in calls]) < CHANCE
     for name in names:
@@ -161,12 +170,19 @@ def test_timms_transform_for_training_is_translated():
     assert in_short(theirs) == in_short(mine)
 
 
-@pytest.mark.parametrize("text, words", [("rand-m9-tweights", "weights"), ("rand-m9-t3a", "set of operations")])
-def test_what_timm_has_beyond_that_is_refused_by_name(timm, text, words):
-    with pytest.raises(stoker.UsageError, match=f"timm's RandAugment.*{words}"):
-        compile_transform(timm.rand_augment_transform(text))
-    with pytest.raises(stoker.UsageError, match="has no counterpart"):
-        stoker.TimmRandAugment(text)
+@pytest.mark.parametrize("text", ["rand-m9-mstd0.5-t3a", "rand-m9-n3-t3aw", "rand-m7-tweights"])
+def test_sets_of_timm_are_translated(timm, text):
+    assert in_short(timm.rand_augment_transform(text, {})) == in_short(stoker.TimmRandAugment(text))
+    assert text.split("-")[-1] in in_short(stoker.TimmRandAugment(text))
+
+
+def test_what_timm_has_beyond_that_is_refused_by_name(timm):
+    with pytest.raises(stoker.UsageError, match="timm's RandAugment with a set of operations"):
+        compile_transform(timm.rand_augment_transform("rand-m9", {}, transforms=["Rotate", "Invert"]))
+    with pytest.raises(stoker.UsageError, match="t3b.*none of the sets tweights, t3a, t3aw"):
+        stoker.TimmRandAugment("rand-m9-t3b")
+    with pytest.raises(stoker.UsageError, match="n15 is more than the 14 operations of t3aw"):
+        stoker.TimmRandAugment("rand-m9-n15-t3aw")
     with pytest.raises(stoker.UsageError, match="timm's AugMixAugment has no counterpart"):
         compile_transform(timm.augment_and_mix_transform("augmix-m5-w4-d2"))
 

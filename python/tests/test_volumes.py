@@ -254,7 +254,7 @@ def test_volumes_that_do_not_go_together_are_refused(volumes, tmp_path):
             loaded(stoker.Volumes(listed, patch=8, samples=10))
     with pytest.raises(stoker.NotFoundError):
         loaded(stoker.Volumes([os.fspath(tmp_path / "absent.npy")], patch=8, samples=10))
-    with pytest.raises(stoker.Error, match="transform does not go with volumes"):
+    with pytest.raises(stoker.Error, match="`Resize`: patches of volumes do not take it"):
         loaded(stoker.Volumes(pairs, patch=8, samples=10), transform=[stoker.Resize(8)])
 
 

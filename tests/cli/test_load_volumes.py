@@ -37,7 +37,7 @@ def test_a_grid_and_one_volume_are_loaded(stoker, volumes):
     (["--patch", "64", "--samples", "5"], "the patch 64x64x64 is larger than `a.npy`"),
     (["--patch", "8", "--samples", "5", "--normalize", "z"], "is zscore, window:LOW:HIGH"),
     (["--patch", "8", "--samples", "5", "--sampling", "random"], "`--sampling` is uniform or grid"),
-    (["--patch", "8", "--samples", "5", "--transform", "resize:8"], "does not go with volumes"),
+    (["--patch", "8", "--samples", "5", "--transform", "resize:8"], "patches of volumes do not take it"),
 ])
 def test_wrong_words_are_refused_in_one_sentence(stoker, volumes, words, said):
     done = stoker("load", "volumes.csv", *words)

@@ -63,6 +63,16 @@ std::string words_of(const Normalize& normalize) {
   return "";
 }
 
+transform::VolumeInput patches_of(const dataset::VolumeSet& volumes, DType dtype) {
+  const dataset::PatchOptions& patches = volumes.plan().options();
+  transform::VolumeInput input;
+  for (std::size_t axis = 0; axis < 3; ++axis) input.patch[axis] = static_cast<std::uint32_t>(patches.patch[axis]);
+  input.image = {volumes.image(0).info().channels, dtype};
+  if (volumes.has_masks()) input.mask = {volumes.mask(0)->info().channels, volumes.mask(0)->info().dtype};
+  input.is_grid = patches.sampling == dataset::Sampling::grid;
+  return input;
+}
+
 // Where chunks of the patch lie in their grid.
 struct ChunkSpan {
   Extents first{}, last{};
@@ -149,9 +159,6 @@ VolumeKind::VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const 
     throw Error(ErrorKind::usage, format_text("{} does not go with volumes", option(name)), std::move(hint))
         .about(name);
   };
-  if (!options.transform.empty())
-    refuse("transform", format_text("{}, {} and {} say what becomes of a patch", option("normalize"), option("flip"),
-                                    option("turn")));
   if (options.decode != Decode::exact) refuse("decode", "leave it out");
   if (options.output.layout != LoaderOptions().output.layout)
     refuse("layout", "patches leave as [channels,] depth, height, width");
@@ -169,14 +176,17 @@ VolumeKind::VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const 
     const VolumeInfo& mask = volumes_->mask(0)->info();
     facts_.outputs.push_back(output_of("mask", mask.dtype, mask.channels, patch_));
   }
+  transforms_ = transform::VolumePlan::compile(options.transform, patches_of(*volumes_, dtype));
   transform::Output& coords = facts_.outputs.emplace_back();
   coords.name = "coords";
   coords.is_coords = true;
   coords.dtype = DType::i64;
   coords.shape = {3};
   coords.view_bytes = 3 * sizeof(std::int64_t);
-  facts_.description = transform::describe(
-      fmt::format("patch {}x{}x{}, {}", patch_[0], patch_[1], patch_[2], words_of(normalize)), facts_.outputs.front());
+  facts_.description =
+      transform::describe(fmt::format("patch {}x{}x{}, {}{}{}", patch_[0], patch_[1], patch_[2], words_of(normalize),
+                                      transforms_.is_empty() ? "" : " -> ", transforms_.describe()),
+                          facts_.outputs.front());
   facts_.scratch_estimate = 4 * patch_[1] * patch_[2] * sizeof(float);
   for (std::uint32_t v = 0; v < volumes_->count(); ++v) {
     for (const Volume* const volume : {&volumes_->image(v), volumes_->mask(v)}) {
@@ -189,6 +199,7 @@ VolumeKind::VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const 
                                                 2 * chunked.chunk_bytes() + chunked.working_bytes);
     }
   }
+  facts_.scratch_estimate = std::max(facts_.scratch_estimate, transforms_.working_bytes());
 }
 
 RowResult VolumeKind::measure(codec::Bytes, std::uint64_t&) const noexcept {
@@ -201,6 +212,7 @@ RowResult VolumeKind::make(codec::Bytes bytes, const SampleKey& key, const Slot&
   const Volume& image = volumes_->image(placement.volume);
   const Volume* const mask = volumes_->mask(placement.volume);
   const std::uint32_t image_parts = volumes_->ranges(image, placement.volume).count;
+  const Scratch::Mark mark = scratch.mark();
   std::byte* line = nullptr;  // a plane before it is turned
   if (placement.quarter_turns % 2 == 1) {
     const std::span<std::byte> memory = scratch.take(patch_[1] * patch_[2] * sizeof(double));
@@ -216,6 +228,13 @@ RowResult VolumeKind::make(codec::Bytes bytes, const SampleKey& key, const Slot&
     found = find_planes(*mask, mask_number(placement.volume), placement, image_parts, bytes, key, scratch, planes);
     if (!found.result.ok()) return found;
     write_mask(planes, placement, slot, line);
+  }
+  if (!transforms_.is_empty()) {
+    scratch.rewind(mark);
+    const std::uint64_t drawn = transform::VolumePlan::key_of(key.seed, key.epoch, key.id);
+    const Result changed =
+        transforms_.apply(drawn, slot.outputs[0], mask == nullptr ? nullptr : slot.outputs[1], scratch);
+    if (!changed.ok()) return bad(changed, "transform");
   }
   std::byte* const coords = slot.outputs[facts_.outputs.size() - 1];
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -394,7 +413,7 @@ void VolumeKind::write_image(const Planes& planes, const Placement& placement, c
         transform::copy_plane(planes.channel(z, channel), turn, height, width, to, line);
       } else {
         transform::write_plane(planes.channel(z, channel), values, turn, height, width, reinterpret_cast<float*>(to),
-                               reinterpret_cast<float*>(line), slot.past_cache);
+                               reinterpret_cast<float*>(line), slot.past_cache && transforms_.is_empty());
       }
     }
   }

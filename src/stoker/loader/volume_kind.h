@@ -1,6 +1,6 @@
 // Patches of volumes: the worker cuts them from mapped volumes, from planes that were read, or from decoded chunks, and
-// normalizes, mirrors and turns them on the way into the batch. Outputs: "image", "mask" where there are masks, and the
-// coordinates of the corner.
+// normalizes, mirrors and turns them on the way into the batch; operations of `transform` follow. Outputs: "image",
+// "mask" where there are masks, and the coordinates of the corner.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "stoker/dataset/volumes.h"
 #include "stoker/loader/kind.h"
+#include "stoker/transform/volume_plan.h"
 
 namespace stoker::loader {
 
@@ -47,6 +48,7 @@ class VolumeKind final : public Kind {
 
   const std::shared_ptr<const dataset::VolumeSet> volumes_;
   const dataset::Extents patch_;
+  transform::VolumePlan transforms_;
   mutable std::mutex causes_mutex_;
   mutable std::deque<std::string> causes_;
 };

@@ -388,7 +388,7 @@ TEST(VolumeOptionsOfALoader, ThatDoNotGoWithVolumesAreRefused) {
   EXPECT_EQ(refusal(options), "dtype does not go with volumes");
   options = batches_of(1);
   options.transform = transform::parse_ops("pad:100");
-  EXPECT_EQ(refusal(options), "transform does not go with volumes");
+  EXPECT_EQ(refusal(options), "cannot use transform `PadOrTrim`: patches of volumes do not take it");
 }
 
 }  // namespace

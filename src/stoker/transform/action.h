@@ -38,20 +38,21 @@ enum class Act : std::uint8_t {
   scale_values,  // what values are multiplied by
   gamma_values,  // the exponent
   noise_values,  // mean and deviation of what is added; from the generator keyed by `noise`
+  box_blur,      // radius: Pillow's GaussianBlur
 };
-inline constexpr std::array<std::string_view, 27> kActs = {
-    "flip_x",    "flip_y",    "brightness",   "contrast",     "saturation",   "hue",         "gray",
-    "invert",    "posterize", "solarize",     "autocontrast", "equalize",     "sharpness",   "blur",
-    "rotate",    "affine",    "perspective",  "pad_crop",     "erase",        "matrix",      "solarize_add",
-    "mix_start", "mix_chain", "shift_values", "scale_values", "gamma_values", "noise_values"};
+inline constexpr std::array<std::string_view, 28> kActs = {
+    "flip_x",    "flip_y",    "brightness",   "contrast",     "saturation",   "hue",          "gray",
+    "invert",    "posterize", "solarize",     "autocontrast", "equalize",     "sharpness",    "blur",
+    "rotate",    "affine",    "perspective",  "pad_crop",     "erase",        "matrix",       "solarize_add",
+    "mix_start", "mix_chain", "shift_values", "scale_values", "gamma_values", "noise_values", "box_blur"};
 
 struct Action {
   Act what = Act::invert;
   std::array<double, 8> figures{};
   Filter filter = Filter::nearest;
   Padding padding = Padding::constant;
-  std::array<std::uint8_t, 4> fill{};  // of pixels from outside the image
-  bool is_random = false;              // erase: with noise, from the generator keyed by `noise`
+  std::array<float, 4> fill{};  // of pixels from outside the image, in its own values
+  bool is_random = false;       // erase: with noise, from the generator keyed by `noise`
   std::uint64_t noise = 0;
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <numbers>
+#include <type_traits>
 #include <utility>
 
 namespace stoker::transform {
@@ -30,14 +30,17 @@ std::int64_t coordinate(double value) noexcept {
   return value < 0.0 ? -1 : static_cast<std::int64_t>(std::min(value, 1e9));
 }
 
-void fill(const Planes& image, const Action& action) noexcept {
-  for (std::uint32_t c = 0; c < image.channels; ++c) std::memset(image.channel(c), action.fill[c], image.plane());
+template <typename E>
+void fill(const PlanesOf<E>& image, const Action& action) noexcept {
+  for (std::uint32_t c = 0; c < image.channels; ++c)
+    std::fill_n(image.channel(c), image.plane(), static_cast<E>(action.fill[c]));
 }
 
 // ---- nearest neighbours
 
 // affine_fixed: 16.16 fixed point. The pixels of a row whose source lies inside the image are one run.
-void warp_fixed(const Planes& from, const AffineMatrix& a, const Planes& into) noexcept {
+template <typename E>
+void warp_fixed(const PlanesOf<E>& from, const AffineMatrix& a, const PlanesOf<E>& into) noexcept {
   const auto fixed = [](double value) { return floor_of(value * 65536.0 + 0.5); };
   const std::int64_t step_x = fixed(a[0]), step_y = fixed(a[3]), down_x = fixed(a[1]), down_y = fixed(a[4]);
   std::int64_t row_x = fixed(a[2] + a[0] * 0.5 + a[1] * 0.5), row_y = fixed(a[5] + a[3] * 0.5 + a[4] * 0.5);
@@ -52,9 +55,9 @@ void warp_fixed(const Planes& from, const AffineMatrix& a, const Planes& into) n
     while (end > first && !inside(end - 1)) --end;
     std::int64_t xx = row_x + first * step_x, yy = row_y + first * step_y;
     const std::size_t source_plane = from.plane(), target_plane = into.plane();
-    std::uint8_t* out = into.row(0, y) + first;
+    E* out = into.row(0, y) + first;
     for (std::int64_t x = first; x < end; ++x, ++out, xx += step_x, yy += step_y) {
-      const std::uint8_t* const in =
+      const E* const in =
           from.data + static_cast<std::size_t>(yy >> 16) * from.width + static_cast<std::size_t>(xx >> 16);
       for (std::uint32_t c = 0; c < from.channels; ++c) out[c * target_plane] = in[c * source_plane];
     }
@@ -62,7 +65,8 @@ void warp_fixed(const Planes& from, const AffineMatrix& a, const Planes& into) n
 }
 
 // ImagingScaleAffine: no turn and no shear. Positions are summed up, as there.
-Result warp_scale(const Planes& from, const AffineMatrix& a, const Planes& into, Scratch& scratch) noexcept {
+template <typename E>
+Result warp_scale(const PlanesOf<E>& from, const AffineMatrix& a, const PlanesOf<E>& into, Scratch& scratch) noexcept {
   std::int32_t* const columns = take<std::int32_t>(scratch, into.width);
   if (columns == nullptr) return kNoRoom;
   std::uint32_t first = into.width, end = 0;
@@ -80,8 +84,8 @@ Result warp_scale(const Planes& from, const AffineMatrix& a, const Planes& into,
     const std::int64_t row = coordinate(down);
     if (row < 0 || row >= from.height) continue;
     for (std::uint32_t c = 0; c < from.channels; ++c) {
-      const std::uint8_t* const in = from.row(c, static_cast<std::uint32_t>(row));
-      std::uint8_t* const out = into.row(c, y);
+      const E* const in = from.row(c, static_cast<std::uint32_t>(row));
+      E* const out = into.row(c, y);
       for (std::uint32_t x = first; x < end; ++x) out[x] = in[columns[x]];
     }
   }
@@ -89,7 +93,8 @@ Result warp_scale(const Planes& from, const AffineMatrix& a, const Planes& into,
 }
 
 // Far outside of what 16.16 holds: ImagingTransformAffine in double.
-void warp_far(const Planes& from, const AffineMatrix& a, const Planes& into) noexcept {
+template <typename E>
+void warp_far(const PlanesOf<E>& from, const AffineMatrix& a, const PlanesOf<E>& into) noexcept {
   double row_x = a[2] + a[1] * 0.5 + a[0] * 0.5, row_y = a[5] + a[4] * 0.5 + a[3] * 0.5;
   for (std::uint32_t y = 0; y < into.height; ++y, row_x += a[1], row_y += a[4]) {
     double xx = row_x, yy = row_y;
@@ -113,14 +118,17 @@ std::uint32_t clipped(std::int64_t at, std::uint32_t size) noexcept {
 }
 
 struct NearestTap {
-  static void pixel(const Planes& from, double xin, double yin, std::uint8_t* out, std::size_t plane) noexcept {
+  template <typename E>
+  static void pixel(const PlanesOf<E>& from, double xin, double yin, E* out, std::size_t plane) noexcept {
     const auto x = static_cast<std::uint32_t>(xin), y = static_cast<std::uint32_t>(yin);
     for (std::uint32_t c = 0; c < from.channels; ++c) out[c * plane] = from.row(c, y)[x];
   }
 };
 
+// Differences of neighbours are computed in their own type, as Pillow's macros do: floats lose bits there.
 struct BilinearTap {
-  static void pixel(const Planes& from, double xin, double yin, std::uint8_t* out, std::size_t plane) noexcept {
+  template <typename E>
+  static void pixel(const PlanesOf<E>& from, double xin, double yin, E* out, std::size_t plane) noexcept {
     xin -= 0.5, yin -= 0.5;
     const std::int64_t x = floor_of(xin), y = floor_of(yin);
     const double dx = xin - static_cast<double>(x), dy = yin - static_cast<double>(y);
@@ -128,24 +136,26 @@ struct BilinearTap {
     const std::uint32_t y0 = clipped(y, from.height), y1 = clipped(y + 1, from.height);
     const bool has_next = y + 1 >= 0 && y + 1 < from.height;
     for (std::uint32_t c = 0; c < from.channels; ++c) {
-      const std::uint8_t* const top = from.row(c, y0);
+      const E* const top = from.row(c, y0);
       const double upper = top[x0] + (top[x1] - top[x0]) * dx;
       double lower = upper;
       if (has_next) {
-        const std::uint8_t* const bottom = from.row(c, y1);
+        const E* const bottom = from.row(c, y1);
         lower = bottom[x0] + (bottom[x1] - bottom[x0]) * dx;
       }
-      out[c * plane] = static_cast<std::uint8_t>(upper + (lower - upper) * dy);
+      out[c * plane] = static_cast<E>(upper + (lower - upper) * dy);
     }
   }
 };
 
 struct BicubicTap {
-  static double cubic(double v1, double v2, double v3, double v4, double d) noexcept {
+  template <typename V>
+  static double cubic(V v1, V v2, V v3, V v4, double d) noexcept {
     const double p1 = v2, p2 = -v1 + v3, p3 = 2 * (v1 - v2) + v3 - v4, p4 = -v1 + v2 - v3 + v4;
     return p1 + d * (p2 + d * (p3 + d * p4));
   }
-  static void pixel(const Planes& from, double xin, double yin, std::uint8_t* out, std::size_t plane) noexcept {
+  template <typename E>
+  static void pixel(const PlanesOf<E>& from, double xin, double yin, E* out, std::size_t plane) noexcept {
     xin -= 0.5, yin -= 0.5;
     const std::int64_t x = floor_of(xin), y = floor_of(yin);
     const double dx = xin - static_cast<double>(x), dy = yin - static_cast<double>(y);
@@ -159,20 +169,24 @@ struct BicubicTap {
           rows[i] = rows[i - 1];
           continue;
         }
-        const std::uint8_t* const in = from.row(c, clipped(at, from.height));
+        const E* const in = from.row(c, clipped(at, from.height));
         rows[i] = cubic(in[columns[0]], in[columns[1]], in[columns[2]], in[columns[3]], dx);
       }
       const double value = cubic(rows[0], rows[1], rows[2], rows[3], dy);
-      out[c * plane] = static_cast<std::uint8_t>(value <= 0.0 ? 0.0 : value >= 255.0 ? 255.0 : value);
+      if constexpr (std::is_integral_v<E>) {
+        out[c * plane] = static_cast<E>(value <= 0.0 ? 0.0 : value >= 255.0 ? 255.0 : value);
+      } else {
+        out[c * plane] = static_cast<E>(value);
+      }
     }
   }
 };
 
 // ImagingGenericTransform. `place(x, y)` gives the source of the middle of a pixel.
-template <typename Tap, typename Place>
-void warp_each(const Planes& from, const Planes& into, const Place& place) noexcept {
+template <typename Tap, typename E, typename Place>
+void warp_each(const PlanesOf<E>& from, const PlanesOf<E>& into, const Place& place) noexcept {
   for (std::uint32_t y = 0; y < into.height; ++y) {
-    std::uint8_t* const out = into.row(0, y);
+    E* const out = into.row(0, y);
     for (std::uint32_t x = 0; x < into.width; ++x) {
       const auto [xin, yin] = place(x + 0.5, y + 0.5);
       if (!(xin >= 0.0 && xin < from.width && yin >= 0.0 && yin < from.height)) continue;
@@ -181,18 +195,19 @@ void warp_each(const Planes& from, const Planes& into, const Place& place) noexc
   }
 }
 
-template <typename Place>
-void warp_by(Filter filter, const Planes& from, const Planes& into, const Place& place) noexcept {
+template <typename E, typename Place>
+void warp_by(Filter filter, const PlanesOf<E>& from, const PlanesOf<E>& into, const Place& place) noexcept {
   if (filter == Filter::nearest) return warp_each<NearestTap>(from, into, place);
   if (filter == Filter::bilinear) return warp_each<BilinearTap>(from, into, place);
   warp_each<BicubicTap>(from, into, place);
 }
 
 // Image.transpose by 90, 180 or 270 degrees counter-clockwise.
-void turn_quarters(const Planes& from, std::uint32_t quarters, const Planes& into) noexcept {
+template <typename E>
+void turn_quarters(const PlanesOf<E>& from, std::uint32_t quarters, const PlanesOf<E>& into) noexcept {
   for (std::uint32_t c = 0; c < from.channels; ++c) {
     for (std::uint32_t y = 0; y < into.height; ++y) {
-      std::uint8_t* const out = into.row(c, y);
+      E* const out = into.row(c, y);
       for (std::uint32_t x = 0; x < into.width; ++x) {
         const std::uint32_t from_x = quarters == 1 ? from.width - 1 - y : quarters == 2 ? from.width - 1 - x : y;
         const std::uint32_t from_y = quarters == 1 ? x : quarters == 2 ? from.height - 1 - y : from.height - 1 - x;
@@ -285,9 +300,10 @@ Rotation rotation_of(const std::array<double, 8>& figures, std::uint32_t width, 
   return rotation;
 }
 
-Result warp_affine(Canvas& canvas, const AffineMatrix& a, std::uint32_t width, std::uint32_t height,
-                   const Action& action, Scratch& scratch) noexcept {
-  const Planes from = canvas.image(), into = canvas.spare(width, height, from.channels);
+template <typename E>
+static Result warp_affine(CanvasOf<E>& canvas, const AffineMatrix& a, std::uint32_t width, std::uint32_t height,
+                          const Action& action, Scratch& scratch) noexcept {
+  const PlanesOf<E> from = canvas.image(), into = canvas.spare(width, height, from.channels);
   fill(into, action);
   if (action.filter != Filter::nearest) {
     warp_by(action.filter, from, into, [&](double x, double y) {
@@ -307,8 +323,9 @@ Result warp_affine(Canvas& canvas, const AffineMatrix& a, std::uint32_t width, s
   return {};
 }
 
-void warp_perspective(Canvas& canvas, const PerspectiveMatrix& a, const Action& action) noexcept {
-  const Planes from = canvas.image(), into = canvas.spare();
+template <typename E>
+static void warp_perspective(CanvasOf<E>& canvas, const PerspectiveMatrix& a, const Action& action) noexcept {
+  const PlanesOf<E> from = canvas.image(), into = canvas.spare();
   fill(into, action);
   warp_by(action.filter, from, into, [&](double x, double y) {
     return std::pair{(a[0] * x + a[1] * y + a[2]) / (a[6] * x + a[7] * y + 1),
@@ -317,16 +334,44 @@ void warp_perspective(Canvas& canvas, const PerspectiveMatrix& a, const Action& 
   canvas.turn(into);
 }
 
-Result rotate(Canvas& canvas, const Action& action, Scratch& scratch) noexcept {
-  const Planes from = canvas.image();
+template <typename E>
+static Result rotate(CanvasOf<E>& canvas, const Action& action, Scratch& scratch) noexcept {
+  const PlanesOf<E> from = canvas.image();
   const Rotation rotation = rotation_of(action.figures, from.width, from.height);
   if (rotation.quarters == 0) return {};
   if (rotation.quarters == 4)
     return warp_affine(canvas, rotation.matrix, rotation.width, rotation.height, action, scratch);
-  const Planes into = canvas.spare(rotation.width, rotation.height, from.channels);
+  const PlanesOf<E> into = canvas.spare(rotation.width, rotation.height, from.channels);
   turn_quarters(from, rotation.quarters, into);
   canvas.turn(into);
   return {};
 }
+
+template <typename E>
+bool warp(CanvasOf<E>& canvas, const Action& action, Scratch& scratch, Result& result) noexcept {
+  const std::uint32_t width = canvas.image().width, height = canvas.image().height;
+  switch (action.what) {
+    case Act::rotate:
+      result = rotate(canvas, action, scratch);
+      return true;
+    case Act::affine:
+      result = warp_affine(canvas, affine_matrix(action.figures), width, height, action, scratch);
+      return true;
+    case Act::matrix: {
+      AffineMatrix matrix;
+      std::copy_n(action.figures.begin(), matrix.size(), matrix.begin());
+      result = warp_affine(canvas, matrix, width, height, action, scratch);
+      return true;
+    }
+    case Act::perspective:
+      warp_perspective(canvas, perspective_matrix(action.figures, width, height), action);
+      return true;
+    default:
+      return false;
+  }
+}
+
+template bool warp(CanvasOf<std::uint8_t>& canvas, const Action& action, Scratch& scratch, Result& result) noexcept;
+template bool warp(CanvasOf<float>& canvas, const Action& action, Scratch& scratch, Result& result) noexcept;
 
 }  // namespace stoker::transform

@@ -1,5 +1,5 @@
-// Turning, shearing, shifting and distorting 8-bit planes, with the arithmetic of Pillow's Image.transform and
-// Image.rotate, to the bit. Pure; from any thread.
+// Turning, shearing, shifting and distorting planes, with the arithmetic of Pillow's Image.transform and Image.rotate,
+// to the bit: bytes as in modes L and RGB, floats as in mode F. Pure; from any thread.
 #pragma once
 
 #include <array>
@@ -30,10 +30,9 @@ struct Rotation {
 };
 Rotation rotation_of(const std::array<double, 8>& figures, std::uint32_t width, std::uint32_t height) noexcept;
 
-// Each of them does one action, whose filter and fill it takes, and turns the canvas.
-Result warp_affine(Canvas& canvas, const AffineMatrix& matrix, std::uint32_t width, std::uint32_t height,
-                   const Action& action, Scratch& scratch) noexcept;
-void warp_perspective(Canvas& canvas, const PerspectiveMatrix& matrix, const Action& action) noexcept;
-Result rotate(Canvas& canvas, const Action& action, Scratch& scratch) noexcept;
+// Does an Act::rotate, affine, matrix or perspective, whose filter and fill it takes, and turns the canvas. False: it
+// is another action. E is std::uint8_t or float.
+template <typename E>
+bool warp(CanvasOf<E>& canvas, const Action& action, Scratch& scratch, Result& result) noexcept;
 
 }  // namespace stoker::transform

@@ -6,6 +6,7 @@
 
 #include "stoker/transform/affine.h"
 #include "stoker/transform/blur.h"
+#include "stoker/transform/box_blur.h"
 #include "stoker/transform/histogram.h"
 #include "stoker/transform/pad_crop.h"
 
@@ -154,18 +155,14 @@ void ActionRunner::change(const Action& action) noexcept {
                               static_cast<std::uint32_t>(action.figures[1]), action.figures[2], scratch_);
       return scratch_.rewind(mark);
     }
+    case Act::box_blur:
+      return box_blur(canvas_, figure);
     case Act::rotate:
-      return void(result_ = rotate(canvas_, action, scratch_));
     case Act::affine:
-      return void(result_ =
-                      warp_affine(canvas_, affine_matrix(action.figures), image.width, image.height, action, scratch_));
-    case Act::matrix: {
-      AffineMatrix matrix;
-      std::copy_n(action.figures.begin(), matrix.size(), matrix.begin());
-      return void(result_ = warp_affine(canvas_, matrix, image.width, image.height, action, scratch_));
-    }
+    case Act::matrix:
     case Act::perspective:
-      return warp_perspective(canvas_, perspective_matrix(action.figures, image.width, image.height), action);
+      warp(canvas_, action, scratch_, result_);
+      return;
     case Act::pad_crop:
       return void(result_ = pad_and_crop(canvas_, action));
     case Act::erase:

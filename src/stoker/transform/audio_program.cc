@@ -69,6 +69,10 @@ class AudioCompiler {
   }
   void take(const Op& op, const FrequencyMasking&) { add_spectrum(op); }
   void take(const Op& op, const TimeMasking&) { add_spectrum(op); }
+  template <VolumeOperation T>
+  void take(const Op& op, const T&) {
+    refuse(op, "it is for patches of volumes, and these are audio", kTakes);
+  }
   void take(const Op& op, const auto&) { refuse(op, "it is for images, and these are audio", kTakes); }
 
   void add_trim(const Op& op, std::uint64_t frames, bool is_random) {

@@ -33,6 +33,7 @@ inline constexpr Limits kFactor{0, 1e6};
 inline constexpr Limits kAngle{-1e6, 1e6, 0};
 inline constexpr Limits kSide{1, 65535};
 inline constexpr Limits kByte{0, 255};
+inline constexpr Limits kFillValue{-1e6, 1e6};  // in the image's own values; the compiler knows whether they are bytes
 
 using Numbers = std::vector<double>;  // one for all channels or sides, or one for each
 
@@ -101,7 +102,7 @@ struct Pad {
   Padding mode = Padding::constant;
   static void fields(auto& self, auto&& field) {
     field("padding", self.padding, Limits{0, 65535});
-    field("fill", self.fill, kByte);
+    field("fill", self.fill, kFillValue);
     field("padding_mode", self.mode, Limits{});
   }
 };
@@ -115,7 +116,7 @@ struct RandomCrop {
     field("size", self.size, kSide);
     field("padding", self.padding, Limits{0, 65535});
     field("pad_if_needed", self.pad_if_needed, Limits{});
-    field("fill", self.fill, kByte);
+    field("fill", self.fill, kFillValue);
     field("padding_mode", self.mode, Limits{});
   }
 };
@@ -130,7 +131,7 @@ struct RandomRotation {
     field("interpolation", self.filter, Limits{});
     field("expand", self.expand, Limits{});
     field("center", self.center, Limits{-1e6, 1e6});
-    field("fill", self.fill, kByte);
+    field("fill", self.fill, kFillValue);
   }
 };
 struct RandomAffine {
@@ -147,7 +148,7 @@ struct RandomAffine {
     field("scale", self.scale, Limits{1e-3, 1e3});
     field("shear", self.shear, Limits{-89.9, 89.9});
     field("interpolation", self.filter, Limits{});
-    field("fill", self.fill, kByte);
+    field("fill", self.fill, kFillValue);
     field("center", self.center, Limits{-1e6, 1e6});
   }
 };
@@ -159,7 +160,7 @@ struct RandomPerspective {
     field("distortion_scale", self.distortion_scale, kShare);
     field("p", self.p, kChance);
     field("interpolation", self.filter, Limits{});
-    field("fill", self.fill, kByte);
+    field("fill", self.fill, kFillValue);
   }
 };
 struct RandomZoomOut {
@@ -167,7 +168,7 @@ struct RandomZoomOut {
   Span side_range{1, 4};
   double p = 0.5;
   static void fields(auto& self, auto&& field) {
-    field("fill", self.fill, kByte);
+    field("fill", self.fill, kFillValue);
     field("side_range", self.side_range, Limits{1, 100});
     field("p", self.p, kChance);
   }
@@ -231,6 +232,8 @@ struct AugMix {  // chains of random operations, mixed with the image
   static constexpr std::uint32_t kMostChains = 64;
 };
 inline constexpr double kTimmUniform = 101;  // timm takes every mstd above 100 for that
+// What timm's RandAugment picks from: all alike; tweights and t3aw, by weight and each at most once; t3a, three alike.
+enum class TimmSet : std::uint8_t { usual, weights, three, three_weighted };
 // timm's own words for its RandAugment: "rand-m9-mstd0.5-inc1".
 struct TimmConfig {
   std::uint32_t magnitude = 10;  // m, of 10
@@ -239,6 +242,7 @@ struct TimmConfig {
   double magnitude_std = 0;      // mstd: the magnitude is drawn around m; kTimmUniform: from 0 up to m
   std::uint32_t most = 10;       // mmax: larger magnitudes become this one
   bool is_increasing = false;    // inc: every operation is stronger with a larger magnitude
+  TimmSet set = TimmSet::usual;  // t
 };
 enum class TimmFilter : std::uint8_t { random, bilinear, bicubic, nearest };  // random: bilinear or bicubic
 struct TimmRandAugment {

@@ -41,6 +41,8 @@ constexpr const char* kEvery[] = {
     "random_apply:0.5[augmix:3:1],gaussian_blur:5",
     "timm_randaug:rand-m9-n3-mstd0.5-inc1",
     "timm_randaug:rand-m9-n4-p1-mstd101:interpolation=nearest:fill=1+2+3",
+    "timm_randaug:rand-m9-n3-p1-mstd0.5-t3a",
+    "timm_randaug:rand-m9-n9-p1-t3aw",
     "random_erasing:1:value=3",
     "tofloat,shift_intensity:0.5:1,scale_intensity:0.2:1,adjust_contrast:1,gaussian_noise:1",
     "padding:1+2+3+4:9:reflect",

@@ -11,18 +11,6 @@ double normal_of(Random& random) noexcept {
   return radius * std::cos(2 * std::numbers::pi * random.uniform());
 }
 
-float NormalNumbers::next() noexcept {
-  if (has_spare_) {
-    has_spare_ = false;
-    return spare_;
-  }
-  const double radius = std::sqrt(-2 * std::log((random_.next() + 1.0) * 0x1p-32));
-  const double angle = 2 * std::numbers::pi * random_.uniform();
-  spare_ = static_cast<float>(radius * std::sin(angle));
-  has_spare_ = true;
-  return static_cast<float>(radius * std::cos(angle));
-}
-
 // Marsaglia and Tsang (2000); below 1 by the gamma of alpha + 1.
 double gamma_of(Random& random, double alpha) noexcept {
   if (alpha < 1) return gamma_of(random, alpha + 1) * std::pow((random.next() + 1.0) * 0x1p-32, 1 / alpha);

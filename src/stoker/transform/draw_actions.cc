@@ -334,7 +334,7 @@ bool is_augmentation(const Op& op) noexcept {
   return std::visit(
       [](const auto& what) {
         using T = std::decay_t<decltype(what)>;
-        return Augmentation<T> && !AudioOperation<T>;
+        return Augmentation<T> && !AudioOperation<T> && !VolumeOperation<T>;
       },
       op.what);
 }

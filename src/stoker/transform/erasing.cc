@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "stoker/transform/distributions.h"
+#include "stoker/transform/normal_numbers.h"
 
 namespace stoker::transform {
 void erase(const Action& action, const StoreShape& shape, std::byte* slot) noexcept {

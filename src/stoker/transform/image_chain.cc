@@ -35,19 +35,6 @@ class Measuring final : public ActionSink {
   std::uint64_t room_ = 0, extra_ = 0, held_ = 0;
 };
 
-constexpr std::size_t kNoPass = SIZE_MAX;  // nothing is done to pixels
-
-// `size` becomes that of what leaves the augmentations.
-// `pass` is the number of the first.
-Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSize& size, ActionSink& sink,
-                std::size_t pass = kNoPass) noexcept {
-  for (const Augment& augment : augments) {
-    const PassTimer timer(pass == kNoPass ? pass : pass++);
-    if (const Result result = draw_actions(augment, key, size, sink); !result.ok()) return result;
-  }
-  return {};
-}
-
 class Erasing final : public ActionSink {
  public:
   Erasing(const StoreShape& shape, std::byte* slot) noexcept : shape_(shape), slot_(slot) {}
@@ -87,12 +74,28 @@ Result store_canvas(const ImageProgram& plan, const Planes& image, std::byte* sl
 
 }  // namespace
 
+Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSize& size, ActionSink& sink,
+                std::size_t pass) noexcept {
+  for (const Augment& augment : augments) {
+    const PassTimer timer(pass == kNoPass ? pass : pass++);
+    if (const Result result = draw_actions(augment, key, size, sink); !result.ok()) return result;
+  }
+  return {};
+}
+
+Result measure_chain(const ImageProgram& plan, std::uint64_t key, ImageSize& size, ChainRoom& room) noexcept {
+  Measuring measuring(size);
+  const Result result = draw_all(plan.augments, key, size, measuring);
+  room = {measuring.room(), measuring.extra()};
+  return result;
+}
+
 Result open_canvas(const ImageProgram& plan, std::uint64_t key, const ImageSize& size, Canvas& canvas,
                    Scratch& scratch) noexcept {
-  Measuring measuring(size);
   ImageSize after = size;
-  if (const Result result = draw_all(plan.augments, key, after, measuring); !result.ok()) return result;
-  if (!canvas.take_from(scratch, measuring.room())) return kNoRoom;
+  ChainRoom room;
+  if (const Result result = measure_chain(plan, key, after, room); !result.ok()) return result;
+  if (!canvas.take_from(scratch, room.elements)) return kNoRoom;
   canvas.shape(size.width, size.height, size.channels);
   return {};
 }
@@ -142,13 +145,16 @@ Result erase_view(const ImageProgram& last, std::uint64_t key, std::size_t pass,
 std::uint64_t chain_bytes(const ImageProgram& plan, const Draw& draw) noexcept {
   if (!plan.is_chain()) return 0;
   ImageSize size{draw.width, draw.height, plan.channels};
-  Measuring measuring(size);
-  if (!draw_all(plan.augments, draw.key, size, measuring).ok()) return 0;
-  const std::uint64_t bytes = Canvas::bytes_for(measuring.room()) + measuring.extra();
-  if (plan.next == nullptr) return bytes + Scratch::rounded(std::uint64_t{size.width} * size.channels);
+  ChainRoom room;
+  if (!measure_chain(plan, draw.key, size, room).ok()) return 0;
+  const std::uint64_t element = plan.deep ? sizeof(float) : 1, row = std::uint64_t{size.width} * size.channels;
+  const std::uint64_t bytes =
+      (plan.deep ? FloatCanvas::bytes_for(room.elements) : Canvas::bytes_for(room.elements)) + room.extra;
+  if (plan.next == nullptr) return bytes + Scratch::rounded(row * element);
   Draw after;
   if (!draw_geometry(*plan.next, draw.key, size.width, size.height, after).ok()) return bytes;
-  return bytes + Scratch::rounded(std::uint64_t{size.width} * size.channels * size.height) +
+  const bool is_interleaved = !plan.deep || size.channels > 1;
+  return bytes + (is_interleaved ? Scratch::rounded(row * size.height * element) : 0) +
          geometry_bytes(*plan.next, after, 1) + chain_bytes(*plan.next, after);
 }
 

@@ -1,14 +1,28 @@
 // What comes after the first geometry of a view of an 8-bit image: augmentations, further geometry, and the store into
-// the slot. Private to the image*.cc files.
+// the slot; image_deep.h is the same for 16 bits. Private to the image*.cc files.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "stoker/transform/image_program.h"
 #include "stoker/transform/planes.h"
 
 namespace stoker::transform {
+
+// Draws augmentations into `sink`. `size` becomes that of what leaves them. `pass` is the number of the first of them.
+constexpr std::size_t kNoPass = SIZE_MAX;  // nothing is done to pixels, and nothing is timed
+Result draw_all(const std::vector<Augment>& augments, std::uint64_t key, ImageSize& size, ActionSink& sink,
+                std::size_t pass = kNoPass) noexcept;
+
+// What the augmentations of one program take, without doing them.
+struct ChainRoom {
+  std::uint64_t elements = 0;  // of the largest image
+  std::uint64_t extra = 0;     // bytes beside the canvas, at the action that takes most
+};
+// `size` becomes that of what leaves the augmentations.
+Result measure_chain(const ImageProgram& plan, std::uint64_t key, ImageSize& size, ChainRoom& room) noexcept;
 
 // Takes a canvas that is large enough for what the augmentations of `plan` make of an image of that size.
 Result open_canvas(const ImageProgram& plan, std::uint64_t key, const ImageSize& size, Canvas& canvas,
@@ -22,7 +36,7 @@ Result finish_chain(const ImageProgram& plan, std::uint64_t key, std::size_t pas
 // RandomErasing, and operations on values, of a view that is stored.
 Result erase_view(const ImageProgram& last, std::uint64_t key, std::size_t pass, std::byte* slot) noexcept;
 
-// At most what the two take from the scratch.
+// At most what the two, or image_deep.h, take from the scratch.
 std::uint64_t chain_bytes(const ImageProgram& plan, const Draw& draw) noexcept;
 // At most what the resizes of one program take; image_memory.cc has it.
 std::uint64_t geometry_bytes(const ImageProgram& plan, const Draw& draw, std::uint32_t scale) noexcept;

@@ -9,6 +9,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/transform/deep_actions.h"
 #include "stoker/transform/image_program.h"
 #include "stoker/transform/ops_check.h"
 #include "stoker/transform/ops_forms.h"
@@ -31,6 +32,8 @@ class ImageCompiler {
   }
 
   ImageProgram compile(const Ops& ops) {
+    is_deep_ = input_.bits == 16 && (keeps_words() || std::any_of(ops.begin(), ops.end(), makes_floats));
+    plan_.deep = is_deep_;
     for (const Op& op : ops) {
       check_op(op);
       std::visit([&](const auto& what) { add(op, what); }, op.what);
@@ -40,6 +43,7 @@ class ImageCompiler {
       stages_.back().next = std::make_shared<const ImageProgram>(std::move(plan_));
       plan_ = std::move(stages_.back());
     }
+    plan_.takes_words = is_deep_;
     return std::move(plan_);
   }
 
@@ -127,11 +131,12 @@ class ImageCompiler {
   }
 
   void add(const Op& op, const Window& what) {
-    if (plan_.has_window) refuse(op, "it is given twice");
+    if (has_window_) refuse(op, "it is given twice");
     if (input_.bits != 16) refuse(op, "it needs 16-bit images, and these have 8 bits", "leave Window out");
     refuse_after_float(op);
     refuse_after_values(op);
-    plan_.has_window = true;
+    if (!plan_.augments.empty()) begin_geometry(op);  // it works on what they leave
+    has_window_ = plan_.has_window = true;
     plan_.window = what;
     plan_.window_last = plan_.resizes != 0;
     plan_.window_at = static_cast<std::uint32_t>(plan_.steps.size());
@@ -159,7 +164,7 @@ class ImageCompiler {
 
   void add(const Op& op, const RandomErasing& what) {
     check_channels(op);
-    if (to_float_ || !plan_.mean.empty() || plan_.has_window) {
+    if (to_float_ || !plan_.mean.empty() || has_window_) {
       plan_.erasings.push_back(numbered(op));
       return;
     }
@@ -170,20 +175,22 @@ class ImageCompiler {
     add_augmentation(op, what);
   }
 
-  // 16-bit images are turned where they are stored.
+  // 16-bit images are turned where they are stored, unless something follows that moves pixels.
   void add(const Op& op, const VerticalFlip& what) {
-    if (input_.bits != 16 || !keeps_words()) return add_augmentation(op, what);
+    if (!is_deep_ || !plan_.augments.empty()) return add_augmentation(op, what);
     plan_.erasings.push_back(numbered(op));
   }
-  // Whether 16-bit images stay floats or words to the end.
+  // Whether 16-bit images stay that without an operation that makes them float.
   bool keeps_words() const noexcept {
-    return plan_.has_window || to_float_ || options_.dtype == DType::u16 ||
-           (input_.keeps_bits && options_.dtype != DType::u8);
+    return options_.dtype == DType::u16 || (input_.keeps_bits && options_.dtype != DType::u8);
+  }
+  static bool makes_floats(const Op& op) noexcept {
+    return std::holds_alternative<Window>(op.what) || std::holds_alternative<ToFloat>(op.what);
   }
 
   template <ValueOperation T>
   void add(const Op& op, const T&) {
-    if (!to_float_ && plan_.mean.empty() && !plan_.has_window && (input_.bits != 16 || !keeps_words())) {
+    if (!to_float_ && plan_.mean.empty() && !has_window_ && (input_.bits != 16 || !keeps_words())) {
       refuse(op, "it takes float32 or uint16 images, and pixels are bytes here",
              "put it after Normalize, ToFloat or Window");
     }
@@ -194,10 +201,18 @@ class ImageCompiler {
   // Flips move values, and may come before what computes each of them alone.
   void refuse_after_values(const Op& op) const {
     for (const Augment& before : plan_.erasings) {
-      const bool is_flip = std::holds_alternative<VerticalFlip>(before.op.what) ||
-                           std::holds_alternative<HorizontalFlip>(before.op.what);
-      if (!is_flip) refuse(op, fmt::format("it cannot come after {}", name(before.op)), "put it before that");
+      if (!is_flip(before)) refuse(op, fmt::format("it cannot come after {}", name(before.op)), "put it before that");
     }
+  }
+  static bool is_flip(const Augment& augment) noexcept {
+    return std::holds_alternative<VerticalFlip>(augment.op.what) ||
+           std::holds_alternative<HorizontalFlip>(augment.op.what);
+  }
+  // Flips of 16-bit images are done where they stand, if something follows that moves pixels.
+  void move_flips() {
+    if (!is_deep_ || !plan_.augments.empty()) return;
+    if (!std::all_of(plan_.erasings.begin(), plan_.erasings.end(), is_flip)) return;
+    plan_.augments = std::exchange(plan_.erasings, {});
   }
 
   // Where pixels are still bytes.
@@ -237,6 +252,8 @@ class ImageCompiler {
   requires(!ValueOperation<T>) void add(const Op& op, const T& what) {
     if constexpr (AudioOperation<T>) {
       refuse_audio(op);
+    } else if constexpr (VolumeOperation<T>) {
+      refuse(op, "it is for patches of volumes, and these are images", "leave it out");
     } else {
       add_augmentation(op, what);
     }
@@ -245,11 +262,23 @@ class ImageCompiler {
   template <typename T>
   void add_augmentation(const Op& op, const T& what) {
     refuse_after_float(op);
-    if (plan_.has_window) refuse(op, "it takes 8-bit images, and Window makes floats", "leave one of them out");
+    if (is_deep_ && !moves_pixels(op)) refuse_deep(op);
     check_channels(op);
+    move_flips();
+    refuse_after_erasings(op);
     check_size(op, what);
     plan_.augments.push_back(numbered(op));
-    if (first_augment_.empty()) first_augment_ = name(op);
+  }
+
+  [[noreturn]] void refuse_deep(const Op& op) const {
+    if (has_window_) refuse(op, "it takes 8-bit images, and Window makes floats", "leave one of them out");
+    refuse(op, "it takes 8-bit images, and these have 16 bits", "leave it out, or choose dtype uint8");
+  }
+
+  void refuse_after_erasings(const Op& op) const {
+    if (plan_.erasings.empty()) return;
+    const std::string_view before = name(plan_.erasings.front().op);
+    refuse(op, fmt::format("it cannot come after {}", before), fmt::format("put {} last", before));
   }
 
   // What leaves the operation, for every image and for the first one; refuses what no image can bear.
@@ -346,7 +375,10 @@ class ImageCompiler {
                    fmt::format("{} has {} numbers, but the images have {} channels", word, numbers.size(), channels_),
                    "give one number, or one per channel");
           };
-          if constexpr (requires { what.fill; }) counts("fill", what.fill);
+          if constexpr (requires { what.fill; }) {
+            counts("fill", what.fill);
+            if (!is_deep_) check_fill(op, what.fill);
+          }
           if constexpr (std::is_same_v<T, RandomErasing>) counts("value", what.value);
           if (channels_ == 1 || channels_ == 3) return;
           bool bears_alpha = std::is_same_v<T, VerticalFlip> || std::is_same_v<T, HorizontalFlip> ||
@@ -361,6 +393,14 @@ class ImageCompiler {
                  format_text("choose {}", option("color", {"rgb", "gray"})));
         },
         op.what);
+  }
+
+  static void check_fill(const Op& op, const Numbers& fill) {
+    for (const double value : fill) {
+      if (value >= 0 && value <= 255) continue;
+      refuse(op, fmt::format("fill = {:g} is not between 0 and 255, and pixels are bytes here", value),
+             "give a value of a byte; 16-bit images that stay that, as with Window, take any");
+    }
   }
 
   // The operation with the number of its stream, and so those that it holds.
@@ -391,13 +431,12 @@ class ImageCompiler {
 
   // Geometry after augmentations works on what they leave.
   void begin_geometry(const Op& op) {
-    if (!plan_.erasings.empty()) {
-      const std::string_view before = name(plan_.erasings.front().op);
-      refuse(op, fmt::format("it cannot come after {}", before), fmt::format("put {} last", before));
-    }
+    move_flips();
+    refuse_after_erasings(op);
     if (plan_.augments.empty()) return;
     ImageProgram next;
     next.channels = channels_;
+    next.deep = is_deep_;
     next.values = std::exchange(plan_.values, Values::raw);
     next.mean = std::exchange(plan_.mean, {});
     next.std = std::exchange(plan_.std, {});
@@ -438,22 +477,21 @@ class ImageCompiler {
   }
 
   void finish() {
-    if (!first_augment_.empty() && input_.bits == 16) refuse_deep_augments();
     if (width_ == 0 || height_ == 0) {
       throw Error(ErrorKind::usage, "cannot compile the transform: the size of the images is not known",
                   "add Resize((height, width)) or RandomResizedCrop(size)");
     }
     const bool floats = plan_.values == Values::unit;
     const bool wants_words = options_.dtype == DType::u16;
-    const bool keeps_bits = input_.bits == 16 && (wants_words || (input_.keeps_bits && options_.dtype != DType::u8));
-    plan_.deep = plan_.has_window || (to_float_ && input_.bits == 16) || keeps_bits;
+    const bool keeps_bits = input_.bits == 16 && keeps_words();
+    plan_.divides = is_deep_ && floats && !has_window_;
     const DType dtype = options_.dtype.value_or(floats ? DType::f32 : keeps_bits ? DType::u16 : DType::u8);
     if (dtype != DType::u8 && dtype != DType::u16 && !is_float(dtype)) {
       throw Error(ErrorKind::usage, fmt::format("cannot give images as {}", name(dtype)),
                   "choose dtype uint8, uint16, float16, bfloat16 or float32");
     }
     if (floats && !is_float(dtype)) {
-      const std::string_view by = !plan_.mean.empty() ? "Normalize" : plan_.has_window ? "Window" : "ToFloat";
+      const std::string_view by = !plan_.mean.empty() ? "Normalize" : has_window_ ? "Window" : "ToFloat";
       throw Error(ErrorKind::usage, fmt::format("cannot give images as {}: {} makes them float", name(dtype), by),
                   fmt::format("leave {} out, or choose dtype float32, float16 or bfloat16", by));
     }
@@ -478,13 +516,6 @@ class ImageCompiler {
         plan_.std_row.insert(plan_.std_row.end(), plan_.std.begin(), plan_.std.end());
       }
     }
-  }
-
-  void refuse_deep_augments() const {
-    const bool keeps_bits = options_.dtype == DType::u16 || (input_.keeps_bits && options_.dtype != DType::u8);
-    if (!to_float_ && !keeps_bits && !plan_.has_window) return;  // they become 8 bits first
-    refuse(fmt::format("cannot use transform `{}`: it takes 8-bit images, and these have 16 bits", first_augment_),
-           "leave it out, or choose dtype uint8");
   }
 
   // The order of float32 operations is that of torchvision's ToTensor and Normalize.
@@ -512,14 +543,15 @@ class ImageCompiler {
   ImageProgram plan_;                 // the last of the chain so far
   std::vector<ImageProgram> stages_;  // those before it
   std::vector<std::size_t> seen_;     // kinds of operations that have a stream
-  std::string_view first_augment_;    // its name
-  std::string_view first_value_op_;   // the same of those on values
+  std::string_view first_value_op_;   // the name of the first operation on values
   std::uint32_t steps_before_ = 0;    // in stages_
   bool has_flip_ = false;
   std::uint32_t width_, height_;  // so far, of the first image
   std::uint32_t channels_;        // so far
   bool fixed_ = false;            // for every image
   std::uint32_t shorter_ = 0;     // for every image; 0: not known
+  bool is_deep_ = false;          // 16-bit images that do not become 8 bits first
+  bool has_window_ = false;       // so far, in any program
   bool to_float_ = false;
   bool pads_ = false;  // a CenterCrop is larger than every image that reaches it
 };

@@ -52,7 +52,7 @@ std::uint64_t geometry_bytes(const ImageProgram& plan, const Draw& draw, std::ui
       r.in_height = r.in_height / scale + 2;
       r.mirrored = false;
     }
-    const bool deep = plan.deep && i == 0;
+    const bool deep = plan.takes_words && i == 0;
     const std::uint64_t element = plan.deep ? sizeof(float) : 1;
     bytes += resize_bytes(r, channels, element, deep ? 4 : plan.deep ? 8 : 4, deep);
     if (i + 1 < plan.resizes) bytes += Scratch::rounded(r.keep.width * channels * r.keep.height * element);

@@ -3,43 +3,15 @@
 #include <cassert>
 #include <cmath>
 
-#include "stoker/transform/deep.h"
 #include "stoker/transform/image_chain.h"
+#include "stoker/transform/image_deep.h"
 #include "stoker/transform/image_program.h"
 #include "stoker/transform/image_rows.h"
 #include "stoker/transform/resize.h"
 #include "stoker/transform/resize_fast.h"
-#include "stoker/transform/take.h"
 
 namespace stoker::transform {
 namespace {
-
-// The same for a 16-bit source. `line` has room for a row of the view.
-template <typename Store>
-Result run_deep(const ImageProgram& plan, const Draw& draw, const Needs& needs, DeepPart source, const Levels& levels,
-                float* line, Scratch& scratch, Store store) noexcept {
-  if (plan.resizes == 0) {
-    const Rect& keep = draw.steps[0];
-    for (std::uint32_t y = 0; y < keep.height; ++y) {
-      level_row(source.at(keep.x, std::int64_t{keep.y} + y), std::size_t{keep.width} * source.channels, levels, line);
-      store(y, line);
-    }
-    return {};
-  }
-  const Resizing& r = needs.resizings[0];
-  source.x -= draw.steps[0].x;
-  source.y -= draw.steps[0].y;
-  DeepResizer resizer;
-  const Result prepared = resizer.prepare(source, levels, r, scratch);
-  if (!prepared.ok()) return prepared;
-  if (plan.resizes == 1) {
-    for (std::uint32_t y = 0; y < r.keep.height; ++y) store(y, resizer.row(y));
-    return {};
-  }
-  Part<float> part;
-  if (!keep_rows(resizer, r.keep, source.channels, scratch, part)) return kNoRoom;
-  return run_resizes(plan, draw, needs, 1, part, scratch, store);
-}
 
 // The first resize with approximations, if it is the only one handed to `store`, else kept for the next.
 template <typename FirstResizer, typename Store>
@@ -84,16 +56,14 @@ Result ImagePlan::apply(std::uint32_t view, const Draw& draw, const Pixels& sour
   assert(contains(region, draw.crop) && "apply: the source lacks pixels that draw asked for");
   assert(source.width == region.width && source.height == region.height && "apply: the source is not the region");
   const ImageProgram& plan = program_of(view);
-  const StoreShape& shape = plan.store;
   if (source.channels != plan.channels) {
     return failed(Code::mismatch, "image has another channel count than the first one", Remedy::one_color);
   }
   if (source.dtype != (plan.deep ? DType::u16 : DType::u8)) {
     return failed(Code::mismatch, "image has another bit depth than the plan was made for");
   }
-  const Needs needs = needs_of(plan, draw);
-
   if (!plan.deep) {
+    const Needs needs = needs_of(plan, draw);
     const Part<std::uint8_t> part{reinterpret_cast<const std::uint8_t*>(source.data),
                                   source.stride_bytes,
                                   region.x,
@@ -107,40 +77,13 @@ Result ImagePlan::apply(std::uint32_t view, const Draw& draw, const Pixels& sour
     });
   }
 
-  const std::size_t elements = std::size_t{shape.width} * shape.channels;
-  float* const line = take<float>(scratch, elements);
-  if (line == nullptr) return kNoRoom;
   const DeepPart part{source.data, source.stride_bytes, region.x, region.y, source.channels};
-  Levels levels{plan.values == Values::raw ? Levels::What::as_stored : Levels::What::share, 0, 1};
-  if (plan.has_window) {
-    assert((plan.window.offset || plan.offset_value < values.size()) && "apply: a column's value is missing");
-    const double offset = plan.window.offset ? *plan.window.offset : values[plan.offset_value];
-    levels = {plan.window_last ? Levels::What::as_stored : Levels::What::window,
-              static_cast<float>(draw.window_low + offset), draw.window_scale};
+  double offset = 0;
+  if (const Window* const window = plan.window_of_chain(); window != nullptr) {
+    assert((window->offset || plan.offset_value < values.size()) && "apply: a column's value is missing");
+    offset = window->offset ? *window->offset : values[plan.offset_value];
   }
-  const auto store = [&](std::uint32_t y, const float* row) {
-    if (plan.window_last) {
-      window_row(row, elements, levels.shift, levels.scale, line);
-      row = line;
-    }
-    if (!plan.mean_row.empty()) {
-      normalize_row(row, elements, plan.mean_row.data(), plan.std_row.data(), line);
-      row = line;
-    }
-    store_row(shape, row, y, draw.flip, slot);
-  };
-  // Padding is 0 where CenterCrop stands: after the window, or before it.
-  float blank = 0;
-  if (plan.has_window && plan.window_last && draw.pads_after_window) blank = levels.shift;
-  if (plan.has_window && !plan.window_last && !draw.pads_after_window)
-    blank = std::clamp((0 - levels.shift) * levels.scale, 0.0F, 1.0F);
-  const auto run = [&] {
-    const PassTimer timer(plan.first_pass);
-    return run_padded(draw, shape, blank, scratch, store,
-                      [&](const auto& rows) { return run_deep(plan, draw, needs, part, levels, line, scratch, rows); });
-  };
-  const Result result = run();
-  return result.ok() ? erase_view(plan, draw.key, std::size_t{plan.first_pass} + 1, slot) : result;
+  return make_deep_view(plan, draw, part, offset, slot, scratch);
 }
 
 std::uint32_t ImagePlan::most_scale(std::uint32_t view, const Draw& draw) const noexcept {

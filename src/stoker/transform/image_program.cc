@@ -107,12 +107,12 @@ std::string describe_image(const ImageProgram& plan) {
     }
   }
   add_flip(plan.steps.size());
+  if (plan.has_window && plan.window_last) add_window();
   for (const Augment& augment : plan.augments) words.push_back(to_text({augment.op}));
   if (plan.next != nullptr) words.push_back(describe_image(*plan.next));
-  if (plan.has_window && plan.window_last) add_window();
   if (!plan.mean.empty()) {
     words.push_back("normalize");
-  } else if (plan.values == Values::unit && !plan.has_window) {
+  } else if (plan.deep ? plan.divides : plan.values == Values::unit) {
     words.push_back("to [0, 1]");
   }
   for (const Augment& augment : plan.erasings) words.push_back(to_text({augment.op}));
@@ -148,10 +148,10 @@ void add_passes(const ImageProgram& plan, const std::string& output, std::vector
     if (plan.has_flip && plan.flip_at == i) add(first, "HorizontalFlip");
     if (i < plan.steps.size()) add(first, name_of(plan.steps[i]));
   }
+  if (plan.has_window && plan.window_last) add(first, "Window");
   Pass last{.output = output, .operations = {}};
-  if (plan.has_window && plan.window_last) add(last, "Window");
   if (!plan.mean.empty()) add(last, "Normalize");
-  if (plan.mean.empty() && plan.values == Values::unit && !plan.has_window) add(last, "ToFloat");
+  if (plan.mean.empty() && (plan.deep ? plan.divides : plan.values == Values::unit)) add(last, "ToFloat");
   add(last, "store");
   if (!plan.is_chain()) {
     first.operations.insert(first.operations.end(), last.operations.begin(), last.operations.end());
@@ -233,7 +233,8 @@ ImagePlan ImagePlan::compile(const Ops& ops, const ImageInput& input, const Outp
       }
       compiled->program_of_view.insert(compiled->program_of_view.end(), lists.size() == 1 ? views : 1,
                                        static_cast<std::uint32_t>(compiled->programs.size()));
-      if (program.has_window && !program.window.offset) program.offset_value = plan.value_of(offset_column());
+      if (const Window* const window = program.window_of_chain(); window != nullptr && !window->offset)
+        program.offset_value = plan.value_of(offset_column());
       std::vector<Pass> passes;
       add_passes(program, std::string(name), passes);
       if (is_first) compiled->passes.insert(compiled->passes.end(), passes.begin(), passes.end());

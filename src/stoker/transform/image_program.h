@@ -52,7 +52,7 @@ struct ImageProgram {
   bool has_window = false, window_last = false;  // last: a resize comes first
   std::uint32_t window_at = 0;                   // steps before the window
   Window window;
-  std::uint32_t offset_value = 0;  // which of the values is the offset, where the window has none
+  std::uint32_t offset_value = 0;  // which of the values is the offset, where the chain's window has none
 
   Values values = Values::raw;
   std::vector<float> mean, std;          // one per channel, or empty
@@ -65,13 +65,20 @@ struct ImageProgram {
 
   std::uint32_t first_pass = UINT32_MAX;  // of the first program of a chain: the number of its first pass; else none
 
+  bool deep = false;         // 16-bit images
+  bool takes_words = false;  // 16-bit images, as they are stored; else what the program before it left
+
   // Of the last program of a chain.
-  bool deep = false;
+  bool divides = false;  // ToFloat of 16-bit images: by 65535
   StoreShape store;
   std::vector<std::byte> table;  // for bytes; empty: stored as they are
 
   bool is_chain() const noexcept { return next != nullptr || !augments.empty(); }
   const ImageProgram& last() const noexcept { return next == nullptr ? *this : next->last(); }
+  // That of any program of the chain; null: there is none.
+  const Window* window_of_chain() const noexcept {
+    return has_window ? &window : next == nullptr ? nullptr : next->window_of_chain();
+  }
 };
 
 struct ImagePlan::Compiled {

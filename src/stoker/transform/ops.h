@@ -12,6 +12,7 @@
 #include "stoker/transform/audio_ops.h"
 #include "stoker/transform/augment_ops.h"
 #include "stoker/transform/value_ops.h"
+#include "stoker/transform/volume_ops.h"
 
 namespace stoker::transform {
 
@@ -67,7 +68,7 @@ struct Op {
                RandomRotation, RandomAffine, RandomPerspective, RandomZoomOut, MixUp, CutMix, FiveCrop, TenCrop,
                RandomTrim, Vol, Gain, PolarityInversion, Shift, MelSpectrogram, MFCC, AmplitudeToDB, FrequencyMasking,
                TimeMasking, TimmRandAugment, AugMix, RandShiftIntensity, RandScaleIntensity, RandAdjustContrast,
-               RandGaussianNoise>
+               RandGaussianNoise, RandFlip, RandRotate90, RandAffine>
       what;
 };
 

@@ -129,6 +129,32 @@ std::string fault_of(const RandomChoice& op) {
   return {};
 }
 
+std::string fault_of(const RandFlip& op) {
+  return are_whole(op.spatial_axis) ? "" : "spatial_axis is 0, 1 or 2, or several of them";
+}
+std::string fault_of(const RandRotate90& op) {
+  const Numbers& axes = op.spatial_axes;
+  if (axes.size() == 2 && are_whole(axes) && std::fmod(axes[0] - axes[1], 3) != 0) return {};
+  return fmt::format("spatial_axes {} is not two of 0, 1 and 2", fmt::join(axes, ", "));
+}
+std::string fault_of_ranges(std::string_view word, const Numbers& ranges, std::size_t most) {
+  bool is_good = ranges.size() % 2 == 0 && ranges.size() <= 2 * most;
+  for (std::size_t i = 0; i + 1 < ranges.size(); i += 2) is_good = is_good && ranges[i] <= ranges[i + 1];
+  return is_good ? "" : fmt::format("{} is not a low and a high for each of up to {} numbers", word, most);
+}
+std::string fault_of(const RandAffine& op) {
+  if (op.mode == Filter::bicubic) return "mode is bilinear or nearest";
+  for (std::size_t i = 0; i < op.scale_range.size(); ++i) {
+    if (op.scale_range[i] <= -1) return fmt::format("scale_range {} makes a scale of 0 or less", op.scale_range[i]);
+  }
+  for (const std::string& fault :
+       {fault_of_ranges("rotate_range", op.rotate_range, 3), fault_of_ranges("shear_range", op.shear_range, 6),
+        fault_of_ranges("translate_range", op.translate_range, 3), fault_of_ranges("scale_range", op.scale_range, 3)}) {
+    if (!fault.empty()) return fault;
+  }
+  return {};
+}
+
 std::string fault_of(const Vol& op) {
   if (op.type == GainType::db || op.gain > 0 || (op.gain == 0 && op.type == GainType::amplitude)) return {};
   return fmt::format("gain = {} is not above 0; give decibels with gain_type db", op.gain);

@@ -145,7 +145,7 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      "timm_randaug",
      {"timm_rand_augment", ""},
      "timm_randaug:rand-m9-mstd0.5-inc1",
-     "timm's RandAugment in its own words: m, n, p, mstd, mmax, inc"},
+     "timm's RandAugment in its own words: m, n, p, mstd, mmax, inc, and the sets tweights, t3a, t3aw"},
     {"AugMix",
      "augmix",
      {"aug_mix", ""},
@@ -171,6 +171,17 @@ constinit const std::array<Form, std::variant_size_v<decltype(Op::what)>> kForms
      {"rand_gaussian_noise", ""},
      "gaussian_noise:0.5:0:0.1",
      "floats or 16 bits: noise of that mean and of a deviation of up to that, by chance"},
+    {"RandFlip", "rand_flip", {"", ""}, "rand_flip:0.5:0", "volumes: an axis (0, 1, 2: z, y, x) mirrored, by chance"},
+    {"RandRotate90",
+     "rand_rotate90",
+     {"rand_rot90", ""},
+     "rand_rotate90:0.5:3:1+2",
+     "volumes: up to 3 quarter turns in the plane of two axes, by chance"},
+    {"RandAffine",
+     "rand_affine",
+     {"", ""},
+     "rand_affine:0.5:rotate_range=-0.2+0.2:scale_range=-0.1+0.1+-0.1+0.1",
+     "volumes: turned (radians), sheared, shifted (voxels) and scaled by chance; low and high for each axis"},
 }};
 
 void refuse(const std::string& message, const std::string& hint) {

@@ -33,6 +33,7 @@ inline constexpr std::array<std::string_view, 3> kEdges = {"reflect", "constant"
 inline constexpr std::array<std::string_view, 2> kMelScales = {"htk", "slaney"};
 inline constexpr std::array<std::string_view, 2> kMelNorms = {"none", "slaney"};
 inline constexpr std::array<std::string_view, 2> kDctNorms = {"ortho", "none"};
+inline constexpr std::array<std::string_view, 3> kBeyonds = {"reflection", "border", "zeros"};
 inline constexpr std::array<std::string_view, 2> kAmplitudeKinds = {"power", "magnitude"};
 
 // The words of an enumeration, in its order.
@@ -48,6 +49,7 @@ constexpr auto& words_of() {
   if constexpr (std::is_same_v<T, MelNorm>) return kMelNorms;
   if constexpr (std::is_same_v<T, DctNorm>) return kDctNorms;
   if constexpr (std::is_same_v<T, AmplitudeKind>) return kAmplitudeKinds;
+  if constexpr (std::is_same_v<T, Beyond>) return kBeyonds;
 }
 
 // Those that a field of an augmentation takes: augmentations only warp.

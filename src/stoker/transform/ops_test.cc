@@ -198,7 +198,7 @@ TEST(Ops, TextsOfTimmAreRefusedByTheirPart) {
   EXPECT_TRUE(has(fault("rand-n65"), "from 0 to 64"));
   EXPECT_TRUE(has(fault("rand-p2"), "p = 2 is not between 0 and 1"));
   EXPECT_TRUE(has(fault("rand-m9-m8"), "`m` is given twice"));
-  EXPECT_TRUE(has(fault("rand-m9-tweights"), "`tweights` chooses another set of operations"));
+  EXPECT_TRUE(has(fault("rand-m9-t3b"), "`t3b` of `rand-m9-t3b` is none of the sets tweights, t3a, t3aw"));
   EXPECT_TRUE(has(fault("original-mstd0.5"), "starts with rand-"));
   EXPECT_TRUE(has(fault("9"), "for example `timm_randaug:rand-m9-mstd0.5-inc1`"));
   EXPECT_TRUE(has(fault("rand-m9:interpolation=box"), "none of random, bilinear, bicubic, nearest"));
@@ -367,7 +367,7 @@ TEST(Ops, TheHelpShowsExamplesThatAreRead) {
     }
     from = end + 1;
   }
-  EXPECT_EQ(examples, 55u);
+  EXPECT_EQ(examples, 58u);
 }
 
 }  // namespace

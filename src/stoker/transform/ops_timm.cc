@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 namespace stoker::transform {
 namespace {
 
+constexpr std::array<std::string_view, 4> kTimmSets = {"", "tweights", "t3a", "t3aw"};
 constexpr std::array<std::string_view, 6> kTimmWords = {"m", "n", "p", "mstd", "mmax", "inc"};
 
 std::uint32_t timm_whole(const Form& form, std::string_view part, double value, double most) {
@@ -41,8 +43,16 @@ TimmConfig read_timm_config(const Form& form, std::string_view text) {
     const std::string_view part = rest.substr(0, rest.find('-'));
     rest.remove_prefix(part.size());
     const std::string written = as_utf8(part, 200);
-    if (part.starts_with('t'))
-      refuse_argument(form, fmt::format("`{}` chooses another set of operations, which has no counterpart", written));
+    if (part.starts_with('t')) {
+      const auto set = std::find(kTimmSets.begin(), kTimmSets.end(), part);
+      if (set == kTimmSets.end()) {
+        refuse_argument(form, fmt::format("`{}` of `{}` is none of the sets {}", written, shown,
+                                          fmt::join(std::span(kTimmSets).subspan(1), ", ")));
+      }
+      if (config.set != TimmSet::usual) refuse_argument(form, fmt::format("`{}` has two sets of operations", shown));
+      config.set = static_cast<TimmSet>(set - kTimmSets.begin());
+      continue;
+    }
     const std::size_t digit = std::min(part.find_first_of("0123456789"), part.size());
     double value = 0;
     const char* const end = part.data() + part.size();
@@ -65,6 +75,11 @@ TimmConfig read_timm_config(const Form& form, std::string_view text) {
     if (*word == "p" && value > 1) refuse_argument(form, fmt::format("p = {} is not between 0 and 1", value));
     if (*word == "p") config.p = value;
   }
+  const std::uint32_t most_picks = config.set == TimmSet::weights ? 15 : 14;
+  if ((config.set == TimmSet::weights || config.set == TimmSet::three_weighted) && config.num_ops > most_picks) {
+    refuse_argument(form, fmt::format("n{} is more than the {} operations of {}, each of which is picked once at most",
+                                      config.num_ops, most_picks, kTimmSets[static_cast<std::size_t>(config.set)]));
+  }
   if (config.most == 0) config.most = TimmConfig{}.most;  // as timm reads mmax0
   return config;
 }
@@ -77,6 +92,7 @@ std::string timm_text(const TimmConfig& config) {
   if (config.magnitude_std != usual.magnitude_std) text += "-mstd" + plain_digits(config.magnitude_std);
   if (config.most != usual.most) text += fmt::format("-mmax{}", config.most);
   if (config.is_increasing) text += "-inc1";
+  if (config.set != usual.set) text += fmt::format("-{}", kTimmSets[static_cast<std::size_t>(config.set)]);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Pixels added around 8-bit planes, and a rectangle kept of the result, in one pass. Pure; from any thread.
+// Pixels added around planes, and a rectangle kept of the result, in one pass. Pure; from any thread.
 #pragma once
 
 #include "stoker/base/result.h"
@@ -8,7 +8,8 @@
 namespace stoker::transform {
 
 // Does an Act::pad_crop as torchvision's pad (ImageOps.expand or numpy.pad) and crop do. What lies outside the padded
-// image is 0. `reflect` cannot add more than a side minus 1.
-Result pad_and_crop(Canvas& canvas, const Action& action) noexcept;
+// image is 0. `reflect` cannot add more than a side minus 1. E is std::uint8_t or float.
+template <typename E>
+Result pad_and_crop(CanvasOf<E>& canvas, const Action& action) noexcept;
 
 }  // namespace stoker::transform

@@ -1,5 +1,5 @@
-// An 8-bit image whose channels lie one after another, and the two buffers in which augmentations change it in turn.
-// Private to this folder; one thread each.
+// An image whose channels lie one after another, and the two buffers in which augmentations change it in turn: bytes of
+// 8-bit images, floats of 16-bit ones. Private to this folder; one thread each.
 #pragma once
 
 #include <cstddef>
@@ -10,44 +10,55 @@
 
 namespace stoker::transform {
 
-struct Planes {
-  std::uint8_t* data = nullptr;
+template <typename E>
+struct PlanesOf {
+  E* data = nullptr;
   std::uint32_t width = 0, height = 0, channels = 0;
 
   std::size_t plane() const noexcept { return std::size_t{width} * height; }
-  std::size_t bytes() const noexcept { return plane() * channels; }
-  std::uint8_t* channel(std::uint32_t c) const noexcept { return data + c * plane(); }
-  std::uint8_t* row(std::uint32_t c, std::uint32_t y) const noexcept { return channel(c) + std::size_t{y} * width; }
+  std::size_t bytes() const noexcept { return plane() * channels * sizeof(E); }
+  E* channel(std::uint32_t c) const noexcept { return data + c * plane(); }
+  E* row(std::uint32_t c, std::uint32_t y) const noexcept { return channel(c) + std::size_t{y} * width; }
 };
 
 // The image is in one buffer; an operation that cannot work in place writes into the other one and turns them.
-class Canvas {
+template <typename E>
+class CanvasOf {
  public:
-  // `room` is the largest image, in bytes, that either buffer will hold. False: the scratch has no room.
+  using Image = PlanesOf<E>;
+
+  // `room` is the largest image, in elements, that either buffer will hold. False: the scratch has no room.
   bool take_from(Scratch& scratch, std::size_t room) noexcept {
-    image_.data = take<std::uint8_t>(scratch, room + kSlack);
-    spare_ = take<std::uint8_t>(scratch, room + kSlack);
+    image_.data = take<E>(scratch, room + kSlack);
+    spare_ = take<E>(scratch, room + kSlack);
     return image_.data != nullptr && spare_ != nullptr;
   }
-  static std::uint64_t bytes_for(std::uint64_t room) noexcept { return 2 * Scratch::rounded(room + kSlack); }
+  static std::uint64_t bytes_for(std::uint64_t room) noexcept {
+    return 2 * Scratch::rounded((room + kSlack) * sizeof(E));
+  }
 
-  Planes& image() noexcept { return image_; }
+  Image& image() noexcept { return image_; }
   void shape(std::uint32_t width, std::uint32_t height, std::uint32_t channels) noexcept {
     image_ = {image_.data, width, height, channels};
   }
   // An image of that shape in the other buffer; what it holds is not defined.
-  Planes spare(std::uint32_t width, std::uint32_t height, std::uint32_t channels) const noexcept {
+  Image spare(std::uint32_t width, std::uint32_t height, std::uint32_t channels) const noexcept {
     return {spare_, width, height, channels};
   }
-  Planes spare() const noexcept { return spare(image_.width, image_.height, image_.channels); }
+  Image spare() const noexcept { return spare(image_.width, image_.height, image_.channels); }
   // `made`, which lies in the other buffer, becomes the image.
-  void turn(const Planes& made) noexcept { spare_ = std::exchange(image_, made).data; }
+  void turn(const Image& made) noexcept { spare_ = std::exchange(image_, made).data; }
 
  private:
   static constexpr std::size_t kSlack = 64;  // that kernels may write behind the image
 
-  Planes image_;
-  std::uint8_t* spare_ = nullptr;
+  Image image_;
+  E* spare_ = nullptr;
 };
+
+using Planes = PlanesOf<std::uint8_t>;
+using Canvas = CanvasOf<std::uint8_t>;
+using FloatPlanes = PlanesOf<float>;
+using FloatCanvas = CanvasOf<float>;
 
 }  // namespace stoker::transform

@@ -256,11 +256,11 @@ void draw_policy(const AugMix& op, Random& random, const ImageSize& size, Action
   }
 }
 
-std::array<std::uint8_t, 4> fill_of(const Numbers& fill) noexcept {
-  std::array<std::uint8_t, 4> bytes{};
+std::array<float, 4> fill_of(const Numbers& fill) noexcept {
+  std::array<float, 4> values{};
   for (std::size_t c = 0; c < 4 && !fill.empty(); ++c)
-    bytes[c] = static_cast<std::uint8_t>(fill.size() == 1 ? fill[0] : c < fill.size() ? fill[c] : 0);
-  return bytes;
+    values[c] = static_cast<float>(fill.size() == 1 ? fill[0] : c < fill.size() ? fill[c] : 0);
+  return values;
 }
 
 void draw_policy(const RandAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept {

@@ -14,6 +14,6 @@ void draw_policy(const AugMix& op, Random& random, const ImageSize& size, Action
 void draw_policy(const AutoAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept;
 
 // What a fill of one number or one per channel means.
-std::array<std::uint8_t, 4> fill_of(const Numbers& fill) noexcept;
+std::array<float, 4> fill_of(const Numbers& fill) noexcept;
 
 }  // namespace stoker::transform

@@ -1,6 +1,8 @@
 // timm's RandAugment: its table of operations, and its functions from a level to their arguments.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "stoker/transform/distributions.h"
 #include "stoker/transform/policies.h"
@@ -25,8 +27,29 @@ enum class TimmPick : std::uint8_t {
   shear_y,
   translate_x,
   translate_y,
+  desaturate,     // of the sets 3a and 3aw alone
+  gaussian_blur,  // the same
 };
-constexpr std::uint32_t kTimmPicks = 15;
+constexpr std::uint32_t kTimmPicks = 15;  // of the usual set
+constexpr std::size_t kAllPicks = 17;
+
+// _RAND_WEIGHTED_0 and _RAND_WEIGHTED_3A, in the order of TimmPick.
+using TimmWeights = std::array<double, kAllPicks>;
+constexpr TimmWeights kTimmWeights = {0.25, 0.05, 0.05, 3, 0.05, 0.05, 0.05, 0.25, 0.05, 0.05, 0.25, 2, 2, 1, 1, 0, 0};
+constexpr TimmWeights kTimm3aWeights = {1, 1, 1, 3, 1, 6, 0, 1, 1, 1, 1, 2, 2, 0, 0, 6, 6};
+
+// One by weight, which is then taken out.
+TimmPick take_pick(TimmWeights& weights, Random& random) noexcept {
+  double left = random.uniform() * std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::size_t pick = 0;
+  for (std::size_t i = 0; i < weights.size() && left >= 0; ++i) {
+    if (weights[i] == 0) continue;
+    pick = i;
+    left -= weights[i];
+  }
+  weights[pick] = 0;
+  return static_cast<TimmPick>(pick);
+}
 
 Filter timm_filter(TimmFilter filter, Random& random) noexcept {
   switch (filter) {
@@ -60,7 +83,7 @@ void emit_timm(TimmPick pick, double level, const TimmRandAugment& op, Random& r
     action.figures = {1, b, c, d, 1, f};
     sink.act(action);
   };
-  const bool is_increasing = op.config.is_increasing;
+  const bool is_increasing = op.config.is_increasing || op.config.set != TimmSet::usual;
   const double factor = is_increasing ? std::max(0.1, 1.0 + either(level * 0.9)) : level * 1.8 + 0.1;
   switch (pick) {
     case TimmPick::autocontrast:
@@ -89,6 +112,10 @@ void emit_timm(TimmPick pick, double level, const TimmRandAugment& op, Random& r
       return simple(Act::brightness, factor);
     case TimmPick::sharpness:
       return simple(Act::sharpness, factor);
+    case TimmPick::desaturate:
+      return simple(Act::saturation, 1 - std::clamp(0.5 + 0.5 * level, 0.5, 1.0));
+    case TimmPick::gaussian_blur:
+      return simple(Act::box_blur, std::clamp(0.1 + (2.0 - 0.1) * level, 0.1, 2.0));
     case TimmPick::shear_x:
       return matrix(either(level * 0.3), 0, 0, 0);
     case TimmPick::shear_y:
@@ -104,8 +131,14 @@ void emit_timm(TimmPick pick, double level, const TimmRandAugment& op, Random& r
 
 void draw_policy(const TimmRandAugment& op, Random& random, const ImageSize& size, ActionSink& sink) noexcept {
   const TimmConfig& config = op.config;
+  TimmWeights weights = config.set == TimmSet::weights ? kTimmWeights : kTimm3aWeights;
+  const auto pick_one = [&] {
+    constexpr std::array<TimmPick, 3> kThree = {TimmPick::solarize, TimmPick::desaturate, TimmPick::gaussian_blur};
+    if (config.set == TimmSet::usual) return static_cast<TimmPick>(random.below(kTimmPicks));
+    return config.set == TimmSet::three ? kThree[random.below(3)] : take_pick(weights, random);
+  };
   for (std::uint32_t i = 0; i < config.num_ops; ++i) {
-    const auto pick = static_cast<TimmPick>(random.below(kTimmPicks));
+    const TimmPick pick = pick_one();
     const bool is_done = random.uniform() < config.p;
     double magnitude = config.magnitude;
     if (config.magnitude_std >= kTimmUniform) {

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "stoker/transform/distributions.h"
+#include "stoker/transform/normal_numbers.h"
+#include "stoker/transform/wide.h"
 
 namespace stoker::transform {
 namespace {
@@ -27,6 +28,40 @@ void for_values(const StoreShape& shape, std::byte* slot, const Change& change) 
   assert(shape.dtype == DType::u16 && "for_values: the compiler has let another type through");
   auto* const words = reinterpret_cast<std::uint16_t*>(slot);
   for (std::size_t i = 0; i < count; ++i) words[i] = word_of(change(static_cast<float>(words[i])));
+}
+
+// values[i] += mean + deviation * noise[i], and so of words.
+struct AddNoise {
+  STOKER_KERNEL void run(float* __restrict values, std::size_t count, float mean, float deviation,
+                         const float* __restrict noise) noexcept {
+    for (std::size_t i = 0; i < count; ++i) values[i] += mean + deviation * noise[i];
+  }
+};
+struct AddNoiseToWords {
+  STOKER_KERNEL void run(std::uint16_t* __restrict words, std::size_t count, float mean, float deviation,
+                         const float* __restrict noise) noexcept {
+    constexpr float kWhole = 8388608.0F;  // halves to even, by the rounding of an addition
+    for (std::size_t i = 0; i < count; ++i) {
+      float value = static_cast<float>(words[i]) + (mean + deviation * noise[i]);
+      value = value < 0.0F ? 0.0F : value;
+      value = value > 65535.0F ? 65535.0F : value;
+      words[i] = static_cast<std::uint16_t>(static_cast<std::int32_t>((value + kWhole) - kWhole));
+    }
+  }
+};
+
+void add_noise(const StoreShape& shape, std::byte* slot, float mean, float deviation, std::uint64_t key) noexcept {
+  const std::size_t count = std::size_t{shape.width} * shape.height * shape.channels;
+  NormalNumbers numbers(key);
+  for (std::size_t first = 0; first < count; first += NormalNumbers::kBlock) {
+    const std::size_t here = std::min(NormalNumbers::kBlock, count - first);
+    const float* const noise = numbers.next_block();
+    if (shape.dtype == DType::f32) {
+      run_kernel<AddNoise>(reinterpret_cast<float*>(slot) + first, here, mean, deviation, noise);
+    } else {
+      run_kernel<AddNoiseToWords>(reinterpret_cast<std::uint16_t*>(slot) + first, here, mean, deviation, noise);
+    }
+  }
 }
 
 // MONAI's AdjustContrast, in float32 as numpy computes it.
@@ -77,11 +112,8 @@ void change_values(const Action& action, const StoreShape& shape, std::byte* slo
       return for_values(shape, slot, [&](float value) { return value * figure; });
     case Act::gamma_values:
       return change_gamma(shape, slot, figure);
-    case Act::noise_values: {
-      NormalNumbers noise(action.noise);
-      const auto deviation = static_cast<float>(action.figures[1]);
-      return for_values(shape, slot, [&](float value) { return value + (figure + deviation * noise.next()); });
-    }
+    case Act::noise_values:
+      return add_noise(shape, slot, figure, static_cast<float>(action.figures[1]), action.noise);
     default:
       assert(false && "change_values: not an action on values");
   }
