@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -37,6 +36,7 @@ def foreign_options(given: dict[str, Any], known: list[str]) -> list[str]:
             if value not in (None, "", True):
                 notes.append(f"{word}= changes nothing here: {_NOTED[word]}")
         else:
+            import difflib
             near = difflib.get_close_matches(word, [*known, *_REFUSED, *_NOTED], 1)
             raise UnknownOptionError(f"Loader has no option {word!r}", f"did you mean {near[0]}=?" if near else "help(stoker.Loader) lists them")
     return notes
@@ -45,6 +45,7 @@ def foreign_options(given: dict[str, Any], known: list[str]) -> list[str]:
 def choice(word: str, value: Any, choices: Sequence[str]) -> str:
     if value in choices:
         return value
+    import difflib
     near = difflib.get_close_matches(str(value), choices, 1)
     raise UsageError(f"{word} is one of {', '.join(choices)}, not {value!r}", f"did you mean {near[0]!r}?" if near else "", option=word)
 

@@ -12,7 +12,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -24,9 +24,7 @@ from .epochs import Epochs
 from .errors import Error, Note, UsageError, one_line, shortened
 from .order import given_order, largest_batch
 from .passes import Plan, make_plan, mixing_text
-from .python_batches import Ahead, bad_rows, collated, lies_in_place, replace_rows
 from .python_rows import IN_PLACE, Call, Steps
-from .python_stage import PythonStage, Task, refuse_while_main_is_imported
 from .ragged import Ragged, array_names
 from .ranks import Rank, check_against_other_ranks, check_against_process_group, find_rank, given_rank, made_at
 from .result_form import form_from_state, form_to_state
@@ -35,6 +33,10 @@ from .source import cache_folder, class_names, open_items, open_source
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
 from .transforms import compile_steps
 from .volumes import Volumes
+
+if TYPE_CHECKING:  # loaded where there are callables only: they start processes, and the modules for that take long to load
+    from .python_batches import Ahead
+    from .python_stage import PythonStage, Task
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
 
@@ -182,6 +184,7 @@ class Loader(ReadByTrainers):
         if python_workers is not None:
             python_workers = whole_count("python_workers", python_workers, least=0, most=_MOST_WORKERS)
         if python_workers:
+            from .python_stage import refuse_while_main_is_imported
             refuse_while_main_is_imported()
         transform_text, self._transform, layout, dtype = _per_sample(transform, layout, dtype)
         if self._decode is not None and transform_text != "[]":
@@ -225,7 +228,10 @@ class Loader(ReadByTrainers):
         else:
             self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
         self._stage = self._make_stage(python_workers)
-        self._ahead = None if self._stage is None else Ahead(self._stage, _engine.checked_option("prefetch_factor", prefetch_factor))
+        self._ahead: Ahead | None = None
+        if self._stage is not None:
+            from .python_batches import Ahead
+            self._ahead = Ahead(self._stage, _engine.checked_option("prefetch_factor", prefetch_factor))
         try:
             self._engine = self._make_engine(self._rank or find_rank())
         except BaseException:
@@ -549,6 +555,7 @@ class Loader(ReadByTrainers):
         if self._decode is None and given["dtype"] == "bfloat16":
             raise UsageError("a callable in transform= takes numpy arrays, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
                              option="dtype")
+        from .python_stage import PythonStage
         call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]),
                     self._framework.NAME)
         stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]), self._dataset.name)
@@ -588,6 +595,7 @@ class Loader(ReadByTrainers):
 
     def _finished(self, stage: PythonStage, task: Task) -> Any:
         """The batch of rows that have passed through the callable, without those that failed, as on_error says. Items of a Dataset come as default_collate gives them."""
+        from .python_batches import bad_rows, collated, lies_in_place
         in_place = lies_in_place(stage)
         batch = Batch(task.slab, self._framework if in_place else numpy_framework, self._dataset.names)
         bad = bad_rows(task)
@@ -627,6 +635,7 @@ class Loader(ReadByTrainers):
         if self._on_error == "skip":
             return good
         if self._on_error == "replace":
+            from .python_batches import lies_in_place, replace_rows
             arrays = [*(task.rows.inputs.values() if lies_in_place(stage) else task.rows.outputs), task.slab.labels(), task.slab.ids(), task.slab.indices(), task.slab.lengths()]
             if not replace_rows(task, arrays, bad):
                 raise Error(f"no sample of step {batch.step} can replace the others: every one failed", "loader.errors lists them", "corrupt")

@@ -16,9 +16,7 @@ import abc
 import itertools
 import json
 import os
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -52,6 +50,7 @@ class Measurement:
     def __enter__(self) -> Measurement:
         if self._folder is not None:
             raise UsageError("measure: this block has been entered already", "stoker.measure(loader) again, for a second block")
+        import tempfile
         self._folder = tempfile.mkdtemp(prefix="stoker-measure-")
         self._source = _source(self.loader, self._folder)
         return self
@@ -60,6 +59,7 @@ class Measurement:
         self._source.stop()
         self._report = self._read()
         if self._folder is not None:
+            import shutil
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def __iter__(self) -> Iterator[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -44,6 +43,7 @@ class ErrorList(list):
 
         Names keep their bytes: read it with ``open(path, newline="", encoding="utf-8", errors="surrogateescape")``.
         """
+        import csv
         text = io.StringIO()
         writer = csv.DictWriter(text, [field.name for field in fields(SampleError)])
         writer.writeheader()

@@ -7,7 +7,6 @@ names, arguments and defaults, and give the pixels of torchvision on Pillow imag
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -874,6 +873,7 @@ def _checked(item: Any) -> Transform:
     if isinstance(item, type) and issubclass(item, Transform):
         raise UsageError(f"transform: {item.__name__} is a class, not an operation", f"write {item.__name__}(...)")
     if isinstance(item, str):
+        import difflib
         near = difflib.get_close_matches(item, __all__, 1)
         raise UsageError(f"transform: {item!r} is a text inside a list",
                          f"write stoker.{near[0]}(...)" if near else "give one text instead of a list: transform=\"rrc:224,flip\"")

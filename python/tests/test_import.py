@@ -25,6 +25,47 @@ def test_import_loads_no_framework_and_starts_no_thread(run_python):
     """)
 
 
+def test_import_loads_few_modules(run_python):
+    """A job waits for each of them. What starts processes, compresses or compares texts is loaded where it is used."""
+    run_python("""
+        import sys
+        start = set(sys.modules)
+        import stoker
+        loaded = {name for name in set(sys.modules) - start if name.split(".")[0] in ("stoker", "numpy")}
+        assert loaded == {"stoker", "stoker._engine"}, loaded
+        import numpy
+        before = set(sys.modules)
+        for name in stoker.__all__:
+            getattr(stoker, name)
+        added = set(sys.modules) - before
+        slow = {"multiprocessing", "subprocess", "socket", "tempfile", "shutil", "difflib", "csv", "bz2", "lzma", "zlib", "ssl", "asyncio",
+                "stoker.python_server", "stoker.python_stage", "stoker.supply", "stoker.deep", "stoker.ray", "stoker.torch", "stoker.jax"}
+        assert not added & slow, added & slow
+        of_stoker = {name for name in added if name.split(".")[0] == "stoker"}
+        assert len(of_stoker) <= 26, sorted(of_stoker)
+        assert len(added - of_stoker) <= 20, sorted(added - of_stoker)
+    """)
+
+
+def test_names_that_are_loaded_late_are_there_as_before(run_python):
+    run_python("""
+        import pickle
+        import stoker
+        assert set(stoker.__all__) <= set(dir(stoker))
+        assert stoker.errors.Error is stoker.Error and stoker.loader.Loader is stoker.Loader
+        assert stoker.Resize is stoker.Resize and pickle.loads(pickle.dumps(stoker.Resize(8))) == stoker.Resize(8)
+        from stoker import *
+        assert Loader is stoker.Loader and measure is stoker.measure
+        for name in ("torch", "jax", "nothing"):
+            try:
+                getattr(stoker, name)
+            except AttributeError as error:
+                assert str(error) == f"module 'stoker' has no attribute {name!r}"
+            else:
+                raise AssertionError(name)
+    """)
+
+
 def test_the_version_is_the_same_everywhere():
     version = stoker.__version__
     assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stoker/os/fd.h"
 #include "stoker/os/spawn.h"
 
 extern char** environ;
@@ -109,7 +110,7 @@ void SignalGate::start_witness() noexcept {
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  close_range(0, ~0u, 0);
+  close_from(0);
   if (getppid() != parent) _exit(0);
   for (;;) pause();
 }

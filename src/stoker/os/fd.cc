@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "stoker/base/error.h"
@@ -67,6 +68,13 @@ std::int64_t file_size(int fd) noexcept {
   if (S_ISDIR(facts.st_mode)) return -EISDIR;
   if (!S_ISREG(facts.st_mode)) return -ENOTSUP;
   return facts.st_size;
+}
+
+void close_from(int first) noexcept {
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0u) == 0) return;
+#endif
+  for (int fd = first; fd < 4096; ++fd) ::close(fd);  // before Linux 5.9
 }
 
 Fd open_file(const std::string& path, int flags) {

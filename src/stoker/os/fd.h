@@ -40,6 +40,9 @@ std::int64_t read_some(int fd, std::span<std::byte> into, std::uint64_t offset) 
 std::int64_t read_once(int fd, std::span<std::byte> into, std::uint64_t offset) noexcept;
 std::int64_t file_size(int fd) noexcept;  // of a regular file; -EISDIR for a folder, -ENOTSUP for anything else
 
+// Closes every descriptor from `first` on: for a child process that keeps nothing of its parent open.
+void close_from(int first) noexcept;
+
 // These throw Error, naming `name`.
 Fd open_file(const std::string& path, int flags);
 // How the file will be read, so that the kernel reads ahead or does not. Only advice.

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "stoker/base/error.h"
@@ -129,6 +130,22 @@ TEST_F(FdTest, AFailingCloseIsToldAndStillCloses) {
   const InjectFault fault(Call::close, {.error_number = EIO});
   EXPECT_EQ(fd.reset(), EIO);
   EXPECT_FALSE(is_open(raw));
+}
+
+TEST_F(FdTest, AChildClosesEveryDescriptorFromOneOn) {
+  const Fd kept = open_file(path_, O_RDONLY);
+  const Fd closed(::fcntl(kept.get(), F_DUPFD_CLOEXEC, 200));
+  ASSERT_GE(closed.get(), 200);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    close_from(200);
+    ::_exit(is_open(kept.get()) && !is_open(closed.get()) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(is_open(closed.get())) << "the parent keeps its own";
 }
 
 TEST_F(FdTest, FaultsLetTheirShareOfCallsPass) {

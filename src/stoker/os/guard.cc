@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stoker/os/fd.h"
 #include "stoker/os/isolated.h"
 
 namespace stoker::os {
@@ -22,10 +22,7 @@ void keep_only(int line) noexcept {
     }
   }
   if (line != 3) ::dup2(line, 3);
-#ifdef SYS_close_range
-  if (::syscall(SYS_close_range, 4u, ~0u, 0u) == 0) return;
-#endif
-  for (int fd = 4; fd < 4096; ++fd) ::close(fd);  // before Linux 5.9
+  close_from(4);
 }
 
 [[noreturn]] void stand_guard(int line, const std::string& mark) noexcept {

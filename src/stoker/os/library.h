@@ -2,6 +2,7 @@
 // to one thread; what it found may be called from any.
 #pragma once
 
+#include <string>
 #include <utility>
 
 namespace stoker::os {
@@ -31,5 +32,9 @@ class Library {
 
   void* handle_ = nullptr;
 };
+
+// The whole path of the file that holds this code: the program, or the Python module. Empty where the system does not
+// say.
+std::string own_file();
 
 }  // namespace stoker::os

@@ -1,5 +1,6 @@
 #include "stoker/os/library.h"
 
+#include <filesystem>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -25,6 +26,10 @@ TEST(Library, IsFalseWhereThereIsNone) {
   const Library moved = std::move(library);
   EXPECT_TRUE(moved);
   EXPECT_FALSE(library);  // NOLINT(bugprone-use-after-move): what is left of it is defined
+}
+
+TEST(Library, TheFileOfThisCodeIsTheProgramThatRuns) {
+  EXPECT_EQ(own_file(), std::filesystem::canonical("/proc/self/exe"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace stoker::storage::s3 {
 namespace {
 
 // Everything that decides how S3 is reached. A program that changes one of them gets another session.
-constexpr std::array<const char*, 28> kVariables = {
+constexpr std::array<const char*, 30> kVariables = {
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
@@ -35,6 +35,8 @@ constexpr std::array<const char*, 28> kVariables = {
     "AWS_NO_SIGN_REQUEST",
     "AWS_REQUEST_PAYER",
     "AWS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "SSL_CERT_FILE",
     "AWS_MAX_ATTEMPTS",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_ROLE_ARN",

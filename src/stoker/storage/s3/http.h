@@ -27,7 +27,7 @@ struct HttpRequest {
   std::string body;                                // of put and post
   std::shared_ptr<const Credentials> credentials;  // null: the request is not signed
   std::string region;                              // for the signature
-  std::string ca_bundle;                           // a file; empty: the system's certificates
+  std::string ca_bundle;                           // a file; empty: what libcurl was compiled with
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds stall_timeout{30'000};
   bool without_proxy = false;

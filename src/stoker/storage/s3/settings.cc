@@ -10,6 +10,7 @@
 #include "stoker/base/units.h"
 #include "stoker/os/file.h"
 #include "stoker/os/read_file.h"
+#include "stoker/storage/s3/certificates.h"
 
 namespace stoker::storage::s3 {
 namespace {
@@ -131,6 +132,7 @@ Settings load_settings(const Environment& environment) {
   settings.requester_pays = environment("AWS_REQUEST_PAYER").value_or("") == "requester";
   if (const auto found = profile.find("ca_bundle"); found != profile.end()) settings.ca_bundle = found->second;
   if (const auto bundle = environment("AWS_CA_BUNDLE")) settings.ca_bundle = *bundle;
+  if (settings.ca_bundle.empty()) settings.ca_bundle = trusted_certificates(environment);
   if (const auto tries = environment("AWS_MAX_ATTEMPTS")) {
     const auto [end, error] = std::from_chars(tries->data(), tries->data() + tries->size(), settings.most_tries);
     if (error != std::errc() || end != tries->data() + tries->size() || settings.most_tries < 1) {

@@ -23,7 +23,7 @@ struct Settings {
   Style style = Style::automatic;
   bool anonymous = false;
   bool requester_pays = false;
-  std::string ca_bundle;  // a file; empty: the system's
+  std::string ca_bundle;  // a file; empty: what libcurl was compiled with
   int most_tries = 25;    // of a request that may succeed later, the first one included: about 100 seconds
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds stall_timeout{30'000};  // without a byte

@@ -8,6 +8,7 @@
 
 #include "stoker/base/error.h"
 #include "stoker/os/fork.h"
+#include "stoker/storage/s3/certificates.h"
 #include "stoker/storage/s3/fetcher.h"
 #include "stoker/storage/s3/session.h"
 
@@ -23,7 +24,7 @@ std::shared_ptr<Session> web_session(std::string_view scheme) {
   Settings settings;
   settings.web_scheme = scheme;
   settings.anonymous = true;
-  settings.ca_bundle = process_environment("SSL_CERT_FILE").value_or("");
+  settings.ca_bundle = trusted_certificates(process_environment);
   static os::PerProcess<WebSessions> sessions;
   WebSessions& all = sessions.get();
   const std::scoped_lock lock(all.mutex);
