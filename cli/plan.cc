@@ -1,5 +1,6 @@
 // stoker plan: from measured rows to a sized run: days, memory, options, what-ifs.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -37,15 +38,19 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-std::vector<double> numbers(const Arguments& arguments, std::string_view flag) {
+std::vector<double> node_counts(const Arguments& arguments) {
+  constexpr std::string_view flag = "--nodes";
   std::vector<double> all;
   for (const std::string& text : arguments.all(flag)) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = std::min(text.find(',', at), text.size());
-      const std::optional<double> number = tune::number_of(text.substr(at, end - at));
-      if (!number || *number < 1) {
-        throw Error(ErrorKind::usage, fmt::format("`{}` takes numbers from 1, not `{}`", flag, text),
-                    "write them like 1,2,4,8");
+      const std::string word = text.substr(at, end - at);
+      const bool is_word = word.find_first_not_of("0123456789.eE+-") != std::string::npos;
+      const std::optional<double> number = is_word ? std::nullopt : tune::number_of(word);
+      if (!number || !(*number >= 1) || *number > plan::kMostNodes || *number != std::floor(*number)) {
+        throw Error(ErrorKind::usage,
+                    fmt::format("`{}` takes whole numbers from 1 to {:.0f}, not `{}`", flag, plan::kMostNodes, word),
+                    "write them like 1,8,64,1000");
       }
       all.push_back(*number);
       at = end + 1;
@@ -55,8 +60,7 @@ std::vector<double> numbers(const Arguments& arguments, std::string_view flag) {
 }
 
 // "28.4e6" or "28.4M".
-double images(const Arguments& arguments) {
-  constexpr std::string_view flag = "--images";
+double many(const Arguments& arguments, std::string_view flag) {
   std::string text = arguments.text(flag);
   double times = 1;
   if (!text.empty()) {
@@ -84,6 +88,12 @@ double positive(const Arguments& arguments, std::string_view flag) {
   return value;
 }
 
+double above_zero(const Arguments& arguments, std::string_view flag) {
+  const auto bytes = static_cast<double>(arguments.bytes(flag));
+  if (bytes > 0) return bytes;
+  throw Error(ErrorKind::usage, fmt::format("`{}` is 0", flag), "leave it out if it is not known");
+}
+
 double budget_days(const Arguments& arguments) {
   const std::string text = arguments.text("--budget");
   if (text.find_first_not_of("0123456789.") == std::string::npos) {
@@ -98,7 +108,7 @@ plan::JobWishes job_wishes(const Arguments& arguments) {
   const auto seconds_of = [&](std::string_view flag) {
     return arguments.has(flag) ? std::optional(seconds(arguments.duration(flag))) : std::nullopt;
   };
-  if (arguments.has("--images")) wishes.images = images(arguments);
+  if (arguments.has("--images")) wishes.images = many(arguments, "--images");
   if (arguments.has("--epochs")) wishes.epochs = positive(arguments, "--epochs");
   if (arguments.has("--budget")) wishes.budget_days = budget_days(arguments);
   if (arguments.has("--effective-batch")) wishes.effective_batch = arguments.number("--effective-batch", 1);
@@ -108,13 +118,20 @@ plan::JobWishes job_wishes(const Arguments& arguments) {
   wishes.checkpoint_every_s = seconds_of("--checkpoint-every");
   if (arguments.has("--cold-rate")) wishes.cold_per_s = positive(arguments, "--cold-rate");
   wishes.needs_no_job = !arguments.has("--run") && !arguments.has("--case");
+  for (const std::string_view flag : {"--dataset-samples", "--dataset-bytes"}) {
+    if (!arguments.has(flag) || !arguments.has("--dataset")) continue;
+    throw Error(ErrorKind::usage, fmt::format("`{}` and `--dataset` do not go together", flag),
+                "leave one of them out: --dataset counts samples and bytes itself");
+  }
+  if (arguments.has("--dataset-samples")) wishes.epoch_images = many(arguments, "--dataset-samples");
+  if (arguments.has("--dataset-bytes")) wishes.dataset_bytes = above_zero(arguments, "--dataset-bytes");
   return wishes;
 }
 
 void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& input) {
   plan::JobWishes wishes = job_wishes(arguments);
   std::string address = arguments.text("--dataset");
-  if (address.empty()) {
+  if (address.empty() && !wishes.epoch_images) {
     const std::vector<std::string> found = plan::data_to_look_at(wishes, input);
     const auto first = std::find_if(found.begin(), found.end(), [](const std::string& one) { return exists(one); });
     if (first != found.end()) address = *first;
@@ -130,9 +147,9 @@ void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& inp
 void take_prices(const Arguments& arguments, plan::PlanInput& input) {
   const bool has_limit = arguments.has("--cache-limit");
   if (!arguments.has("--price-per-1000-requests") && !arguments.has("--price-per-gb")) {
-    if (has_limit) {
+    if (has_limit && !arguments.has("--nodes")) {
       throw Error(ErrorKind::usage, "`--cache-limit` is for the costs of a store, and no price is given",
-                  "add --price-per-1000-requests or --price-per-gb");
+                  "add --price-per-1000-requests or --price-per-gb, or --nodes");
     }
     return;
   }
@@ -142,6 +159,22 @@ void take_prices(const Arguments& arguments, plan::PlanInput& input) {
   if (arguments.has("--price-per-gb")) prices.per_gb = arguments.number("--price-per-gb");
   if (has_limit) prices.cache_limit_bytes = static_cast<double>(arguments.bytes("--cache-limit"));
   input.prices = prices;
+}
+
+plan::FleetWishes fleet_wishes(const Arguments& arguments) {
+  for (const std::string_view flag : {"--node-rate", "--nic-rate", "--store-rate", "--store-requests", "--prefixes"}) {
+    if (!arguments.has(flag) || arguments.has("--nodes")) continue;
+    throw Error(ErrorKind::usage, fmt::format("`{}` is for several nodes, and none are asked for", flag),
+                "add --nodes 1,8,64,1000");
+  }
+  plan::FleetWishes wishes;
+  if (arguments.has("--node-rate")) wishes.node_per_s = positive(arguments, "--node-rate");
+  if (arguments.has("--nic-rate")) wishes.nic_bytes_per_s = above_zero(arguments, "--nic-rate");
+  if (arguments.has("--cache-limit")) wishes.cache_bytes = static_cast<double>(arguments.bytes("--cache-limit"));
+  if (arguments.has("--store-rate")) wishes.store.bytes_per_s = above_zero(arguments, "--store-rate");
+  if (arguments.has("--store-requests")) wishes.store.requests_per_s = positive(arguments, "--store-requests");
+  if (arguments.has("--prefixes")) wishes.store.prefixes = static_cast<double>(arguments.count("--prefixes", 1));
+  return wishes;
 }
 
 std::map<std::string, std::string> knobs_in(const std::string& text) {
@@ -200,11 +233,17 @@ plan::PlanInput read_input(const Arguments& arguments) {
         plan::run_of_ledger(Json::parse_or_null(read_text(arguments.text("--ledger"))), arguments.text("--ledger")));
     return input;
   }
+  if (runs.empty() && !arguments.has("--case") && arguments.has("--nodes") && arguments.has("--node-rate")) {
+    plan::PlanInput input;
+    input.runs.push_back(plan::run_of_rate(positive(arguments, "--node-rate")));
+    return input;
+  }
   if (runs.empty() == !arguments.has("--case")) {
     throw Error(
         ErrorKind::usage,
         runs.empty() ? "cannot plan: there is nothing measured to plan from" : "`--run` and `--case` are two sources",
-        runs.empty() ? "add --run RUNDIR (of `stoker tune`), --run results.csv, --case FILE or --ledger FILE"
+        runs.empty() ? "add --run RUNDIR (of `stoker tune`), --run results.csv, --case FILE, --ledger FILE, or "
+                       "--node-rate N with --nodes"
                      : "give one of the two");
   }
   if (runs.empty()) return plan::parse_case(read_text(arguments.text("--case")), arguments.text("--case"));
@@ -249,12 +288,13 @@ void say_dry(const plan::PlanInput& input, const Arguments& arguments, const std
 
 int run_plan(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
+  const plan::PlanWishes wishes{
+      .nodes = node_counts(arguments), .fleet = fleet_wishes(arguments), .what_ifs = arguments.all("--what-if")};
   plan::PlanInput input = read_input(arguments);
   const std::vector<std::string> files = files_of(arguments, input);
   take_job(arguments, face, input);
   take_machine(arguments, input);
   take_prices(arguments, input);
-  const plan::PlanWishes wishes{.nodes = numbers(arguments, "--nodes"), .what_ifs = arguments.all("--what-if")};
   if (!wishes.what_ifs.empty() && !arguments.has("--verify")) plan::require_stages(input);
   if (arguments.has("--dry-run")) {
     say_dry(input, arguments, files);
@@ -333,7 +373,9 @@ const Verb& plan_verb() {
       "",
       {{"stoker plan --run runs/large --images 28.4e6 --budget 15d", "does the job fit into 15 days?"},
        {"stoker plan --run runs/giant --run runs/large --epochs 90 --dataset data/train", "compare two models"},
-       {"stoker plan --run results.csv --map images_per_s=throughput --images 1e6", "from a table of others"}},
+       {"stoker plan --run results.csv --map images_per_s=throughput --images 1e6", "from a table of others"},
+       {"stoker plan --nodes 1,8,64,1000 --node-rate 2500 --dataset-samples 1.28M --dataset-bytes 150GB --nic-rate 3GB",
+        "how many nodes does one store feed?"}},
       {{"what was measured",
         {{"--run", "DIR", "", "a folder of `stoker tune`, or a results.csv; again for each run", true},
          {"--case", "FILE", "", "figures of others, described in JSON (docs/reference/plan.md)", true},
@@ -343,6 +385,8 @@ const Verb& plan_verb() {
         {{"--images", "N", "", "samples to train on, all epochs together, such as 28.4e6 or 28.4M", true},
          {"--epochs", "N", "", "with --dataset: how often", true},
          {"--dataset", "ADDRESS", "", "its samples are counted", true},
+         {"--dataset-samples", "N", "", "without --dataset: samples of the data set, such as 1.28M"},
+         {"--dataset-bytes", "SIZE", "", "without --dataset: its size, such as 150GB"},
          {"--budget", "TIME", "", "such as 15d; without it only the time is told", true},
          {"--effective-batch", "N", "", "choose only where batch_size times accumulate_steps is N"},
          {"--lr", "RATE", "", "the learning rate now: options that change the batch say which it would be then"},
@@ -367,15 +411,21 @@ const Verb& plan_verb() {
          {"--current", "KNOB=V,...", "", "the settings as they are now; without: the chosen ones"}}},
        {"what if",
         {{"--what-if", "WHAT", "", "only that, such as num_workers=4; again for more", true},
-         {"--nodes", "N,N", "", "nodes that share the storage"},
          {"--disk-rate", "BYTES", "", "what the disk reads per second"},
          {"--verify", "", "", "run the what-ifs that can run here, and compare", true},
          {"--bench-steps", "N", "40", "of each run of --verify"}}},
+       {"many nodes and one store",
+        {{"--nodes", "N,N", "", "epochs, limits and costs of so many nodes, such as 1,8,64,1000", true},
+         {"--node-rate", "N", "", "samples per second of one node; without: what was measured"},
+         {"--nic-rate", "BYTES", "", "what the network of a node brings per second; without: no limit"},
+         {"--store-requests", "N", "5500", "GET requests per second that a prefix of the store takes"},
+         {"--prefixes", "N", "1", "over which the objects are spread evenly"},
+         {"--store-rate", "BYTES", "", "what the store gives all nodes per second; without: no limit"}}},
        {"costs of a store",
         {{"--price-per-1000-requests", "PRICE", "",
           "of GET requests, such as 0.0004; adds what epochs and the run cost"},
          {"--price-per-gb", "PRICE", "", "of bytes that leave the store, per 10^9, such as 0.09"},
-         {"--cache-limit", "SIZE", "", "of the disk cache; without: it holds the data set"}}},
+         {"--cache-limit", "SIZE", "", "of the disk cache of each node; without: it holds the data set"}}},
        {"output",
         {{"--out", "FILE", "", "the plan as JSON; without: plan.json in each run's folder", true},
          {"--force", "", "", "overwrite a file that is no plan of ours"},

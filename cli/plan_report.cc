@@ -9,6 +9,8 @@
 
 #include "stoker/base/units.h"
 
+#include "plan_fleet.h"
+
 namespace stoker::cli {
 namespace {
 
@@ -83,6 +85,7 @@ class PlanText {
     }
     std::size_t left_out = 0;
     for (const plan::PlannedRun& run : answer_.runs) {
+      if (run.fleet && run.input.kind == plan::PlanSource::given) continue;  // the headline says it all
       std::vector<const plan::PlannedConfiguration*> listed;
       for (const plan::PlannedConfiguration& one : run.configurations) {
         if (one.rate) listed.push_back(&one);
@@ -136,6 +139,7 @@ class PlanText {
     if (run.host) host(*run.host);
     if (run.epochs) epochs(*run.epochs, run.input);
     costs(run);
+    if (run.fleet) out_ += fleet_text(*run.fleet, terminal_);
     what_ifs(run);
     options(run);
     bundles(run);
@@ -265,7 +269,7 @@ class PlanText {
         row("", fmt::format("{:g}: {}/s, {:.0f} % of what they could take", one.nodes, format_rate(one.per_s),
                             100 * one.share));
       }
-    } else if (!run.nodes.empty()) {
+    } else if (!run.nodes.empty() && !run.fleet) {
       row("nodes", "what the storage gives is not known: a ledger of a --cold run shows it, or --disk-rate");
     }
   }

@@ -283,6 +283,75 @@ def test_nodes_that_share_a_storage_fill_it(stoker, tmp_path):
     assert "the storage is full at 4.0 such nodes" in stoker("plan", "--case", "case.json", "--nodes", "8").stdout
 
 
+FLEET = ("--node-rate", "2500", "--dataset-samples", "1.28M", "--dataset-bytes", "150GB")
+
+
+def fleet_rows(found):
+    return {(row["nodes"], row["access"]): row for row in found["runs"][0]["fleet"]["rows"]}
+
+
+def test_many_nodes_are_planned_from_a_rate_alone(stoker):
+    prices = ("--price-per-1000-requests", "0.0004", "--price-per-gb", "0.09")
+    words = ("plan", "--nodes", "1,8,1000", *FLEET, "--epochs", "90", "--nic-rate", "3GB", *prices)
+    found = plan(stoker(*words, "--json"))
+    rows, fleet = fleet_rows(found), found["runs"][0]["fleet"]
+    assert found["runs"][0]["kind"] == "given" and found["runs"][0]["notes"] == []
+    assert fleet["store"] == {"requests_per_s": 5500, "prefixes": 1, "bytes_per_s": None}
+    assert fleet["store_full_at_nodes"] == pytest.approx(2.2) and fleet["store_full_of"] == "store requests"
+    alone, many = rows[1, "from the store"], rows[1000, "from the store"]
+    assert alone["last_epoch"]["limit"] == "node" and alone["last_epoch"]["seconds"] == pytest.approx(1.28e6 / 2500)
+    assert many["last_epoch"]["limit"] == "store requests" and many["last_epoch"]["seconds"] == pytest.approx(1.28e6 / 5500)
+    assert many["run"]["requests"] == pytest.approx(90 * 1.28e6) and many["run"]["cost"] == pytest.approx(90 * (1280 * 0.0004 + 150 * 0.09))
+    assert rows[1000, "staged once"]["epoch_0"]["bytes"] == pytest.approx(1000 * 150e9) and rows[1000, "staged once"]["last_epoch"]["requests"] == 0
+    assert rows[1000, "disk cache"]["last_epoch"]["requests"] == pytest.approx(1.28e6 * 0.999**89)
+    assert {change["nodes"] for change in fleet["changes"]} == {8, 1000}
+    text = stoker(*words).stdout
+    assert "it is full at 2.20 such nodes" in text and "stage at 1,000 nodes" in " ".join(text.split()) and "one node takes" in text
+    table = [line for line in text.splitlines() if " nodes, " in line or " node, " in line or "many nodes and one store" in line]
+    assert len({len(line) for line in table[:10]}) == 1  # aligned
+
+
+def test_many_nodes_without_prices_cost_nothing_that_is_told(stoker):
+    found = plan(stoker("plan", "--nodes", "4", *FLEET, "--cache-limit", "15GB", "--prefixes", "10", "--store-requests", "100", "--json"))
+    row = fleet_rows(found)[4, "disk cache"]
+    assert row["run"] is None and row["last_epoch"]["cost"] is None
+    assert row["last_epoch"]["requests"] == pytest.approx(0.9 * 1.28e6)
+    assert row["last_epoch"]["seconds"] == pytest.approx(0.9 * 1.28e6 / 1000) and row["last_epoch"]["limit"] == "store requests"
+
+
+def test_many_nodes_of_a_measured_case_take_its_rates_and_its_cold_epoch(stoker):
+    found = plan(stoker("plan", "--case", DATA / "case_e.json", "--nodes", "1,100", "--json"))
+    fleet = found["runs"][0]["fleet"]
+    assert fleet["samples"] == 50000 and fleet["bytes"] == 25e9
+    assert fleet["node"]["images_per_s"] == pytest.approx(410) and fleet["node"]["fetch_images_per_s"] == 110 and fleet["node"]["limit"] == "cores"
+    assert fleet_rows(found)[1, "from the store"]["epoch_0"]["limit"] == "fetch"
+    assert fleet_rows(found)[100, "from the store"]["epoch_0"]["limit"] == "store requests"
+
+
+def test_many_nodes_of_a_run_need_the_size_of_the_data_set(stoker, table):
+    found = plan(stoker("plan", "--run", table(), "--images", "1e6", "--nodes", "8", "--json"))
+    assert found["runs"][0]["fleet"] is None
+    assert any("give --dataset, or --dataset-samples and --dataset-bytes" in note for note in found["runs"][0]["notes"])
+
+
+@pytest.mark.parametrize("words, why", [
+    (["--nodes", "0", *FLEET], "`--nodes` takes whole numbers from 1 to 1000000, not `0`"), (["--nodes", "1,-8", *FLEET], "not `-8`"),
+    (["--nodes", "1.5", *FLEET], "not `1.5`"), (["--nodes", "many", *FLEET], "not `many`"), (["--nodes", "1,,2", *FLEET], "not ``"),
+    (["--nodes", "inf", *FLEET], "not `inf`"), (["--nodes", "1e9", *FLEET], "not `1e9`"),
+    (["--nodes", "8", "--node-rate", "-5"], "--node-rate"), (["--nodes", "8", "--node-rate", "fast"], "--node-rate"), (["--nodes", "8", "--node-rate", "0"], "--node-rate"),
+    (["--nodes", "8", *FLEET, "--nic-rate", "0"], "`--nic-rate` is 0"), (["--nodes", "8", *FLEET, "--nic-rate", "-1GB"], "--nic-rate"),
+    (["--nodes", "8", *FLEET, "--store-rate", "x"], "--store-rate"), (["--nodes", "8", *FLEET, "--store-requests", "0"], "--store-requests"),
+    (["--nodes", "8", *FLEET, "--prefixes", "0"], "--prefixes"), (["--nodes", "8", *FLEET, "--prefixes", "1.5"], "--prefixes"),
+    (["--nodes", "8", "--node-rate", "5", "--dataset-samples", "0"], "--dataset-samples"),
+    (["--nodes", "8", "--node-rate", "5", "--dataset-samples", "5", "--dataset-bytes", "0"], "`--dataset-bytes` is 0"),
+    (["--nodes", "8", *FLEET, "--dataset", "data"], "`--dataset-samples` and `--dataset` do not go together"),
+    (["--nodes", "8"], "--node-rate N with --nodes"), ([*FLEET], "`--node-rate` is for several nodes"),
+    (["--case", str(DATA / "case_e.json"), "--nic-rate", "3GB"], "`--nic-rate` is for several nodes")])
+def test_nodes_and_rates_that_cannot_be_are_refused_by_their_flag(stoker, words, why):
+    done = stoker("plan", *words)
+    assert done.returncode == 2 and why in done.stderr and done.stdout == "", done.stderr
+
+
 def test_a_question_is_answered_from_a_ledger_alone(stoker, sounds, tmp_path):
     done = stoker("load", "data", "--batch-size", "8", "--num-workers", "1", "--bench-steps", "4", "--json")
     (tmp_path / "ledger.json").write_text(done.stdout)

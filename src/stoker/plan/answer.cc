@@ -11,6 +11,7 @@
 #include "stoker/base/utf8.h"
 #include "stoker/plan/command.h"
 #include "stoker/tune/classify.h"
+#include "stoker/tune/verdict.h"
 
 namespace stoker::plan {
 namespace {
@@ -256,6 +257,62 @@ void add_costs(PlannedRun& run, const PlanAnswer& answer) {
   }
 }
 
+FleetLimit limit_of_node(const PlannedRun& run) {
+  Limit limit = Limit::none;
+  if (run.input.stages) {
+    Stages alone = *run.input.stages;
+    alone.storage_per_s = 0;
+    limit = predict(alone).limit;
+  } else if (const auto bound = tune::parse_bound(present(run)->measured.verdict)) {
+    limit = *bound == meter::Bound::compute ? Limit::compute : *bound == meter::Bound::prep ? Limit::prep : Limit::none;
+  }
+  return limit == Limit::compute                         ? FleetLimit::accelerator
+         : limit == Limit::prep || limit == Limit::cores ? FleetLimit::cores
+                                                         : FleetLimit::node;
+}
+
+// One node of the run, as far as it was measured or the wishes say.
+FleetNode node_of(const PlannedRun& run, const PlanAnswer& answer, const FleetWishes& wishes) {
+  const PlanRun& input = run.input;
+  FleetNode node{.per_s = present(run)->rate->p50,
+                 .limit = limit_of_node(run),
+                 .nic_bytes_per_s = wishes.nic_bytes_per_s.value_or(0),
+                 .disk_bytes_per_s = input.setting.disk_bytes_per_s,
+                 .cache_bytes = wishes.cache_bytes};
+  if (input.stages && input.setting.access == Access::remote && input.stages->storage_per_s > 0) {
+    Stages alone = *input.stages;
+    alone.storage_per_s = 0;
+    node.fetch_per_s = input.stages->storage_per_s;
+    node.per_s *= predict(alone).per_s / predict(*input.stages).per_s;
+  }
+  if (answer.job.cold_per_s) node.fetch_per_s = *answer.job.cold_per_s;
+  if (input.setting.access == Access::remote && input.epochs.size() > 1 && node.fetch_per_s <= 0)
+    node.fetch_per_s = input.epochs.front().per_s;
+  if (wishes.node_per_s) node.per_s = *wishes.node_per_s, node.limit = FleetLimit::node;
+  return node;
+}
+
+void add_fleet(PlannedRun& run, const PlanAnswer& answer, const PlanWishes& wishes) {
+  if (wishes.nodes.empty() || !present(run)) return;
+  const Setting& setting = run.input.setting;
+  const double samples = answer.job.epoch_images.value_or(setting.dataset_samples);
+  if (samples <= 0 || setting.dataset_bytes <= 0) {
+    run.notes.push_back(
+        format_text("the epochs of several nodes are not told: the size of the data set is not known: give {}, or {} "
+                    "and {}",
+                    option("dataset"), option("dataset_samples"), option("dataset_bytes")));
+    return;
+  }
+  const double share = setting.dataset_samples > 0 ? samples / setting.dataset_samples : 1;
+  FleetInput input{.samples = samples,
+                   .bytes = share * setting.dataset_bytes,
+                   .node = node_of(run, answer, wishes.fleet),
+                   .store = wishes.fleet.store,
+                   .prices = answer.prices};
+  if (answer.has_job) input.epochs = answer.job.images / samples;
+  run.fleet = plan_fleet(input, wishes.nodes);
+}
+
 PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& wishes) {
   PlannedRun run;
   run.notes = input.notes;
@@ -300,7 +357,8 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   }
   add_what_ifs(run, wishes);
   add_options(run, answer);
-  if (run.configurations[*run.chosen].rate->assumed) {
+  add_fleet(run, answer, wishes);
+  if (run.configurations[*run.chosen].rate->assumed && run.input.kind != PlanSource::given) {
     run.notes.emplace_back("one run without an interval: the width of its range is assumed, not measured");
   }
   return run;

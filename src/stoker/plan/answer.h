@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stoker/plan/bundles.h"
+#include "stoker/plan/fleet.h"
 #include "stoker/plan/input.h"
 #include "stoker/plan/options.h"
 
@@ -54,6 +55,7 @@ struct PlannedRun {
   std::vector<ScaleOut> nodes;
   std::optional<double> saturating_nodes;
   std::vector<StoreCost> costs;  // none: no prices, or the size of the data is not known
+  std::optional<Fleet> fleet;    // none: no nodes were asked for, or the size of the data is not known
   std::vector<Text> notes;
 
   const PlannedConfiguration* picked() const { return chosen ? &configurations[*chosen] : nullptr; }
@@ -72,9 +74,17 @@ struct PlanAnswer {
   bool is_no = false;  // nothing ran, or nothing meets the budget
 };
 
+// Of PlanWishes::nodes. None: nothing is said, and what was measured counts.
+struct FleetWishes {
+  std::optional<double> node_per_s = {};  // samples of one node that has the data at hand
+  std::optional<double> nic_bytes_per_s = {}, cache_bytes = {};
+  FleetStore store = {};
+};
+
 struct PlanWishes {
-  double margin = 0.08;                    // of device memory, kept free
-  std::vector<double> nodes = {};          // that share the storage
+  double margin = 0.08;            // of device memory, kept free
+  std::vector<double> nodes = {};  // that share the storage
+  FleetWishes fleet = {};
   std::vector<std::string> what_ifs = {};  // only these; none: those that make sense
 };
 

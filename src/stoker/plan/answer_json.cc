@@ -184,6 +184,59 @@ Json to_json(const StoreCost& cost) {
           {"run", cost.run ? to_json(*cost.run) : Json(nullptr)}};
 }
 
+Json to_json(const StoreUse& use, bool has_prices) {
+  Json json = to_json(use);
+  if (!has_prices) json["cost"] = nullptr;
+  return json;
+}
+
+Json to_json(const FleetEpoch& epoch, bool has_prices) {
+  Json json = to_json(epoch.use, has_prices);
+  json.update({{"seconds", epoch.seconds}, {"images_per_s", epoch.per_s}, {"limit", name(epoch.limit)}});
+  return json;
+}
+
+Json to_json(const Fleet& fleet) {
+  const FleetInput& input = fleet.input;
+  const bool has_prices = input.prices.has_value();
+  Json json = {{"samples", input.samples}, {"bytes", input.bytes}};
+  json["node"] = {{"images_per_s", input.node.per_s},
+                  {"limit", name(input.node.limit)},
+                  {"fetch_images_per_s", known(input.node.fetch_per_s)},
+                  {"nic_bytes_per_s", known(input.node.nic_bytes_per_s)},
+                  {"disk_bytes_per_s", known(input.node.disk_bytes_per_s)},
+                  {"cache_bytes", or_null(input.node.cache_bytes)}};
+  json["store"] = {{"requests_per_s", input.store.requests_per_s},
+                   {"prefixes", input.store.prefixes},
+                   {"bytes_per_s", known(input.store.bytes_per_s)}};
+  json["store_full_at_nodes"] = or_null(fleet.full_at);
+  json["store_full_of"] = fleet.full_at ? Json(name(fleet.full_of)) : Json(nullptr);
+  json["rows"] = Json::array();
+  for (const FleetRow& row : fleet.rows) {
+    Json run = nullptr;
+    if (input.epochs) {
+      run = to_json(row.run_use, has_prices);
+      run["seconds"] = row.run_seconds;
+    }
+    json["rows"].push_back({{"nodes", row.nodes},
+                            {"access", name(row.access)},
+                            {"epoch_0", to_json(row.first, has_prices)},
+                            {"epoch_1", to_json(row.second, has_prices)},
+                            {"last_epoch", to_json(row.last, has_prices)},
+                            {"run", run}});
+  }
+  json["changes"] = Json::array();
+  for (const FleetChange& one : fleet.changes) {
+    json["changes"].push_back({{"nodes", one.nodes},
+                               {"what", one.what},
+                               {"change", one.change},
+                               {"last_epoch_s", one.last_epoch_s},
+                               {"limit", name(one.limit)},
+                               {"gain", one.gain}});
+  }
+  return json;
+}
+
 Json to_json(const PlannedRun& run, const SpellText& spell) {
   const PlanRun& input = run.input;
   Json json = {{"name", input.name}, {"source", input.source}, {"kind", name(input.kind)}};
@@ -222,6 +275,7 @@ Json to_json(const PlannedRun& run, const SpellText& spell) {
     return Json{{"nodes", one.nodes}, {"images_per_s", one.per_s}, {"share", one.share}};
   });
   json["saturating_nodes"] = or_null(run.saturating_nodes);
+  json["fleet"] = run.fleet ? to_json(*run.fleet) : Json(nullptr);
   json["costs"] = list(run.costs, [](const StoreCost& cost) { return to_json(cost); });
   json["options"] = list(run.options, [&](const Option& option) { return to_json(option, input); });
   json["bundles"] = list(run.bundles, [](const Bundle& bundle) { return to_json(bundle); });

@@ -160,7 +160,7 @@ void settle_rows(PlanRun& run, std::optional<double> effective_batch) {
   }
   const tune::Choice of_all = tune::choose(run.rows);
   run.choice.points = of_all.points, run.choice.ok = of_all.ok, run.choice.failures = of_all.failures;
-  if (run.choice.ok == 1 && run.configurations.size() == 1) {
+  if (run.choice.ok == 1 && run.configurations.size() == 1 && run.kind != PlanSource::given) {
     run.notes.emplace_back("only one configuration was measured, so there is nothing to compare it with");
   }
   stages_of_rows(run);
@@ -183,6 +183,16 @@ PlanRun run_of(tune::RecordedRun recorded) {
   return run;
 }
 
+PlanRun run_of_rate(double per_s) {
+  PlanRun run;
+  run.name = "one node";
+  run.source = "the rate that was given";
+  run.kind = PlanSource::given;
+  run.setting.access = Access::remote;
+  run.rows.push_back({.trial = 1, .images_per_s = per_s});
+  return run;
+}
+
 void limit_by_disk(PlanRun& run) {
   const Setting& setting = run.setting;
   const bool is_kept = setting.dataset_bytes > 0 && setting.dataset_bytes < 0.7 * setting.memory_bytes;
@@ -193,7 +203,7 @@ void limit_by_disk(PlanRun& run) {
 }
 
 std::string_view name(PlanSource source) noexcept {
-  constexpr std::array<std::string_view, 4> kNames = {"run", "csv", "case", "ledger"};
+  constexpr std::array<std::string_view, 5> kNames = {"run", "csv", "case", "ledger", "given"};
   return kNames[static_cast<std::size_t>(source)];
 }
 

@@ -31,8 +31,9 @@ enum class PlanSource : std::uint8_t {
   csv,        // a table of rows
   case_file,  // a description in JSON
   ledger,     // what `stoker load` or `stoker measure` printed
+  given,      // a rate, and nothing else
 };
-std::string_view name(PlanSource source) noexcept;  // "run", "csv", "case", "ledger"
+std::string_view name(PlanSource source) noexcept;  // "run", "csv", "case", "ledger", "given"
 
 // One run: rows of one model or job on one machine, and what else is known of it.
 struct PlanRun {
@@ -77,6 +78,8 @@ struct PlanInput {
 
 // What a folder of `stoker tune`, or a table of others, says of a run. Throws Error(corrupt) where it has no row.
 PlanRun run_of(tune::RecordedRun recorded);
+// A node that makes `per_s` samples a second, as somebody says.
+PlanRun run_of_rate(double per_s);
 // Distinct points with all their rates, and the choice among those with that effective batch. Refuses absurd figures by
 // their row. Throws Error(corrupt).
 void settle_rows(PlanRun& run, std::optional<double> effective_batch);

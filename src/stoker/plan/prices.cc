@@ -29,8 +29,12 @@ std::string_view name(StoreAccess access) noexcept {
   return "";
 }
 
+double cost_of(const StorePrices& prices, double requests, double bytes) {
+  return requests / 1000 * prices.per_1000_requests + bytes / kGB * prices.per_gb;
+}
+
 std::vector<StoreCost> store_costs(const StorePrices& prices, double samples, double bytes, const Job& job) {
-  const StoreUse all{samples, bytes, samples / 1000 * prices.per_1000_requests + bytes / kGB * prices.per_gb};
+  const StoreUse all{samples, bytes, cost_of(prices, samples, bytes)};
   // The cache keeps what is used next, so that a share of the reads as large as itself is a hit.
   const double limit = prices.cache_limit_bytes.value_or(bytes);
   const double kept = bytes > 0 ? std::clamp(limit / bytes, 0.0, 1.0) : 1;

@@ -18,6 +18,8 @@ struct StorePrices {
   std::optional<double> cache_limit_bytes = {};  // of the disk cache; none: it holds the data set
 };
 
+double cost_of(const StorePrices& prices, double requests, double bytes);
+
 // Asked of the store, and what that costs.
 struct StoreUse {
   double requests = 0, bytes = 0, cost = 0;
