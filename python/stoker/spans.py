@@ -202,3 +202,7 @@ def start_until_exit(recorder: Any) -> None:
     """As a process under ``stoker measure`` does from its start."""
     start(recorder)
     atexit.register(tell)
+
+
+if os.environ.get("STOKER_MEASURE_DIR"):  # under `stoker measure`: it starts the recorder of this process
+    from . import measuring  # noqa: F401
