@@ -17,6 +17,7 @@ import threading
 CHILD = r"""
 import json, sys
 import stoker
+stoker.Loader, stoker.Volumes  # loads numpy and what else the package brings in
 settings = json.loads(sys.argv[1])
 limit_batches, epochs = settings.pop("limit_batches", 1_000_000), settings.pop("epochs")
 print("ready", flush=True)

@@ -201,6 +201,7 @@ def test_https_is_read_with_the_certificates_that_are_trusted(serve, forms, tmp_
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     site = serve(context)
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)  # it comes before SSL_CERT_FILE, and some machines set it
     with pytest.raises(stoker.Error, match="SSL_CERT_FILE"):
         batches(site.address + "/array.npy")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
