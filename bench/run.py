@@ -26,7 +26,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3, help="how often everyone runs (default: 3)")
     parser.add_argument("--seed", type=int, default=1, help="of what is simulated (default: 1)")
     parser.add_argument("--live", nargs="?", const="all", choices=["grid", "search", "all"],
-                        help="of tune-live: record its grids anew (half an hour), run the search live against them (five minutes), or both")
+                        help="of tune-live: record its grids again (half an hour), run the search live against them (five minutes), or both")
     parser.add_argument("--json", metavar="FILE", help="where the results go (default: DIR/results/NAME.json)")
     args = parser.parse_args()
     if args.rounds < 1:

@@ -163,18 +163,19 @@ int run_completions(const Arguments& arguments) {
 }  // namespace
 
 const Verb& completions_verb() {
-  static const Verb verb = {
-      "completions",
-      "write the completions of a shell, or a manual page",
-      "WHAT",
-      "bash, zsh, fish, or man",
-      {{"stoker completions bash > ~/.local/share/bash-completion/completions/stoker", "from the next shell on"},
-       {"stoker completions zsh > ~/.zfunc/_stoker", "in a folder that $fpath names"},
-       {"stoker completions fish | source", "in this shell; in ~/.config/fish/config.fish: in every one"},
-       {"stoker completions man | man -l -", "the manual page"}},
-      {},
-      nullptr,
-      run_completions};
+  static const Verb verb = {"completions",
+                            "write the completions of a shell, or a manual page",
+                            "WHAT",
+                            "bash, zsh, fish, or man",
+                            {{"stoker completions bash > ~/.local/share/bash-completion/completions/stoker",
+                              "complete commands from the next shell on"},
+                             {"stoker completions zsh > ~/.zfunc/_stoker", "the same for zsh, in a folder of $fpath"},
+                             {"stoker completions fish | source",
+                              "the same for this fish; put it into ~/.config/fish/config.fish for every one"},
+                             {"stoker completions man | man -l -", "show the manual page"}},
+                            {},
+                            nullptr,
+                            run_completions};
   return verb;
 }
 

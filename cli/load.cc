@@ -155,7 +155,7 @@ std::string describe_cache(const dataset::Dataset& dataset, const Arguments& arg
     const double left = dataset::cached_share(dataset).value_or(0);
     if (left > 0.02) {
       report.notes.push_back(
-          fmt::format("{:.0f} % of the sampled pages stayed in the page cache after --cold: somebody else has "
+          fmt::format("{:.0f} % of the sampled pages stayed in the page cache after --cold: another process has "
                       "them open, or the file system keeps them",
                       100 * left));
     }
@@ -388,14 +388,16 @@ const Verb& load_verb() {
       "feed from a data set at full speed or at an emulated step: where does time go?",
       "ADDRESS",
       "a folder, index.csv, .npy, .pack, .tar or volumes.csv",
-      {{"stoker load data/train --batch-size 64 --transform rrc:224,flip", "full speed, images cropped to 224 x 224"},
+      {{"stoker load data/train --batch-size 64 --transform rrc:224,flip",
+        "load images at full speed, cropped to 224 x 224"},
        {"stoker load data/train --workload resnet50-h100 --transform rrc:224", "could this machine feed an H100?"},
        {"stoker load data/train --batch-size 64 --step-ms 20 --epochs 3 --cold",
-        "a step of 20 ms, first epoch from the disk"},
+        "emulate a step of 20 ms, and read the first epoch from the disk"},
        {"stoker load data/train --steps 1000 --state run.json",
-        "in pieces: the next call goes on where this one stopped"},
-       {"stoker load volumes.csv --patch 72x136x136 --samples 2000 --normalize zscore", "3-D patches of volumes"},
-       {"stoker load data/train --on-error skip --save-errors bad.json", "go on over bad files, and keep the list"}},
+        "load 1,000 steps; the next call resumes where this one stopped"},
+       {"stoker load volumes.csv --patch 72x136x136 --samples 2000 --normalize zscore",
+        "load random 3-D patches of volumes"},
+       {"stoker load data/train --on-error skip --save-errors bad.json", "skip bad files, and save the list of them"}},
       {batch_flags(),
        with(sample_flags(),
             {{"--save-subset", "FILE", "", "write seed, count, ids and paths of the samples used as JSON"},

@@ -1,7 +1,7 @@
 // The floor under wav-files: threads that open, read, close and convert 16-bit mono WAV files into float32 rows, with
 // nothing of a loader around it; the list of files is made before the time starts.
 // usage: bare_wav_loop FOLDER FRAMES BATCH EPOCHS THREADS in-order|shuffled DEPTH
-// DEPTH 0 is open, read, close, one after the other; else one io_uring per thread opens, reads and closes so many files
+// DEPTH 0 is open, read, close, one after the other; else one io_uring per thread opens, reads and closes DEPTH files
 // at a time.
 // Says "ready", waits for a line, works, prints one line of JSON, as the contestants of bench/peers do.
 #include <algorithm>

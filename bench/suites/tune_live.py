@@ -1,4 +1,4 @@
-"""The tuner's search against the whole grid, random points and Optuna, on recorded grids of real trials (--live records them anew)."""
+"""The tuner's search against the whole grid, random points and Optuna, on recorded grids of real trials (--live records them again)."""
 
 import csv
 import json

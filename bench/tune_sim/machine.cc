@@ -75,7 +75,7 @@ Machine::Machine(std::uint64_t seed) {
   Generator generator(seed);
   peak_ = log_uniform(generator, 100, 5000);
   half_batch_ = log_uniform(generator, 1, 60);
-  worker_rate_ = peak_ / log_uniform(generator, 1.5, 40);  // so many workers feed it
+  worker_rate_ = peak_ / log_uniform(generator, 1.5, 40);  // this number of workers feeds it
   contention_ = log_uniform(generator, 0.0005, 0.01);
   if (uniform(generator, 0, 1) < 0.3) disk_rate_ = peak_ * uniform(generator, 0.3, 1.2);
   cores_ = one_of(generator, {4, 8, 12, 16, 24, 32, 64});

@@ -559,10 +559,10 @@ class Views(Transform):
     """One decode, many independently drawn views: ``Views(big=(2, [...]), small=(8, [...]))``.
 
     Each group becomes one tensor ``[batch, count, ...]`` (``[batch, ...]`` for a count of 1), and ``data`` of the batch
-    is a dict of them by group name: ``for views, labels in loader: views["big"]``.
+    is a dict of them by group name: ``for views, labels in loader: views["big"]``. A torchvision ``Compose`` may be a group's list.
     """
 
-    def __init__(self, **groups: tuple[int, Sequence[Transform]]) -> None:
+    def __init__(self, **groups: tuple[int, Any]) -> None:
         if not groups:
             raise UsageError("Views: no group was given", "Views(big=(2, [...]), small=(8, [...]))")
         listed = []
@@ -570,11 +570,8 @@ class Views(Transform):
             if not (isinstance(group, (tuple, list)) and len(group) == 2 and isinstance(group[0], int)):
                 raise UsageError(f"Views: {name} is not (count, [transforms]): {group!r}",
                                  "Views(big=(2, [stoker.RandomResizedCrop(224)]))")
-            count, operations = group
-            if isinstance(operations, Transform):
-                operations = [operations]
-            listed.append({"name": name, "count": _whole(self, name, count),
-                           "ops": [_checked(operation).to_json() for operation in operations]})
+            count, transform = group
+            listed.append({"name": name, "count": _whole(self, name, count), "ops": [operation.to_json() for operation in _operations(transform)]})
         super().__init__(groups=listed)
 
 
@@ -584,14 +581,13 @@ _NEVER_AFTER = (Views, MixUp, CutMix, FiveCrop, TenCrop, Window, Resample, Mono,
 
 def compile_steps(transform: Any) -> tuple[str, list[Callable[[Any], Any]], str]:
     """For callables on single samples: the engine's form of the operations before them, the callables, and the form of the operations after them."""
-    if transform is None or isinstance(transform, (str, Transform)) or not isinstance(transform, (list, tuple)):
-        text, last = compile_transform(transform)
-        return text, [] if last is None else [last], "[]"
+    if transform is None or isinstance(transform, (str, Transform)):
+        return compile_transform(transform), [], "[]"
     before: list[Any] = []
     callables: list[Callable[[Any], Any]] = []
     after: list[Any] = []
-    for item in _flattened(transform):
-        is_ours = isinstance(item, Transform) or _is_torchvision(item)
+    for item in _flattened([transform]):
+        is_ours = isinstance(item, Transform) or _is_library(item)
         if not is_ours and callable(item) and not isinstance(item, type):
             if after:
                 raise UsageError(f"transform: {_name(item)} stands behind operations that stand behind a Python callable",
@@ -604,44 +600,37 @@ def compile_steps(transform: Any) -> tuple[str, list[Callable[[Any], Any]], str]
     for item in after:
         if isinstance(item, _NEVER_AFTER):
             raise UsageError(f"transform: {type(item).__name__} cannot stand behind a Python callable", "put it before the callable, or do it in the callable", option="transform")
-    return compile_transform(before)[0], callables, compile_transform(after)[0]
+    return compile_transform(before), callables, compile_transform(after)
 
 
-def compile_transform(transform: Any) -> tuple[str, Callable[[Any], Any] | None]:
-    """The engine's form (JSON or short text) of what was given as ``transform=``, and the Python callable at its end."""
-    if transform is None:
-        return "[]", None
+def compile_transform(transform: Any) -> str:
+    """The engine's form (JSON or short text) of what was given as ``transform=``, without callables."""
     if isinstance(transform, str):
-        return (transform, None) if transform.strip() else ("[]", None)
-    if isinstance(transform, Transform) or not isinstance(transform, (list, tuple)):
-        transform = [transform]
+        return transform if transform.strip() else "[]"
+    return json.dumps([operation.to_json() for operation in _operations([] if transform is None else transform)])
+
+
+def _operations(transform: Any) -> list[Transform]:
+    """Operations of Stoker, torchvision or timm, alone or in lists, as operations of Stoker."""
     operations: list[Transform] = []
-    last: Callable[[Any], Any] | None = None
-    for item in _flattened(transform):
-        if last is not None:
-            raise UsageError(f"transform: {_name(last)} is a Python callable and must be the last item: it takes the whole batch",
-                             "put it at the end, or write it with Stoker's operations")
-        if isinstance(item, Transform):
-            operations.append(item)
-        elif _is_torchvision(item):
-            operations.extend(from_torchvision(item))
-        elif callable(item) and not isinstance(item, type):
-            last = item
-        else:
-            _checked(item)
-    return json.dumps([operation.to_json() for operation in _without_double_scaling(operations)]), last
+    for item in _flattened([transform]):
+        operations.extend(from_torchvision(item) if _is_library(item) else [_checked(item)])
+    return _without_double_scaling(operations)
 
 
 def from_torchvision(operation: Any) -> list[Transform]:
     """The same thing in Stoker's words, or UsageError naming the operation that has none.
 
     Known: Compose, RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, PILToTensor,
-    ConvertImageDtype, and of v2 also ToImage, ToDtype, ToPureTensor; and the augmentations of this page that have
-    torchvision's name. Of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor and RandomErasing.
+    ConvertImageDtype, and of v2 also ToImage, ToDtype, ToPureTensor, RGB; the presets of its weights,
+    ``ResNet50_Weights.DEFAULT.transforms()``; and the augmentations of this page that have torchvision's name. Of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor and RandomErasing.
     """
     name = type(operation).__name__
     if _library(operation) == "timm":
         return _from_timm(operation)
+    if _library(operation) == "torchaudio":
+        hint = f"write stoker.{name}(...), which gives its values" if name in __all__ else f"put a function of your own into the list; {_OWN}"
+        raise UsageError(f"transform: torchaudio's {name} is not translated", hint)
     if name == "Compose":
         return [mine for inner in operation.transforms for mine in from_torchvision(inner)]
     if name == "RandomResizedCrop":
@@ -658,8 +647,11 @@ def from_torchvision(operation: Any) -> list[Transform]:
         return [Normalize(operation.mean, operation.std)]
     if name == "ToTensor":
         return [ToFloat()]
-    if name in ("PILToTensor", "ToImage", "ToPureTensor", "Identity"):
+    if name in ("PILToTensor", "ToImage", "ToPureTensor", "Identity", "RGB"):  # images are RGB unless color= says otherwise
         return []
+    if name == "ImageClassification":  # what a model's weights want
+        crop = [Resize(operation.resize_size, _torchvision_filter(operation)), CenterCrop(operation.crop_size)]
+        return [*crop, Normalize(operation.mean, operation.std)]
     if name in ("ConvertImageDtype", "ToDtype"):
         dtype = str(operation.dtype)
         if dtype == "torch.float32" and getattr(operation, "scale", name == "ConvertImageDtype"):
@@ -670,11 +662,15 @@ def from_torchvision(operation: Any) -> list[Transform]:
                          "use ToDtype(torch.float32, scale=True), or the dtype= of the loader")
     if name in _SAME_NAME:
         return [_translated(operation)]
+    if name == "Lambda":
+        raise UsageError("transform: torchvision's Lambda has no counterpart in Stoker",
+                         f"put the function itself into the list; {_OWN}. After FiveCrop and TenCrop leave it out: crops are stacked")
     known = ", ".join(("RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, ToDtype", *_SAME_NAME))
     raise UsageError(f"transform: torchvision's {name} has no counterpart in Stoker",
-                     f"known: {known}; for anything else, end the list with a function of your own that takes the whole batch: "
-                     "transform=[..., lambda images: ...]")
+                     f"known: {known}; for anything else, put a function of your own into the list; {_OWN}")
 
+
+_OWN = "it gets one sample as a numpy array: transform=[..., function]"
 
 # torchvision's augmentations, with their arguments in the order of Stoker's class.
 _SAME_NAME: dict[str, tuple[type[Transform], tuple[str, ...]]] = {
@@ -772,6 +768,8 @@ def _from_timm(operation: Any) -> list[Transform]:
                              "create_transform(..., re_count=1, re_mode=\"pixel\")")
         return [RandomErasing(operation.probability, (operation.min_area, operation.max_area),
                               [math.exp(value) for value in operation.log_aspect_ratio], "random" if operation.per_pixel else 0)]
+    if name in ("Mixup", "FastCollateMixup"):
+        raise UsageError(f"transform: timm's {name} has no counterpart in Stoker", "end the list with stoker.RandomChoice([stoker.MixUp(0.8), stoker.CutMix()])")
     raise UsageError(f"transform: timm's {name} has no counterpart in Stoker",
                      "known of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor, RandomErasing")
 
@@ -834,18 +832,20 @@ def _library(item: Any) -> str:
     return type(item).__module__.split(".")[0]
 
 
-def _is_torchvision(item: Any) -> bool:
-    """Also timm's operations, which stand in a Compose of torchvision."""
-    return _library(item) in ("torchvision", "timm")
+def _is_library(item: Any) -> bool:
+    """Of torchvision, of timm, whose operations stand in a Compose of torchvision, or of torchaudio."""
+    return _library(item) in ("torchvision", "timm", "torchaudio")
 
 
 def _flattened(items: Iterable[Any]) -> Iterable[Any]:
-    """Opens lists and torchvision's Compose, so that a callable inside is found at its place."""
+    """Opens lists, torchvision's Compose and torch's Sequential of its operations, so that a callable inside is found at its place."""
     for item in items:
         if isinstance(item, (list, tuple)):
             yield from _flattened(item)
         elif _library(item) == "torchvision" and type(item).__name__ == "Compose":
             yield from _flattened(item.transforms)
+        elif _library(item) == "torch" and type(item).__name__ == "Sequential" and any(map(_is_library, item)):
+            yield from _flattened(item)
         else:
             yield item
 
@@ -878,7 +878,7 @@ def _checked(item: Any) -> Transform:
         raise UsageError(f"transform: {item!r} is a text inside a list",
                          f"write stoker.{near[0]}(...)" if near else "give one text instead of a list: transform=\"rrc:224,flip\"")
     raise UsageError(f"transform: {item!r} is not an operation of Stoker",
-                     "a list of stoker.RandomResizedCrop(224), ...; a callable on the batch may be its last item")
+                     "a list of stoker.RandomResizedCrop(224), ...")
 
 
 def _held(owner: Any, transforms: Any) -> list[dict[str, Any]]:

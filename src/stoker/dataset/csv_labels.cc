@@ -16,7 +16,7 @@
 namespace stoker::dataset {
 namespace {
 
-// An integer, of whatever size.
+// An integer of any size.
 bool is_whole_number(std::string_view text) {
   text = without_blanks(text);
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);

@@ -184,7 +184,7 @@ void CsvTable::choose_path_column(const IsFile& is_file, Facts& facts) {
       "the first line must name the columns; name the one with the paths `path`");
 }
 
-// Which of two columns of one name is meant, nobody can tell. `seen` is the name as it is compared.
+// Two columns of one name are ambiguous. `seen` is the name as it is compared.
 template <typename Seen>
 void CsvTable::refuse_twins(std::size_t column, Seen seen) const {
   for (std::size_t c = column + 1; c < header_.size(); ++c) {

@@ -220,7 +220,7 @@ void list_objects(const storage::Backend& backend, std::string_view folder, cons
     if (!is_sound) throw Error(ErrorKind::corrupt, fmt::format("cannot read `{}`: it changed meanwhile", path));
     return;
   }
-  if (!wants_kept && !kept) return backend.list(folder, take);  // nobody asked to keep it
+  if (!wants_kept && !kept) return backend.list(folder, take);  // keeping it was not asked for
 
   std::unique_ptr<ListingWriter> writer;
   const auto keep = [&](const auto& write) {

@@ -35,7 +35,7 @@ struct Shuffle {
 };
 
 std::string text(const Shuffle& shuffle);      // "off", "full", "blocks", "blocks:32:4096" or "given"
-Shuffle parse_shuffle(std::string_view text);  // throws Error(usage), also for "given": nobody can ask for it in words
+Shuffle parse_shuffle(std::string_view text);  // throws Error(usage), also for "given", which no option names
 
 struct OrderOptions {
   std::uint64_t size = 0;  // samples

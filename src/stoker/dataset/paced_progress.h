@@ -12,7 +12,7 @@ class PacedProgress {
  public:
   explicit PacedProgress(const Progress& progress) : progress_(progress) {}  // borrowed; may be empty
 
-  // False: whoever watches wants it to end.
+  // False: the caller cancels.
   bool goes_on(std::uint64_t seen) {
     if (!progress_) return true;
     const auto now = std::chrono::steady_clock::now();

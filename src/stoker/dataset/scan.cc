@@ -38,7 +38,7 @@ std::int64_t system_now_ns() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The machine lacks something, whatever the folder: no policy hides it.
+// The machine lacks something, which any folder would meet: no policy hides it.
 bool is_of_the_machine(int error_number) {
   return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM;
 }

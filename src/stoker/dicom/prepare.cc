@@ -118,7 +118,7 @@ class Preparation {
         .dump();
   }
 
-  // A folder that somebody else filled is not ours to write into.
+  // A folder that holds other files is refused.
   void check_destination() const {
     if (!os::exists(options_.destination) || os::exists(index_folder_ + "/prepare.json")) return;
     std::error_code error;

@@ -1,4 +1,4 @@
-// Stored pixel values to Hounsfield units, or whatever the rescaling gives, plus kHuOffset as 16 bits. Pure.
+// Stored pixel values to Hounsfield units, or other rescaled units, plus kHuOffset as 16 bits. Pure.
 #pragma once
 
 #include <cstdint>

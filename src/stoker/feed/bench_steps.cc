@@ -29,7 +29,7 @@ class Reporter {
   void say(const Json& json) const {
     if (fd_ < 0) return;
     const std::string line = json.dump() + "\n";
-    (void)os::write_all(fd_, std::as_bytes(std::span(line.data(), line.size())));  // an error: nobody listens
+    (void)os::write_all(fd_, std::as_bytes(std::span(line.data(), line.size())));  // an error: the reader is gone
   }
 
  private:
@@ -98,7 +98,7 @@ Benched bench_steps(loader::Loader& loader, const BenchSteps& options) {
   const double least_s = std::chrono::duration<double>(options.least).count();
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  // of all steps, once it is known
   while ((all.steps < options.bench_steps || all.seconds < least_s) && !interrupted()) {
-    // Only the steps count from here on. A store is not asked for batches that nobody will take.
+    // Only the steps count from here on. A store is not asked for batches beyond them.
     if (all.seconds >= least_s) {
       end = std::max(options.bench_steps, all.steps + kBlockSteps);
       loader.expect_steps(end - all.steps);

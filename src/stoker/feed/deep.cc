@@ -75,7 +75,7 @@ class Parts {
     drop_pages();
     runs.cold_left = dataset::cached_share(*data_);
     if (!runs.cold_left)
-      runs.notes.emplace_back("whether the files left the page cache cannot be seen: they belong to somebody else");
+      runs.notes.emplace_back("whether the files left the page cache cannot be seen: they belong to another user");
     runs.cold_s = per_step(feed_once("loader only, cold", {}));
   }
 

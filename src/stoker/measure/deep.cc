@@ -79,7 +79,7 @@ DeepAnswer compare(const DeepRuns& runs) {
   answer.notes = runs.notes;
   if (runs.cold_left && *runs.cold_left > kCachedStill)
     answer.notes.push_back(
-        fmt::format("{:.0f} % of the sampled pages stayed in the page cache: somebody else has the "
+        fmt::format("{:.0f} % of the sampled pages stayed in the page cache: another process has the "
                     "files open, or the file system keeps them; cold is then partly warm",
                     100 * *runs.cold_left));
   if (!runs.cold_s && !runs.cold_why.empty()) answer.notes.push_back("no cold run: " + runs.cold_why);

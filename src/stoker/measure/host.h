@@ -74,7 +74,7 @@ class HostSampler {
   void sample(int child, const std::vector<int>& workers, std::int64_t now_ns);
   // The job has begun to load: its memory is read now, and again soon, so that a job of seconds is seen too.
   void loading_began();
-  // Reads memory now, whatever was read when: before an answer while the job still runs.
+  // Reads memory now, however recent the last reading is: before an answer while the job still runs.
   void sample_memory(std::int64_t now_ns);
   HostFacts facts() const;
 

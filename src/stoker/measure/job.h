@@ -22,7 +22,7 @@ struct Waited {
   std::int64_t prep_ns = 0;     // its samples: computing, or ready to compute without a core
   std::int64_t collate_ns = 0;  // its samples were there and were put together
   std::int64_t deliver_ns = 0;  // it was made, and was pickled, sent, pinned, unpickled
-  std::int64_t unknown_ns = 0;  // nobody told
+  std::int64_t unknown_ns = 0;  // not reported
 
   std::int64_t total_ns() const noexcept;
   meter::WaitSplit split() const noexcept;  // hand-off is all but fetch and prep

@@ -255,7 +255,7 @@ class StepClock {
   double last_s_ = 0, steps_ = 0, seconds_ = 0;
 };
 
-// A digit before `s` or `ms`, whatever stands between: "18.0s", "18 sec", "220 ms".
+// A digit before `s` or `ms`, with anything between them: "18.0s", "18 sec", "220 ms".
 bool has_time(std::string_view lower) {
   for (std::size_t at = lower.find('s'); at != std::string_view::npos; at = lower.find('s', at + 1)) {
     std::size_t before = at > 0 && lower[at - 1] == 'm' ? at - 1 : at;

@@ -19,7 +19,7 @@ struct LogFigure {
   std::vector<double> values;  // in the order of the log
 
   double median() const;
-  // By its unit: times are better when low (-1), rates when high (1); 0: nobody can tell.
+  // By its unit: times are better when low (-1), rates when high (1); 0: not known.
   int better() const noexcept;
 };
 

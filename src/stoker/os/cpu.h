@@ -24,7 +24,7 @@ Cores effective_cores(const std::string& root = "/", int processes = 1);
 // Of all cores of the machine together, since it started. None where /proc does not say.
 struct CoreTime {
   std::chrono::nanoseconds busy{0};  // with programs and the kernel's work for them
-  std::chrono::nanoseconds idle{0};  // also while somebody waits for a disk
+  std::chrono::nanoseconds idle{0};  // also while a process waits for a disk
   std::chrono::nanoseconds all{0};   // also with interrupts, or taken by other guests of the host
 };
 std::optional<CoreTime> core_time(const std::string& root = "/");

@@ -146,7 +146,7 @@ std::optional<Ended> Isolated::ended() noexcept {
   while ((got = ::waitpid(pid_, &status, WNOHANG)) < 0 && errno == EINTR) {
   }
   if (got == pid_) ended_ = ended_of(status);
-  if (got < 0) ended_ = Ended{.code = 2};  // somebody else reaped it
+  if (got < 0) ended_ = Ended{.code = 2};  // other code reaped it
   return ended_;
 }
 
@@ -241,7 +241,7 @@ std::size_t Isolated::end() noexcept {
     }
   }
   guard_.reset();
-  // torch names its shared memory torch_PID_...; whose process is gone, nobody else will remove it.
+  // torch names its shared memory torch_PID_... When that process is gone, no other removes it.
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
     const std::string file = entry.path().filename().string();

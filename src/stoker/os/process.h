@@ -48,7 +48,7 @@ std::optional<std::uint64_t> process_anonymous_bytes(int pid, const std::string&
 
 struct SharedMemory {
   std::uint64_t pss_bytes = 0;  // its part of shared pages counted once
-  std::uint64_t uss_bytes = 0;  // what nobody shares
+  std::uint64_t uss_bytes = 0;  // memory that no other process shares
 };
 // Costs the kernel a walk over the page tables: milliseconds for a large process.
 std::optional<SharedMemory> process_shares(int pid, const std::string& root = "/");

@@ -109,7 +109,7 @@ Ended WorkerProcess::wait() noexcept {
     int status = 0;
     const pid_t got = ::waitpid(pid_, &status, 0);
     if (got == pid_) ended_ = ended_of(status);
-    if (got < 0 && errno != EINTR) ended_ = Ended{.code = 2};  // somebody else waited for it
+    if (got < 0 && errno != EINTR) ended_ = Ended{.code = 2};  // other code waited for it
   }
   return *ended_;
 }

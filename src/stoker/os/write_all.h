@@ -7,9 +7,9 @@
 
 namespace stoker::os {
 
-// Repeats short and interrupted writes. Returns 0, or the error number: EPIPE where nobody listens.
+// Repeats short and interrupted writes. Returns 0, or the error number: EPIPE where the reader is gone.
 int write_all(int fd, std::span<const std::byte> bytes) noexcept;
-// The same at a place of a file, whatever was written to it before.
+// The same at an offset of a file; earlier writes do not matter.
 int write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset) noexcept;
 
 }  // namespace stoker::os

@@ -27,7 +27,7 @@ struct DevicePlan {
   double limit_bytes = 0;        // 0: not known
   std::optional<std::uint64_t> largest_batch;
   std::optional<double> parameters, forward_flops;  // of a model's description
-  std::vector<MemoryPart> parts;                    // of the same; empty: nobody knows
+  std::vector<MemoryPart> parts;                    // of the same; empty: not known
   double parts_batch = 0;                           // the batch that they are told for
 };
 

@@ -1,4 +1,4 @@
-// A case described in a file: figures that somebody measured, as JSON of schema stoker.case/1. docs/reference/plan.md
+// A case described in a file: measured figures, as JSON of schema stoker.case/1. docs/reference/plan.md
 // lists its keys. Pure; from any thread.
 #pragma once
 

@@ -44,7 +44,7 @@ struct Training {
 struct MemoryLine {
   double fixed_bytes = 0, bytes_per_image = 0;
   std::string basis = {};  // "fitted to 5 batches", "model", "traced"
-  double floor_bytes = 0;  // the optimizer's step takes that much whatever the batch
+  double floor_bytes = 0;  // the optimizer's step takes that much with any batch size
 
   double at(double batch) const noexcept { return std::max(floor_bytes, fixed_bytes + bytes_per_image * batch); }
 };
@@ -68,7 +68,7 @@ TracedModel traced_of(const Json& json);  // throws Error(corrupt)
 
 struct MemoryPoint {
   double batch = 0;
-  std::optional<double> observed_bytes = {};  // none: it failed, or nobody looked
+  std::optional<double> observed_bytes = {};  // none: it failed, or it was not measured
   bool out_of_memory = false;
 };
 

@@ -2,7 +2,7 @@
 // store is asked for, what that costs, and what to change. Pure arithmetic; from any thread.
 //
 // N nodes share an epoch of S samples and D bytes: each sample is read once, and every epoch deals the samples out
-// anew. If the nodes find the share h of the bytes on their own disks, the epoch takes the longest of these times:
+// again. If the nodes find the share h of the bytes on their own disks, the epoch takes the longest of these times:
 //
 //   node (accelerator, cores)  S / N / per_s
 //   fetch                      (1 - h) S / N / fetch_per_s
@@ -28,12 +28,12 @@
 
 namespace stoker::plan {
 
-// What sets the time of an epoch. `node`: the rate of the node as it was given; nobody knows what is behind it.
+// What sets the time of an epoch. `node`: the node's own rate as it was given, whose cause is not known.
 enum class FleetLimit : std::uint8_t { node, accelerator, cores, fetch, nic, disk, store_requests, store_bandwidth };
 std::string_view name(FleetLimit limit) noexcept;  // "NIC", "store requests"
 bool is_of_store(FleetLimit limit) noexcept;       // requests or bandwidth, which more nodes do not widen
 
-// 0: it limits nothing, or nobody knows.
+// 0: no limit, or not known.
 struct FleetNode {
   double per_s = 0;  // samples that a node trains on if it has the data at hand
   FleetLimit limit = FleetLimit::node;

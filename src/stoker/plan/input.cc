@@ -18,7 +18,7 @@ constexpr double kFastest = 1e9;   // samples per second: beyond is a mistake of
 constexpr double kLargest = 1e15;  // bytes
 constexpr double kLongest = 1e9;   // milliseconds of a step
 
-// The rates of blocks, corrected for batches that lay ready, as the row's own rate is.
+// Steady-state rates of blocks: corrected for queued batches, as the row's own rate is.
 std::vector<double> rates_of(const PlanRun& run, std::uint64_t trial) {
   std::vector<double> rates;
   const auto found = run.blocks.find(trial);

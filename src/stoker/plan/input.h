@@ -78,7 +78,7 @@ struct PlanInput {
 
 // What a folder of `stoker tune`, or a table of others, says of a run. Throws Error(corrupt) where it has no row.
 PlanRun run_of(tune::RecordedRun recorded);
-// A node that makes `per_s` samples a second, as somebody says.
+// A node with a stated rate of `per_s` samples a second.
 PlanRun run_of_rate(double per_s);
 // Distinct points with all their rates, and the choice among those with that effective batch. Refuses absurd figures by
 // their row. Throws Error(corrupt).

@@ -20,7 +20,7 @@ constexpr double kModelError = 0.15, kRatioError = 0.25;  // of a predicted gain
 constexpr double kWorth = 1.03;
 constexpr double kMoreThan = 1.02;            // times the gain of a cheaper change, to be worth more
 constexpr double kFull = 0.92, kTight = 0.8;  // of a limit
-constexpr double kStart_s = 5;                // to start the workers of an epoch, where nobody measured it
+constexpr double kStart_s = 5;                // to start the workers of an epoch, where it was not measured
 constexpr double kUsualImage = 224, kSmallImage = 160;
 
 RateSpread around(double gain, double error) {
@@ -234,7 +234,7 @@ void add_persistent(const Situation& situation, std::vector<Option>& all) {
         option.worth
             ? fmt::format("workers grow to {} of {} where they live on", bytes_text(now_bytes), bytes_text(limit))
         : now_bytes > then_bytes
-            ? fmt::format("it would save {} that nobody needs; {}", bytes_text(now_bytes - then_bytes), starts)
+            ? fmt::format("it would save {}, and memory is not short; {}", bytes_text(now_bytes - then_bytes), starts)
             : fmt::format("it saves no memory that was measured; {}", starts);
   } else if (option.gain.p50 < kWorth) {
     option.worth = false;
@@ -286,7 +286,7 @@ void add_what_ifs(const Situation& situation, std::vector<Option>& all) {
   }
 }
 
-// The effective batch of a row that ran, over the present one; 1: it is the same, or nobody knows.
+// The effective batch of a row that ran, over the present one; 1: it is the same, or not known.
 double effective_times(const Situation& situation, const Configuration& one) {
   double times = 1;
   for (const char* const key : {"batch_size", "accumulate_steps"}) {

@@ -13,7 +13,7 @@
 
 namespace stoker::plan {
 
-// How the bytes are had.
+// How the bytes are read.
 enum class Access : std::uint8_t { buffered, direct, mmap, ram, remote };
 std::string_view name(Access access) noexcept;
 

@@ -48,7 +48,7 @@ struct PackOptions {
   bool only_compare =
       false;  // with the pack that is there: report.idle says whether it is up to date; nothing is packed
   std::uint64_t sync_bytes = std::uint64_t{256} << 20;  // a run that is killed loses at most so much, or five seconds
-  TellProgress progress;                                // a run that it ends is gone on with by a later one
+  TellProgress progress;                                // if it cancels, the next run resumes
   std::function<std::int64_t()> now_ns;                 // since 1970; empty: the system's clock (tests pass their own)
 };
 

@@ -41,7 +41,7 @@ class PackFolder {
   os::FileLock lock_;
 };
 
-// Throws Error(usage) if a PackBuilder left rows there that nobody finished, unless `force` throws them away.
+// Throws Error(usage) if a PackBuilder left unfinished rows there, unless `force` throws them away.
 void refuse_unfinished_rows(const PackFolder& folder, bool force);
 
 // Removes a folder of plain files, and nothing else. False if it held anything else and stays.

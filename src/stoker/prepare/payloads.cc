@@ -24,7 +24,7 @@ constexpr std::uint64_t kSamplesToLookAt = 16;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMostRows = 2048;
 
-// The first sample that can be read. It tells what a pack of its like should hold.
+// The first sample that can be read. It decides what the pack holds.
 struct FirstLook {
   std::uint64_t index = 0;
   codec::Head head;

@@ -145,7 +145,7 @@ void StageWriter::rescue() noexcept {
   try {
     if (!whole_.empty()) os::sync_file_system(directory_, folder_);
   } catch (const std::exception&) {
-    return;  // nobody knows what is on the disk
+    return;  // what is on the disk is unknown
   }
   while (!whole_.empty()) {
     const std::size_t before = whole_.size();

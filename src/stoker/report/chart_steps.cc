@@ -140,7 +140,7 @@ std::string timeline_chart(const Timeline& line, double width) {
   }
   if (has_ready) {
     const std::vector<double> marks = ticks(std::max(1.0, deepest), 3);
-    svg.text(0, second - 14, Anchor::start, "axis-name", "queue depth: batches that lay ready");
+    svg.text(0, second - 14, Anchor::start, "axis-name", "queue depth: batches ready");
     for (const double mark : marks) {
       const double y = second + tall * (1 - mark / marks.back());
       svg.line(left, y, right, y, mark == 0 ? "axis" : "grid");

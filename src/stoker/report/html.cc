@@ -15,7 +15,7 @@
 namespace stoker::report {
 namespace {
 
-// A path as the target of a link: never a scheme, whatever its name.
+// A path as the target of a link. A name such as `javascript:x` never becomes a scheme.
 std::string href(std::string_view path) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
   std::string out;

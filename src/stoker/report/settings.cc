@@ -148,7 +148,7 @@ void describe(const RunView& view, Report& report) {
                                                           run.place, knobs.empty() ? "settings" : knobs));
   if (is_measured_here) {
     report.context.emplace_back(
-        "Rates are those of the steady state: batches that lay ready before the clock started are not counted.");
+        "Rates are those of the steady state: batches that were ready before the clock started are not counted.");
   }
   if (run.config) {
     const tune::RunConfig& config = *run.config;

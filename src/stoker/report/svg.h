@@ -1,4 +1,4 @@
-// Drawings as SVG text, and escaping of whatever people or their programs wrote. One thread.
+// Drawings as SVG text, and escaping of text from users and their programs. One thread.
 #pragma once
 
 #include <string>

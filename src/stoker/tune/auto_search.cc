@@ -145,7 +145,8 @@ class AutoSearch final : public Search {
     return known;
   }
 
-  // A fault is repeated once, unless `repeats` is false: then it counts as it stands until somebody asks again.
+  // A fault is repeated once, unless `repeats` is false: then the first result counts until the point is asked for
+  // again.
   Known measure(const Place& place, std::string_view why, bool repeats = true) {
     const Point point = space_.point(place);
     const std::vector<Row>& rows = space_.rows_of(point);
@@ -258,7 +259,7 @@ class AutoSearch final : public Search {
       here = there;
     }
     if (!here.is_ok || here.waits.value_or(1) < kWaits) return;
-    // Data is the limit whatever the number: the best one lies near, not always upwards.
+    // Data is the limit at every number of workers: the best one lies near, not always upwards.
     place = moved(place, axis, at_[axis]);
     for (const bool up : {true, false}) {
       int misses = 0;

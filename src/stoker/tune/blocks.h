@@ -18,7 +18,7 @@ struct Block {
   double steps = 0, samples = 0, seconds = 0;
   std::optional<double> compute_s{}, h2d_s{}, fetch_s{}, prep_s{}, handoff_s{};
   std::optional<double> data_s{};  // waiting for data, where it is not split
-  double ready_change = 0;         // batches that lay ready at its end, less those at its start
+  double ready_change = 0;         // batches queued at its end, less those at its start
   std::optional<double> queue_depth{};
   bool is_warmup = false;
 };

@@ -24,7 +24,7 @@ struct Evidence {
   std::string exception_text = {};
   std::string exception_option = {};  // of our loader, which the error concerns: "memory_limit"; else empty
   std::string exception_place = {};   // "train.py, line 3": of the user's own code
-  bool at_import = false;             // raised while the job was imported: a mistake in it, whatever the words are
+  bool at_import = false;             // raised while the job was imported: a user error, whatever the message says
   std::string stderr_tail = {};       // the last 64 KiB
   std::optional<std::uint64_t> device_free_bytes = {};  // at the last heartbeat
 };

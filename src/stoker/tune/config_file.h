@@ -1,4 +1,4 @@
-// A copy of somebody's JSON, YAML or TOML file with the values of some dotted keys replaced: `training.workers`,
+// A copy of a user's JSON, YAML or TOML file with the values of some dotted keys replaced: `training.workers`,
 // `stages.0.batch`. The text is edited where the value stands, so comments, order and quoting stay as they are. Pure.
 #pragma once
 

@@ -40,7 +40,7 @@ class Replayed {
   double log_rate(std::size_t racer) const { return expected_[racer].log_rate; }
   const RunSpread& spread() const { return spread_; }
 
-  // Whoever may be furthest ahead of the first by chance; none: nobody by more than this.
+  // The challenger that may be furthest ahead of the leader by chance; empty: none can be, by more than this.
   std::optional<std::size_t> rival(std::size_t first, double worth) const {
     std::optional<std::size_t> rival;
     for (std::size_t i = 0; i < expected_.size(); ++i) {

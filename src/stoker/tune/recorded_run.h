@@ -43,7 +43,7 @@ struct RecordedRun {
   std::vector<Text> notes = {};                             // to be said as they are
   std::vector<std::string> files = {};                      // that the folder holds, to be linked
   std::map<std::uint64_t, std::vector<Block>> blocks = {};  // of trials, without the warm-up
-  std::optional<RecordedData> data = {};                    // none: nobody looked, or the data is not our loader's
+  std::optional<RecordedData> data = {};                    // none: not inspected, or the data is not our loader's
 
   std::string rows_file() const { return is_folder ? place + "/results.csv" : place; }
 };

@@ -44,7 +44,7 @@ struct RunConfig {
   // Every member of a file that was read, in words; the command, the flags and the grid are left out.
   std::vector<Fact> facts = {}, environment_facts = {};
 
-  bool is_of_tune() const;  // `stoker tune` wrote the file, whatever its version
+  bool is_of_tune() const;  // `stoker tune` of any version wrote the file
   Grid grid() const;        // throws Error(usage)
   // Where the steps of a trial are seen: `steps_from`, or what suits the target. Throws Error(usage).
   StepsFrom where_steps_are() const;

@@ -26,7 +26,7 @@ void require_file(const std::string& file) {
     throw Error(ErrorKind::not_found, fmt::format("cannot open `{}`: No such file or directory", file));
 }
 
-// Points that ran at one time and failed at another: never chosen where others ran, so somebody must say why.
+// Points that ran once and failed once. They are never chosen where others ran, so a note says why.
 Text note_of_unsteady(std::span<const Row> rows) {
   std::string points;
   std::size_t count = 0;

@@ -49,7 +49,7 @@ Forecast forecast(const SearchOptions& options, const Search& search, std::span<
 
 // What to say before the first trial.
 std::vector<Text> notes_before(const RunConfig& config, const Grid& grid);
-// What is to be known beside the choice: a batch size that nobody chose, noise, points that ran at one time and failed
+// Notes beside the choice: a batch size that the user did not choose, noise, points that ran at one time and failed
 // at another.
 std::vector<Text> notes_after(const RunConfig& config, const Choice& choice, std::span<const Row> rows);
 

@@ -39,7 +39,7 @@ struct Target {
 
 // "batch_size=32,64 num_workers=0,4": one word or several. Throws Error(usage).
 void add_knobs(Grid& grid, const std::string& text);
-// What is tuned of our loader where nobody says.
+// The knobs of our loader that are tuned by default.
 void add_loader_knobs(Grid& grid, int cores);
 // Every value is one that our loader takes. Throws Error(usage).
 void check_loader_knobs(const Grid& grid);
