@@ -24,12 +24,12 @@ def cifar_file(work):
     return path
 
 
-def race(args, recipe, data, batch_size, mine, theirs, expect, note, storage="buffered"):
+def race(args, recipe, data, batch_size, mine, theirs, expect, note):
     def job(timed):
         return {"data": data, "recipe": recipe, "warmup": timed // 4, "items": timed, "check": True, "batch_size": batch_size, "shuffle": True, "num_workers": 2}
 
     return contest(f"augment, {recipe}, warm", [
-        ours("Stoker", "stoker_augment", {**job(mine), "storage": storage}),
+        ours("Stoker", "stoker_augment", {**job(mine), "storage": "buffered"}),
         peer("DataLoader + torchvision + Pillow, 2 workers", "torch_augment", job(theirs))], args, expect=expect, note=note)
 
 
@@ -43,7 +43,7 @@ def run(args):
         yield from photos(args)
     if wanted(args, "augment, cifar, warm"):
         yield race(args, "cifar", cifar_file(args.work), 256, 8 * CIFAR, CIFAR, {"shape": [256, 3, 32, 32], "dtype": "uint8", "contiguous": True},
-                   f"{CIFAR:,} arrays of 32 x 32 x 3 uint8 in one .npy, RandomCrop(32, 4) and flip, batches of 256; both hold the arrays in memory.", storage="ram")
+                   f"{CIFAR:,} arrays of 32 x 32 x 3 uint8 in one .npy, RandomCrop(32, 4) and flip, batches of 256; the peer holds the arrays in memory.")
     yield from audio(args)
 
 

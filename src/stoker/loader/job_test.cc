@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stoker/loader/engine_parts_test.h"
+#include "stoker/loader/made_data_test.h"
 
 namespace stoker::loader {
 namespace {
@@ -46,6 +47,20 @@ TEST(Job, ChoosesBlocksThatMix) {
   EXPECT_GE(job.options.shuffle.block, 1u);
   EXPECT_EQ(job.options.shuffle.window % job.options.shuffle.block, 0u);
   EXPECT_NE(job.notes.back().in_python().find("stay together"), std::string::npos);
+}
+
+TEST(Job, ReadsSmallImagesOfAnArrayTogetherAndLargeOnesOneByOne) {
+  Folder folder;
+  folder.write("small.npy", npy(256, 32 * 32 * 3, "32, 32, 3"));
+  folder.write("large.npy", npy(64, 96 * 96 * 3, "96, 96, 3"));
+  LoaderOptions options = batches_of(128);
+  options.num_workers = 2;
+  options.transform = transform::parse_ops("random_crop:32:4,flip");
+  EXPECT_EQ(Job(open_uncached(folder.path("small.npy")), options).memory.unit_rows, 32u);
+  options.batch_size = 8;  // but both workers have a share of each batch
+  EXPECT_EQ(Job(open_uncached(folder.path("small.npy")), options).memory.unit_rows, 2u);
+  options.batch_size = 64;
+  EXPECT_EQ(Job(open_uncached(folder.path("large.npy")), options).memory.unit_rows, 1u);
 }
 
 TEST(Job, RefusesOptionsThatMeanNothing) {

@@ -69,8 +69,9 @@ inline void write_wavs(const Folder& folder, int n, std::uint32_t frames = 100) 
 }
 
 // uint8 [rows, columns]; every byte of row i is i % 251.
-inline std::string npy(std::uint64_t rows, std::uint64_t columns) {
-  std::string header = fmt::format("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
+inline std::string npy(std::uint64_t rows, std::uint64_t columns, std::string_view row_shape = "") {
+  const std::string shape = row_shape.empty() ? fmt::format("{}", columns) : std::string(row_shape);
+  std::string header = fmt::format("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}), }}", rows, shape);
   header.resize((10 + header.size() + 64) / 64 * 64 - 10 - 1, ' ');
   header += '\n';
   std::string bytes = std::string("\x93NUMPY\x01\x00", 8) + little(header.size(), 2) + header;
