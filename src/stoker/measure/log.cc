@@ -179,6 +179,20 @@ std::string_view without_count(std::string_view name) {
   return name;
 }
 
+// "time" of "1.0e-04 time": the figure of the field before.
+std::string_view without_figure(std::string_view name) {
+  const auto trim = [](std::string_view text) {
+    return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+  };
+  name = trim(name);
+  const auto number = leading_number(name);
+  if (!number) return name;
+  std::string_view rest = name.substr(number->second);
+  const std::string_view word = trim(rest).substr(0, trim(rest).find(' '));
+  if (is_unit(word)) return trim(rest).substr(word.size());
+  return rest.starts_with(' ') ? rest : name;  // "3D" is no figure
+}
+
 // The name that ends at `end`: back to what sets fields of a line apart.
 std::string name_before(std::string_view line, std::size_t end) {
   std::size_t begin = end;
@@ -186,7 +200,7 @@ std::string name_before(std::string_view line, std::size_t end) {
          !(line[begin - 1] == ' ' && begin > 1 && (line[begin - 2] == ' ' || line[begin - 2] == '-'))) {
     --begin;
   }
-  std::string_view name = line.substr(begin, end - begin);
+  std::string_view name = without_figure(line.substr(begin, end - begin));
   while (!name.empty() && !is_letter(name.front())) name.remove_prefix(1);
   while (!name.empty() && std::string_view(" '\"").find(name.back()) != std::string_view::npos) name.remove_suffix(1);
   return name.size() <= kLongestName ? std::string(without_count(name)) : std::string();
@@ -209,6 +223,7 @@ void add_figures(std::string_view line, std::vector<LogFigure>& figures) {
     while (end < line.size() && (is_letter(line[end]) || line[end] == '%' || line[end] == '/')) ++end;
     std::string unit(line.substr(after, end - after));
     if (unit.empty() || !is_unit(unit)) unit.clear();
+    if (unit == "%" && end < line.size() && line[end] == '|') continue;  // of a progress bar
     const std::string name = name_before(line, at);
     if (name.empty() || (unit.empty() && !names_rate(name))) continue;
     add_value(figures, name, unit, number->first);

@@ -100,6 +100,19 @@ TEST(Log, NumbersHaveThousandsAndDecimalCommasAndStepsAreNoPartOfAName) {
                                   {"Throughput img/s", {101, 103, 105}}}));
 }
 
+TEST(Log, FiguresAndBarsBeforeANameAreNoPartOfIt) {
+  const auto names_of = [](const std::string& text) {
+    std::vector<std::string> names;
+    for (const LogFigure& figure : parse_log(text).figures) names.push_back(figure.name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_of("INFO Train step 1/4000 loss=0.71 lr=1.0e-04 time=18.2s"), (Names{"time"}));
+  EXPECT_EQ(names_of("wait: 2.5 s GPU time: 3 s"), (Names{"wait", "GPU time"}));
+  EXPECT_EQ(names_of("3D conv time: 3 s"), (Names{"D conv time"}));
+  EXPECT_EQ(names_of("Epoch 0: 100%|##| 196/196 [07:37<00:00,  0.43it/s, train/loss=4.61]"), Names{});
+}
+
 TEST(Log, APipeIsRefusedAtOnce) {
   const std::string path = testing::TempDir() + "/log.pipe";
   std::filesystem::remove(path);
