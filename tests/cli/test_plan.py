@@ -418,6 +418,7 @@ def test_case_c_accumulates_and_keeps_its_workers_only_where_that_helps(stoker):
     assert "learning rate 0.002 (linear) or 0.00141 (square root) instead of 0.001, by rules of thumb" in more["training"]
     keep = options_of(run)["persistent_workers=true"]
     assert not keep["worth"] and "an epoch 20 h" in keep["reason"] and keep["host_peak_bytes"] == pytest.approx(7e9, rel=0.01)
+    assert "host memory 6.5 GiB of 158.3 GiB" in keep["reason"]
 
 
 def test_case_c_gets_bundles_with_hours_memory_risk_and_commands(stoker):
@@ -441,6 +442,8 @@ def test_case_d_is_closed_by_memory_and_packs_and_not_by_threads(stoker):
     assert not threads["closes_gap"]
     assert what["storage=ram"]["closes_gap"] and what["pack raw"]["closes_gap"]
     assert not what["storage=direct"]["closes_gap"]  # each file on its own, at the disk's pace
+    ram = options_of(run)["storage=ram"]["command"]  # their builder has no such setting: it is our loader's
+    assert ram.startswith("stoker load DATA --storage ram ") and 'stoker.Loader(DATA, storage="ram")' in ram
     assert any("differs from every other in 3 knobs" in note for note in run["notes"])
     assert any("cold or warm was not recorded" in note for note in run["notes"])
 
@@ -464,6 +467,10 @@ def test_case_e_is_told_of_batch_384_its_rate_smaller_images_and_workers_that_li
     batch = options_of(run)["batch_size=384"]
     assert "learning rate 0.75 (linear) or 0.612 (square root) instead of 0.5" in batch["training"] and "rules of thumb" in batch["training"]
     assert batch["device_peak_bytes"] == pytest.approx(1.5 * 12.9e9) and not batch["worth"], "decoding is the limit"
+    workers = options_of(run)["num_workers=16"]  # what the team tried first; its report does not tell the cores
+    assert workers["order"] == 1 and workers["gain"]["p10"] == 1 and workers["gain"]["p50"] == pytest.approx(2) and "not known" in workers["reason"]
+    assert workers["host_peak_bytes"] == pytest.approx(3e9 + 16e9 + 16 * 2 * 154140672, rel=0.05)
+    assert "accumulate_steps=2" not in options_of(run), "384 fits: nothing needs to be accumulated"
     image = options_of(run)["img_size=160"]
     assert image["changes_training"] and not image["worth"] and "smaller crops of the same files" in image["reason"]
     off = options_of(run)["persistent_workers=false"]

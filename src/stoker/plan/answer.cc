@@ -351,9 +351,9 @@ PlannedRun plan_run(PlanRun input, const PlanAnswer& answer, const PlanWishes& w
   }
   note_confounded(run);
   if (run.input.stages && run.input.stages->cores <= 0 && predict(*run.input.stages).limit != Limit::compute) {
-    run.notes.push_back(
-        format_text("the cores of the machine are not known, so what more workers give is not predicted: give {}",
-                    option("cores")));
+    run.notes.push_back(format_text(
+        "the cores of the machine are not known, so what more workers give may be less than predicted: give {}",
+        option("cores")));
   }
   add_what_ifs(run, wishes);
   add_options(run, answer);

@@ -64,6 +64,13 @@ Command measure_command(const PlanRun& run, const Option& option) {
   if (is_pack(option.kind)) {
     return {pack_command("DATA", option.kind) + "   # write where the data is; then train from train.pack", true};
   }
+  if (option.knob == "storage") {  // of our loader, which the job does not have yet
+    return {fmt::format(
+                "stoker load DATA --storage {0} --bench-steps 50   # write where the data is; then feed the job from "
+                "stoker.Loader(DATA, storage=\"{0}\")",
+                option.value),
+            true};
+  }
   if (option.knob.empty())
     return {fmt::format("{}{}   # first make this change: {}", kMeasure, job, option.name), true};
   if (job.find("{" + option.knob + "}") != std::string::npos)

@@ -91,10 +91,26 @@ Option option_of(const WhatIf& what) {
   return option;
 }
 
+// Twice the workers, on a machine whose cores nobody told: what they give if there are cores for them.
+void add_workers_at_most(const Situation& situation, std::vector<Option>& all) {
+  const Stages& now = *situation.stages;
+  if (now.workers < 1 || !predict(now).is_loader_bound()) return;
+  const WhatIf what = with_workers(now, 2 * now.workers);
+  Option option = option_of(what);
+  option.gain = {1, what.gain, what.gain, 0, true};
+  option.stages.reset();  // no base for combinations
+  option.host_bytes = host_total(situation, 2 * now.workers);
+  set_command(option, situation, what.flags);
+  weigh_memory(option, situation);
+  raise(option, Risk::medium, "this is the most that it gives: the cores of the machine are not known");
+  all.push_back(std::move(option));
+}
+
 void add_workers(const Situation& situation, std::vector<Option>& all) {
   const Stages& now = *situation.stages;
+  if (now.cores <= 0) return add_workers_at_most(situation, all);
   const double most = meter::most_workers(now);
-  if (now.cores <= 0 || now.workers >= most) return;
+  if (now.workers >= most) return;
   const double top = std::min(most, std::max<double>(now.workers + 1, meter::fewest_workers(now)));
   std::set<double> counts;
   for (const double share : {1 / 3.0, 1 / 2.0, 1.0}) counts.insert(std::max(now.workers + 1, std::round(top * share)));
@@ -160,6 +176,7 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
   std::set<double> batches = {2 * now.batch_size};
   if (now.batch_size >= 16) batches.insert(std::round(1.5 * now.batch_size));
   double too_large = 0;  // times the present batch
+  bool fits = false;     // a larger batch
   for (const double batch : batches) {
     const WhatIf what = with_batch(now, batch);
     Option option = option_of(what);
@@ -171,8 +188,11 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
     weigh_memory(option, situation);
     const double limit = situation.device_limit_bytes;
     const bool ran_out = situation.too_large_batch && batch >= *situation.too_large_batch;
-    if (ran_out || (limit > 0 && option.device_bytes.value_or(0) > kFull * limit))
+    if (ran_out || (limit > 0 && option.device_bytes.value_or(0) > kFull * limit)) {
       too_large = std::max(too_large, batch / now.batch_size);
+    } else {
+      fits = true;
+    }
     if (ran_out) {
       option.worth = false;
       option.reason = fmt::format("a batch of {:g} ran out of device memory", *situation.too_large_batch);
@@ -189,7 +209,7 @@ void add_batch(const Situation& situation, std::vector<Option>& all) {
   }
   if (wanted > steps * now.batch_size) {
     add_accumulation(situation, wanted / (steps * now.batch_size), all);
-  } else if (too_large > 0) {
+  } else if (too_large > 0 && !fits) {
     add_accumulation(situation, too_large, all);
   }
 }
@@ -242,6 +262,9 @@ void add_persistent(const Situation& situation, std::vector<Option>& all) {
         starts + (then_bytes > now_bytes ? fmt::format("; it would take {} more", bytes_text(then_bytes - now_bytes))
                                          : std::string());
   }
+  if (!option.worth && option.host_bytes && situation.limits.memory_bytes > 0)
+    option.reason += fmt::format("; host memory {} of {}", bytes_text(*option.host_bytes),
+                                 bytes_text(situation.limits.memory_bytes));
   all.push_back(std::move(option));
 }
 

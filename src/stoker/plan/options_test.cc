@@ -278,6 +278,23 @@ TEST(Options, AMeasuredRowOfAnotherEffectiveBatchNamesItsLearningRate) {
       << option->training;
 }
 
+TEST(Options, OfAMachineWithoutKnownCoresAreTwiceTheWorkersAtMost) {
+  Situation situation = photos();
+  ASSERT_EQ(situation.stages->cores, 0);
+  const std::vector<Option> all = options(situation);
+  const Option* const workers = find(all, "num_workers=16");
+  ASSERT_NE(workers, nullptr);
+  EXPECT_TRUE(workers->worth);
+  EXPECT_EQ(workers->order, 1);
+  EXPECT_EQ(workers->gain.p10, 1) << "the cores may be full";
+  EXPECT_NEAR(workers->gain.p50, 2, 1e-9);
+  EXPECT_EQ(workers->risk, Risk::medium);
+  EXPECT_NE(workers->reason.find("the most that it gives"), std::string::npos) << workers->reason;
+  situation.stages->prep_s = 1e-5;
+  situation.stages->compute_s = 1 / 410.0;
+  EXPECT_EQ(find(options(situation), "num_workers=16"), nullptr) << "the loader keeps up";
+}
+
 TEST(Options, OfAnyModelAreABatchOf384WithItsRateAndSmallerImages) {
   const std::vector<Option> all = options(photos());
   const Option* const batch = find(all, "batch_size=384");

@@ -160,7 +160,7 @@ WhatIf with_pack(const Stages& now, const Setting& setting, bool raw) {
   }
   if (bytes <= 0) {
     what.feasible = false;
-    what.why = "the size of a sample is not known";
+    what.why = raw ? "the size of a decoded sample is not known" : "the size of a sample is not known";
     return finish(what, now);
   }
   what.change = raw ? "decoded and transformed once (nothing random), read as rows of a few large files"
