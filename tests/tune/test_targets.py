@@ -133,6 +133,18 @@ def test_a_student_and_its_teacher_are_stepped_over_ten_views_of_each_image(tune
     assert (config["used"]["large_views"], config["used"]["small_views"], config["effective_batch"]) == (2, 8, "256")
 
 
+def test_large_views_show_most_of_an_image_and_small_ones_a_part():
+    from stoker.targets.dino import LARGE_SCALE, SMALL_SCALE
+    from stoker.targets.images import random_box
+
+    def shares(scale):
+        boxes = [random_box(300, 200, scale) for _ in range(300)]
+        return [(right - left) * (bottom - top) / 60_000 for left, top, right, bottom in boxes]
+
+    large, small = shares(LARGE_SCALE), shares(SMALL_SCALE)
+    assert 0.39 < min(large) < 0.45 and max(large) > 0.9 and 0.045 < min(small) < 0.07 and 0.35 < max(small) < 0.41
+
+
 def test_the_teacher_follows_the_student_after_each_update():
     from stoker import targets
 

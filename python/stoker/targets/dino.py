@@ -14,12 +14,13 @@ from .images import HU_OFFSET, Views, _Image, _range, _Slice
 from .samples import Files, loader_of
 from .vit import PRECISIONS, Moved, ViT, device_of
 
+LARGE_SCALE, SMALL_SCALE = (0.4, 1.0), (0.05, 0.4)  # share of the image's area in a crop
 STUDENT_TEMPERATURE, TEACHER_TEMPERATURE, CENTER_MOMENTUM = 0.1, 0.04, 0.9
 
 
 def dino(knobs: dict[str, Any]) -> tuple[Any, Any]:
-    """A self-supervised step as DINO does it (Caron et al., 2021): ``large_views`` (2) crops of ``img_size`` (224) and ``small_views`` (8)
-    of ``small_size`` (96) from each image. The student sees all of them, the teacher the large ones; the loss compares each pair of
+    """A self-supervised step as DINO does it (Caron et al., 2021): ``large_views`` (2) crops of ``img_size`` (224), of 40 to 100 % of the
+    area, and ``small_views`` (8) of ``small_size`` (96), of 5 to 40 %, from each image. The student sees all of them, the teacher the large ones; the loss compares each pair of
     different views; the teacher follows the student by ``teacher_momentum`` (0.996) after every ``accumulate_steps`` batches. ``model`` (a ViT:
     tiny, small, base, large, ...), ``dim, depth, heads, patch_size``, ``amp``, ``checkpointing`` and ``lr`` as in :func:`vit`; ``outputs``
     (65536) is the width of the head. A step is one batch of images, so the effective batch is batch_size times accumulate_steps. Without
@@ -39,9 +40,9 @@ def dino(knobs: dict[str, Any]) -> tuple[Any, Any]:
         window = str(knobs.get("window", "random"))
         ranges = _range(knobs, "window_level", "-700:100"), _range(knobs, "window_width", "300:2000", least=1)
         offset = float(knobs.get("hu_offset", HU_OFFSET))
-        read = Views([(_Slice(size, window, *ranges, offset), counts[0]), (_Slice(small, window, *ranges, offset), counts[1])])
+        read = Views([(_Slice(size, window, *ranges, offset, LARGE_SCALE), counts[0]), (_Slice(small, window, *ranges, offset, SMALL_SCALE), counts[1])])
     else:
-        read = Views([(_Image(size), counts[0]), (_Image(small), counts[1])])
+        read = Views([(_Image(size, LARGE_SCALE), counts[0]), (_Image(small, SMALL_SCALE), counts[1])])
     return loader_of(Files(knobs, read), knobs), step
 
 

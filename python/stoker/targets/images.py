@@ -52,10 +52,10 @@ def _range(knobs: dict[str, Any], name: str, usual: str, least: float = -math.in
     return found
 
 
-def random_box(width: int, height: int) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom of a crop with 8 to 100 % of the area and sides of 3:4 to 4:3."""
+def random_box(width: int, height: int, scale: tuple[float, float] = (0.08, 1)) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom of a crop with that share of the area and sides of 3:4 to 4:3."""
     for _ in range(10):
-        area = width * height * random.uniform(0.08, 1)
+        area = width * height * random.uniform(*scale)
         ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
         w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < w <= width and 0 < h <= height:
@@ -78,8 +78,8 @@ class Views:
 
 
 class _Image:
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, scale: tuple[float, float] = (0.08, 1)) -> None:
+        self._size, self._scale = size, scale
 
     def __call__(self, path: str, row: dict[str, str]) -> torch.Tensor:
         return self.view(self.open(path), row)
@@ -93,7 +93,7 @@ class _Image:
     def view(self, image: Any, _: dict[str, str]) -> torch.Tensor:
         from PIL import Image
 
-        image = image.resize((self._size, self._size), Image.Resampling.BILINEAR, box=random_box(*image.size))
+        image = image.resize((self._size, self._size), Image.Resampling.BILINEAR, box=random_box(*image.size, self._scale))
         pixels = torch.from_numpy(numpy.array(image)).permute(2, 0, 1).float().div_(255)
         if random.random() < 0.5:
             pixels = pixels.flip(2)
@@ -101,8 +101,9 @@ class _Image:
 
 
 class _Slice:
-    def __init__(self, size: int, window: str, level: tuple[float, float], width: tuple[float, float], offset: float) -> None:
-        self._size, self._offset = size, offset
+    def __init__(self, size: int, window: str, level: tuple[float, float], width: tuple[float, float], offset: float,
+                 scale: tuple[float, float] = (0.08, 1)) -> None:
+        self._size, self._offset, self._scale = size, offset, scale
         self._level, self._width = level, width
         self._presets = window == "presets"
         self._window = None
@@ -145,7 +146,7 @@ class _Slice:
         low, high = self._draw()
         hu = stored - float(row.get("hu_offset") or self._offset)
         unit = ((hu - low) / (high - low)).clamp_(0, 1)
-        left, top, right, bottom = map(int, random_box(unit.shape[1], unit.shape[0]))
+        left, top, right, bottom = map(int, random_box(unit.shape[1], unit.shape[0], self._scale))
         crop = unit[None, None, top:bottom, left:right]
         view = torch.nn.functional.interpolate(crop, (self._size, self._size), mode="bilinear", antialias=True, align_corners=False)[0]
         if random.random() < 0.5:
