@@ -102,11 +102,26 @@ def test_resnet_50_is_within_a_tenth_of_the_profiler_and_near_what_a_team_saw():
     assert at_256 == pytest.approx(12.9e9, rel=0.15)
 
 
-@pytest.mark.slow
-def test_torchvision_s_resnet_50_is_near_what_a_team_saw():
+@pytest.fixture(scope="module")
+def models():
     try:
-        model_memory.torchvision_models()
+        return model_memory.torchvision_models()
     except Exception as error:
         pytest.skip(f"torchvision: {error}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("amp, optimizer", [("none", "sgd"), ("bf16", "adam")])
+@pytest.mark.parametrize("name, batch, size", [
+    *((f"resnet{layers}", 8, 96) for layers in (18, 34, 50, 101, 152)), ("resnet50", 8, 160), ("mobilenet_v3_small", 8, 96),
+    ("densenet121", 4, 64), ("efficientnet_b0", 4, 96), ("convnext_tiny", 2, 96), ("swin_t", 2, 96), ("vit_b_32", 4, 224)])
+def test_models_of_torchvision_are_within_a_tenth_of_the_profiler(models, name, batch, size, amp, optimizer):
+    make = lambda: models.get_model(name, weights=None)  # noqa: E731
+    traced = model_memory.traced_step(make, batch, size, amp, False, optimizer)["peak"]
+    assert traced == pytest.approx(peak_by_profiler(make, batch, size, amp, optimizer), rel=0.1)
+
+
+@pytest.mark.slow
+def test_torchvision_s_resnet_50_is_near_what_a_team_saw(models):
     found = model_memory.memory_of("torchvision:resnet50,img=224", "fp16")
     assert found["fixed_bytes"] + 256 * found["bytes_per_image"] == pytest.approx(12.9e9, rel=0.15)
