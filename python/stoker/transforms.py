@@ -623,7 +623,8 @@ def from_torchvision(operation: Any) -> list[Transform]:
 
     Known: Compose, RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip, Normalize, ToTensor, PILToTensor,
     ConvertImageDtype, and of v2 also ToImage, ToDtype, ToPureTensor, RGB; the presets of its weights,
-    ``ResNet50_Weights.DEFAULT.transforms()``; and the augmentations of this page that have torchvision's name. Of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor and RandomErasing.
+    ``ResNet50_Weights.DEFAULT.transforms()``; and the augmentations of this page that have torchvision's name. Of timm:
+    RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor and RandomErasing.
     """
     name = type(operation).__name__
     if _library(operation) == "timm":
@@ -769,7 +770,8 @@ def _from_timm(operation: Any) -> list[Transform]:
         return [RandomErasing(operation.probability, (operation.min_area, operation.max_area),
                               [math.exp(value) for value in operation.log_aspect_ratio], "random" if operation.per_pixel else 0)]
     if name in ("Mixup", "FastCollateMixup"):
-        raise UsageError(f"transform: timm's {name} has no counterpart in Stoker", "end the list with stoker.RandomChoice([stoker.MixUp(0.8), stoker.CutMix()])")
+        raise UsageError(f"transform: timm's {name} has no counterpart in Stoker",
+                         "end the list with stoker.RandomChoice([stoker.MixUp(0.8), stoker.CutMix()])")
     raise UsageError(f"transform: timm's {name} has no counterpart in Stoker",
                      "known of timm: RandAugment, RandomResizedCropAndInterpolation, MaybeToTensor, RandomErasing")
 

@@ -1,6 +1,8 @@
 """Augmentations: the pixels are those of torchvision on Pillow images for the same drawn parameters."""
 
 import json
+import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ EXACT = {
     "one channel": (stoker.Grayscale(), SIZES),
     "three channels": (stoker.Grayscale(3), SIZES),
     "vertical flip": (stoker.VerticalFlip(), SIZES),
+    "three flips": (stoker.RandomOrder([stoker.HorizontalFlip(), stoker.HorizontalFlip(0.7), stoker.HorizontalFlip(0.3)]), SIZES),
     "invert": (stoker.RandomInvert(), SIZES),
     "posterize": (stoker.RandomChoice([stoker.RandomPosterize(bits, 1) for bits in range(1, 9)]), SIZES),
     "solarize": (stoker.RandomChoice([stoker.RandomSolarize(at, 1) for at in (0, 1, 127.5, 128, 255, 256)]), SIZES),
@@ -227,6 +230,22 @@ def test_pixels_are_those_of_torchvision_for_many_draws(name, reference):
         same(mine, reference.all(pixels, actions), actions)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXACT)
+def test_pixels_of_real_photos_are_those_of_torchvision(name, reference):
+    if "STOKER_TEST_PHOTOS" not in os.environ:
+        pytest.skip("STOKER_TEST_PHOTOS names no folder of photos")
+    files = sorted(path for path in pathlib.Path(os.environ["STOKER_TEST_PHOTOS"]).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
+    for number, file in enumerate(files[:100]):
+        with Image.open(file) as opened:
+            whole = np.asarray(opened.convert("L" if number % 8 == 7 else "RGB"))
+        pixels = np.ascontiguousarray(np.atleast_3d(whole)[:301 - number % 2, :251 + number % 3])
+        if pixels.shape[2] == 1 and '"fill": [' in json.dumps(EXACT[name][0].to_json()):
+            continue  # it fills three channels
+        mine, actions = run(EXACT[name][0], pixels, number)
+        same(mine, reference.all(pixels, actions), actions)
+
+
 FIXED = [
     ("RandomAffine", dict(degrees=(13.3, 13.3), translate=None, scale=(0.9, 0.9), shear=(7.7, 7.7, 3.3, 3.3), interpolation="bilinear")),
     ("RandomRotation", dict(degrees=(13.3, 13.3), interpolation="bicubic")),
@@ -298,6 +317,32 @@ def test_erasing_after_normalize_writes_the_value_into_a_rectangle():
         assert (mine == expected).all()
 
 
+def test_erasing_before_normalize_writes_what_normalize_makes_of_the_value(photos):
+    torch = pytest.importorskip("torch")
+    torchvision()
+    from torchvision import transforms as v1
+
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    steps = [stoker.Resize((24, 24)), stoker.ToFloat(), stoker.RandomErasing(1, value=(0.1, 0.5, 0.9)), stoker.Normalize(mean, std)]
+    pixels = photo(24, 24)
+    made, _ = run(steps, pixels, 3)
+    plain, _ = run([steps[0], steps[3]], pixels, 3)
+    erased = (made != plain).any(-1)
+    assert 5 < erased.sum() < 24 * 24 / 2
+    wanted = v1.Normalize(mean, std)(torch.tensor([0.1, 0.5, 0.9]).view(3, 1, 1)).numpy().reshape(3)
+    assert (made[erased] == wanted).all()
+    compose = v1.Compose([v1.Resize((24, 24)), v1.ToTensor(), v1.RandomErasing(1, value=(0.1, 0.5, 0.9)), v1.Normalize(mean, std)])
+    one, other = (np.array(next(iter(stoker.Loader(photos, batch_size=4, transform=transform, seed=3, output="numpy"))).data) for transform in (compose, steps))
+    assert (one == other).all()
+
+    noise = [stoker.Resize((24, 24)), stoker.ToFloat(), stoker.RandomErasing(1, scale=(0.3, 0.3), value="random"), stoker.Normalize(mean, std)]
+    before, _ = run(noise, pixels, 5)
+    after, _ = run([noise[0], noise[3], noise[2]], pixels, 5)
+    erased = (after != plain).any(-1)
+    assert erased.any() and (before[~erased] == plain[~erased]).all()
+    assert np.allclose(before[erased], (after[erased] - np.float32(mean)) / np.float32(std), atol=1e-6)
+
+
 def test_erasing_with_noise_is_normal_and_differs_by_sample():
     pixels = photo(256, 256)
     operations = [stoker.Normalize("imagenet"), stoker.RandomErasing(1, (0.3, 0.33), value="random")]
@@ -339,7 +384,7 @@ def test_five_and_ten_crops_are_torchvisions(vertical, tmp_path, reference):
 
 
 def drawn(transform, count, width=100, height=80):
-    text = json.dumps([transform.to_json()])
+    text = json.dumps([operation.to_json() for operation in (transform if isinstance(transform, list) else [transform])])
     return [_engine.draw_actions(text, width=width, height=height, channels=3, seed=5, id=number) for number in range(count)]
 
 
@@ -362,6 +407,7 @@ def test_parameters_are_distributed_as_torchvisions():
     torch = pytest.importorskip("torch")
     torchvision()
     from torchvision import transforms as T
+    from torchvision.transforms import v2
 
     count, theirs = 1500, 1500
     torch.manual_seed(3)
@@ -395,6 +441,32 @@ def test_parameters_are_distributed_as_torchvisions():
     mine = drawn(stoker.RandomCrop((30, 40), padding=0), count)
     assert distance(figures(mine, "pad_crop", 4), [place[1] for place in places]) < CHANCE
     assert distance(figures(mine, "pad_crop", 5), [place[0] for place in places]) < CHANCE
+
+    turns = [T.RandomRotation.get_params([-20, 50]) for _ in range(theirs)]
+    assert distance(figures(drawn(stoker.RandomRotation((-20, 50)), count), "rotate", 0), turns) < CHANCE
+    zooms = [v2.RandomZoomOut(side_range=(1, 3)).make_params([image])["padding"] for _ in range(theirs)]
+    mine = drawn([stoker.RandomZoomOut(0, (1, 3), 1), stoker.Resize((9, 9))], count)
+    for at in range(4):
+        assert distance(figures(mine, "pad_crop", at), [zoom[at] for zoom in zooms]) < CHANCE, at
+
+
+@pytest.mark.parametrize("scale, ratio", [((0.08, 1.0), (3 / 4, 4 / 3)), ((0.05, 0.4), (0.2, 1.0))])
+def test_random_crops_are_distributed_as_torchvisions(scale, ratio):
+    torch = pytest.importorskip("torch")
+    torchvision()
+    from torchvision import transforms as T
+
+    y, x = np.mgrid[:80, :100]
+    places = np.ascontiguousarray(np.stack([x, y, 0 * x], -1).astype(np.uint8))  # each pixel says where it was
+    mine = []
+    for number in range(1500):
+        made, _ = run(stoker.RandomResizedCrop((80, 100), scale, ratio, "nearest"), places, number)
+        (left, top), (right, bottom) = made[0, 0, :2].astype(int), made[-1, -1, :2].astype(int)
+        mine.append((top, left, bottom - top + 1, right - left + 1))
+    torch.manual_seed(4)
+    theirs = [T.RandomResizedCrop.get_params(torch.zeros(3, 80, 100), scale, ratio) for _ in range(1500)]
+    for at in range(4):
+        assert distance([crop[at] for crop in mine], [crop[at] for crop in theirs]) < CHANCE, at
 
 
 def test_augmix_is_drawn_as_torchvisions(monkeypatch):
@@ -455,6 +527,14 @@ def test_augmix_on_tensors_differs_little(reference):
     assert np.mean(far) < 1 and np.median(far) < 0.7
 
 
+def test_a_flip_may_come_twice():
+    pixels = photo(40, 30)
+    for first, second in ((1, 0), (0, 1), (1, 1)):
+        made, _ = run([stoker.HorizontalFlip(first), stoker.CenterCrop(20), stoker.HorizontalFlip(second)], pixels, 0)
+        plain, _ = run([stoker.CenterCrop(20)], pixels, 0)
+        assert (made == (plain if first == second else plain[:, ::-1])).all()
+
+
 def test_probabilities_are_kept():
     for p in (0.0, 0.1, 0.5, 1.0):
         share = sum(map(bool, drawn(stoker.RandomInvert(p), 2000))) / 2000
@@ -499,18 +579,47 @@ def test_a_torchvision_recipe_is_translated():
     mine = json.loads(compile_transform([
         stoker.RandomResizedCrop(32), stoker.HorizontalFlip(), stoker.RandAugment(2, 9), stoker.ColorJitter(0.4, 0.4, 0.2, 0.1),
         stoker.RandomApply([stoker.GaussianBlur(9)], 0.3), stoker.RandomRotation(15, "bilinear"), stoker.RandomCrop(28, 4),
-        stoker.Normalize("imagenet"), stoker.RandomErasing(0.25)])[0])
+        stoker.Normalize("imagenet"), stoker.RandomErasing(0.25)]))
     texts = [_engine.transform_text(json.dumps(mine))]
     for v in (v1, v2):
         steps = [v.RandomResizedCrop(32), v.RandomHorizontalFlip(), v.RandAugment(2, 9), v.ColorJitter(0.4, 0.4, 0.2, 0.1),
                  v.RandomApply([v.GaussianBlur(9)], 0.3), v.RandomRotation(15, v.InterpolationMode.BILINEAR), v.RandomCrop(28, 4)]
         steps += [v.ToTensor()] if v is v1 else [v.ToImage(), v.ToDtype(torch.float32, scale=True)]
         steps += [v.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), v.RandomErasing(0.25)]
-        texts.append(_engine.transform_text(compile_transform(v.Compose(steps))[0]))
+        texts.append(_engine.transform_text(compile_transform(v.Compose(steps))))
     assert texts[0] == texts[1] == texts[2]
     with pytest.raises(stoker.UsageError, match="ElasticTransform has no counterpart") as refused:
         compile_transform(v2.ElasticTransform())
-    assert "RandAugment" in refused.value.hint
+    assert "RandAugment" in refused.value.hint and "it gets one sample" in refused.value.hint
+    with pytest.raises(stoker.UsageError, match="Lambda has no counterpart") as refused:
+        compile_transform(v1.Compose([v1.TenCrop(8), v1.Lambda(torch.stack)]))
+    assert "leave it out: crops are stacked" in refused.value.hint
+
+
+def test_other_forms_of_torchvision_recipes_are_translated(photos):
+    torch = pytest.importorskip("torch")
+    torchvision()
+    from stoker.transforms import compile_transform
+    from torchvision import transforms as v1
+    from torchvision.transforms import _presets, v2
+
+    view = [stoker.RandomResizedCrop(32), stoker.HorizontalFlip(), stoker.Normalize("imagenet")]
+    imagenet = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    compose = v1.Compose([v1.RandomResizedCrop(32), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*imagenet)])
+    assert compile_transform(compose) == compile_transform(view)
+    assert stoker.Views(a=(2, compose), b=(1, [compose])) == stoker.Views(a=(2, view), b=(1, view))
+    sequence = torch.nn.Sequential(v2.RandomResizedCrop(32), v2.RandomHorizontalFlip(), v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(*imagenet))
+    assert compile_transform([v2.RGB(), sequence]) == compile_transform(view)
+    preset = _presets.ImageClassification(crop_size=48, resize_size=60, interpolation=v1.InterpolationMode.BICUBIC)
+    assert compile_transform(preset) == compile_transform([stoker.Resize(60, "bicubic"), stoker.CenterCrop(48), stoker.Normalize("imagenet")])
+
+    def halved(image):
+        return image // 2
+
+    inside = v1.Compose([v1.Resize((20, 20)), halved, v1.ToTensor()])  # a callable of one sample, as in torchvision
+    one, other = (np.array(next(iter(stoker.Loader(photos, batch_size=4, transform=transform, output="numpy"))).data)
+                  for transform in (inside, [stoker.Resize((20, 20)), halved, stoker.ToFloat()]))
+    assert (one == other).all() and 0 < one.max() <= 0.5
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_a_compose_with_timms_randaugment_is_translated(timm):
 def in_short(transform):
     from stoker import _engine
 
-    return _engine.transform_text(compile_transform(transform)[0])
+    return _engine.transform_text(compile_transform(transform))
 
 
 @pytest.mark.slow
@@ -185,6 +185,10 @@ def test_what_timm_has_beyond_that_is_refused_by_name(timm):
         stoker.TimmRandAugment("rand-m9-n15-t3aw")
     with pytest.raises(stoker.UsageError, match="timm's AugMixAugment has no counterpart"):
         compile_transform(timm.augment_and_mix_transform("augmix-m5-w4-d2"))
+    Mixup = type("Mixup", (), {"__module__": "timm.data.mixup"})  # its module needs torch and more of timm
+    with pytest.raises(stoker.UsageError, match="timm's Mixup has no counterpart") as refused:
+        compile_transform([stoker.RandomResizedCrop(9), Mixup()])
+    assert "stoker.RandomChoice([stoker.MixUp(0.8), stoker.CutMix()])" in refused.value.hint
 
 
 def test_wrong_texts_are_refused_with_the_right_form():

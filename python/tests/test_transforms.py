@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stoker.transforms import compile_transform
+from stoker.transforms import compile_steps, compile_transform
 
 import stoker
 
@@ -17,9 +17,7 @@ def fake(name, **attributes):
 
 
 def operations(transform):
-    text, last = compile_transform(transform)
-    assert last is None
-    return json.loads(text)
+    return json.loads(compile_transform(transform))
 
 
 def test_operations_cross_to_the_engine_with_its_field_names():
@@ -54,7 +52,7 @@ def test_the_engine_accepts_every_operation():
     for transform in (pictures, [stoker.Window(), stoker.RandomResizedCrop((8, 9), (0.2, 0.9), (1, 2), "bicubic")],
                       [stoker.Mono(), stoker.Resample(8000), stoker.PadOrTrim(100)], [stoker.Normalize("imagenet")],
                       [stoker.Views(a=(1, pictures), b=(3, [stoker.RandomResizedCrop(8)]))]):
-        text = compile_transform(transform)[0]
+        text = compile_transform(transform)
         short = _engine.transform_text(text)
         assert _engine.transform_text(short) == short
 
@@ -88,14 +86,23 @@ def test_an_unknown_torchvision_operation_is_refused_by_name():
         compile_transform(fake("Resize", size=9, max_size=20))
 
 
-def test_a_callable_is_allowed_at_the_end_only():
+def test_operations_of_torchaudio_are_refused_with_ours():
+    for name, words in (("MelSpectrogram", "write stoker.MelSpectrogram"), ("PitchShift", "a function of your own")):
+        operation = type(name, (), {"__module__": "torchaudio.transforms._transforms", "__call__": abs})()
+        with pytest.raises(stoker.UsageError, match=f"torchaudio's {name} is not translated") as caught:
+            compile_steps([stoker.Mono(), operation])
+        assert words in caught.value.hint
+
+
+def test_callables_stand_next_to_each_other():
     def brighten(data):
         return data
 
-    text, last = compile_transform([stoker.Resize(9), brighten])
-    assert json.loads(text)[0]["op"] == "Resize" and last is brighten
-    with pytest.raises(stoker.UsageError, match="brighten.*last"):
-        compile_transform([brighten, stoker.Resize(9)])
+    before, callables, after = compile_steps([stoker.Resize(9), brighten, stoker.Normalize("imagenet")])
+    assert json.loads(before)[0]["op"] == "Resize" and callables == [brighten] and json.loads(after)[0]["op"] == "Normalize"
+    assert compile_steps(brighten) == ("[]", [brighten], "[]")
+    with pytest.raises(stoker.UsageError, match="brighten stands behind operations"):
+        compile_steps([brighten, stoker.Resize(9), brighten])
 
 
 @pytest.mark.parametrize("make, words", [

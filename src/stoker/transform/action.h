@@ -29,7 +29,8 @@ enum class Act : std::uint8_t {
   affine,        // degrees, shift x, shift y, scale, shear x, shear y in degrees, centre x, centre y
   perspective,   // x and y to which the corners go: top left, top right, bottom right, bottom left
   pad_crop,      // pixels added left, top, right, bottom; then x, y, width and height of what is kept
-  erase,         // x, y, width, height; then the value of up to 4 channels
+  erase,         // x, y, width, height; then the value of up to 4 channels, or of noise what is subtracted before a
+                 // division by `fill`
   matrix,        // a, b, c, d, e, f: pixel (x, y) comes from (a x + b y + c, d x + e y + f), as Pillow's AFFINE
   solarize_add,  // what is added to values below 128
   mix_start,     // share of the image as it is. Chains follow: actions on that image, each ended by a mix_chain
@@ -51,7 +52,7 @@ struct Action {
   std::array<double, 8> figures{};
   Filter filter = Filter::nearest;
   Padding padding = Padding::constant;
-  std::array<float, 4> fill{};  // of pixels from outside the image, in its own values
+  std::array<float, 4> fill{};  // of pixels from outside the image, in its own values; of erase: see there
   bool is_random = false;       // erase: with noise, from the generator keyed by `noise`
   std::uint64_t noise = 0;
 };

@@ -273,6 +273,7 @@ struct RandomErasing {
   Span scale{0.02, 0.33}, ratio{0.3, 3.3};
   Numbers value{0};        // one, or one per channel
   bool is_random = false;  // value="random": every element from a normal distribution
+  Numbers mean, std;       // of a Normalize behind it, one per channel: set by the compiler, no argument
   static void fields(auto& self, auto&& field) {
     field("p", self.p, kChance);
     field("scale", self.scale, kShare);

@@ -150,6 +150,9 @@ class Drawing final : public ActionSink {
       for (std::size_t c = 0; c < 4 && !op.value.empty(); ++c)
         action.figures[4 + c] = op.value[op.value.size() == 1 ? 0 : std::min(c, op.value.size() - 1)];
       action.is_random = op.is_random;
+      action.fill.fill(1);
+      for (std::size_t c = 0; c < std::min<std::size_t>(4, op.std.size()) && op.is_random; ++c)
+        action.figures[4 + c] = op.mean[c], action.fill[c] = static_cast<float>(op.std[c]);
       const std::uint64_t low = random_.next();
       action.noise = low | std::uint64_t{random_.next()} << 32;
       return act(action);

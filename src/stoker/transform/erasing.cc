@@ -20,7 +20,7 @@ void erase(const Action& action, const StoreShape& shape, std::byte* slot) noexc
         const std::size_t at = shape.planar ? (c * shape.height + row) * shape.width + column
                                             : (row * shape.width + column) * channels + c;
         if (action.is_random) {
-          const float drawn = noise.next();
+          const float drawn = (noise.next() - value) / action.fill[c];
           convert(&drawn, 1, shape.dtype, stored);
         }
         std::memcpy(slot + at * size, stored, size);

@@ -89,8 +89,7 @@ class ImageCompiler {
   }
 
   void add(const Op& op, const HorizontalFlip& what) {
-    if (has_flip_) refuse(op, "it is given twice");
-    has_flip_ = true;
+    if (std::exchange(has_flip_, true)) return add_augmentation(op, what);
     if (!plan_.erasings.empty()) {
       plan_.erasings.push_back({op, stream_of(op, 0), {}});
       return;
@@ -107,7 +106,7 @@ class ImageCompiler {
 
   void add(const Op& op, const Normalize& what) {
     if (!plan_.mean.empty()) refuse(op, "it is given twice");
-    refuse_after_values(op);
+    refuse_after_values(op, true);
     if (what.mean.size() != 1 && what.mean.size() != channels_) {
       refuse(op,
              fmt::format("it has {} means, but the images have {} channel{}", what.mean.size(), channels_,
@@ -120,6 +119,22 @@ class ImageCompiler {
     }
     plan_.mean_at = static_cast<std::uint32_t>(plan_.steps.size());
     plan_.values = Values::unit;
+    for (Augment& before : plan_.erasings) {
+      if (auto* const erasing = std::get_if<RandomErasing>(&before.op.what)) normalize(*erasing);
+    }
+  }
+
+  // Rectangles are written after Normalize, wherever they stand: what is written there is normalized here.
+  void normalize(RandomErasing& erasing) const {
+    erasing.mean.assign(plan_.mean.begin(), plan_.mean.end());
+    erasing.std.assign(plan_.std.begin(), plan_.std.end());
+    if (erasing.is_random) return;
+    Numbers values;
+    for (std::size_t c = 0; c < channels_; ++c) {
+      const auto value = static_cast<float>(erasing.value[erasing.value.size() == 1 ? 0 : c]);
+      values.push_back((value - static_cast<float>(plan_.mean[c])) / static_cast<float>(plan_.std[c]));
+    }
+    erasing.value = std::move(values);
   }
 
   void add(const Op& op, const ToFloat&) {
@@ -199,8 +214,9 @@ class ImageCompiler {
   }
 
   // Flips move values, and may come before what computes each of them alone.
-  void refuse_after_values(const Op& op) const {
+  void refuse_after_values(const Op& op, bool bears_erasing = false) const {
     for (const Augment& before : plan_.erasings) {
+      if (bears_erasing && std::holds_alternative<RandomErasing>(before.op.what)) continue;
       if (!is_flip(before)) refuse(op, fmt::format("it cannot come after {}", name(before.op)), "put it before that");
     }
   }

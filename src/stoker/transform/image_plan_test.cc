@@ -429,7 +429,6 @@ TEST(ImagePlan, RefusesImpossibleImageListsInOneSentence) {
             "cannot use transform `Window`: it cannot come after Normalize");
   EXPECT_EQ(refusal("normalize:0.5/0.5,tofloat", rgb),
             "cannot use transform `ToFloat`: Normalize before it has made floats already");
-  EXPECT_EQ(refusal("flip,flip", rgb), "cannot use transform `HorizontalFlip`: it is given twice");
   EXPECT_EQ(refusal("flip,views(a=1[rrc:8])", rgb), "cannot use transform `Views`: it stands alone");
   EXPECT_EQ(refusal("resize:9,resize:8,resize:7,resize:6", rgb),
             "cannot use transform `Resize`: images are resized more than 3 times");
