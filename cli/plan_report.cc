@@ -311,8 +311,9 @@ class PlanText {
         out_ +=
             fmt::format("  {}\n", terminal_.paint(Paint::bold, "options, to be tested one at a time in this order"));
       any = true;
-      std::string text = fmt::format("{}: {:.2f}x ({:.2f} to {:.2f}), {}", option.name, option.gain.p50,
-                                     option.gain.p10, option.gain.p90, name(option.evidence));
+      std::string text =
+          fmt::format("{}: {}{:.2f}x ({:.2f} to {:.2f}), {}", option.name, option.at_most ? "at most " : "",
+                      option.gain.p50, option.gain.p10, option.gain.p90, name(option.evidence));
       if (option.days) text += ", " + days_text(*option.days);
       text += fmt::format("; risk {}: {}", name(option.risk), option.reason);
       if (option.changes_training) text += fmt::format("; changes the training: {}", option.training);

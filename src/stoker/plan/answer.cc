@@ -396,8 +396,9 @@ std::string shortfall_of(const PlanAnswer& answer, const PlannedRun& run) {
   std::string text = fmt::format("{} too long; {} images/s are needed, {:.2f} times what it has",
                                  time_text(duration.over_days), format_rate(*answer.needed_per_s), times);
   if (const Option* const option = way_out(run, times)) {
-    const std::string what = fmt::format("{} ({:.2f}x, {}{})", option->name, option->gain.p50, name(option->evidence),
-                                         option->risk == Risk::high ? ", a high risk" : "");
+    const std::string what =
+        fmt::format("{} ({}{:.2f}x, {}{})", option->name, option->at_most ? "at most " : "", option->gain.p50,
+                    name(option->evidence), option->risk == Risk::high ? ", a high risk" : "");
     text += option->gain.p50 >= times ? fmt::format("; the cheapest way to close it: {}", what)
                                       : fmt::format("; nothing here closes it, {} comes nearest", what);
   } else {

@@ -98,6 +98,7 @@ void add_workers_at_most(const Situation& situation, std::vector<Option>& all) {
   const WhatIf what = with_workers(now, 2 * now.workers);
   Option option = option_of(what);
   option.gain = {1, what.gain, what.gain, 0, true};
+  option.at_most = true;
   option.stages.reset();  // no base for combinations
   option.host_bytes = host_total(situation, 2 * now.workers);
   set_command(option, situation, what.flags);

@@ -38,6 +38,7 @@ struct Option {
   bool needs_edit = false;            // before the command is run: the job has no flag for it
   bool worth = true;                  // false: `reason` says why not
   int order = 0;                      // in which to test, from 1; 0: not to be tested
+  bool at_most = false;               // the gain is an upper bound: something that decides it is not known
   bool for_batch = false;             // for a larger effective batch, not for speed: worth it without a gain
   std::optional<Stages> stages = {};  // as it would be then; none: the model says nothing of it
   std::string risk_reason = {};       // of the risk, also where `reason` says why it is not worth it
