@@ -11,7 +11,8 @@ import sys
 from typing import Any, NamedTuple
 
 from ..errors import UsageError
-from ..transforms import CenterCrop, Normalize, Resize, ToFloat, Transform, _torchvision_filter, compile_transform, from_torchvision
+from ..transforms import CenterCrop, Normalize, Resize, ToFloat, Transform, compile_transform, from_torchvision
+from ..transforms.torchvision import filter_of
 
 __all__ = ["Leaf", "NotKnown", "Reading", "leaf_of", "read"]
 
@@ -200,7 +201,7 @@ def _tail_of_v2(transform: Any) -> tuple[Any, ...] | None:
 
 def _preset(item: Any) -> list[Transform]:
     """``weights.transforms()`` of torchvision's models for images."""
-    word = _torchvision_filter(item)
+    word = filter_of(item)
     return [Resize(item.resize_size, word), CenterCrop(item.crop_size), ToFloat(), Normalize(item.mean, item.std)]
 
 
