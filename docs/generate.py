@@ -179,7 +179,7 @@ def exported() -> dict[str, Definition]:
     package = ROOT / "python/stoker"
     tree = ast.parse((package / "__init__.py").read_text())
     listed = next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-    there = {name: node for path in sorted(package.glob("*.py")) for name, node in definitions(path).items()}
+    there = {name: node for path in [*sorted(package.glob("*.py")), *sorted(package.glob("transforms/*.py"))] for name, node in definitions(path).items()}
     imported = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and (package / f"{node.module}.py").exists()]
     there |= {name: node for module in imported for name, node in definitions(package / f"{module}.py").items()}
     return {name: there[name] for name in listed if name in there}

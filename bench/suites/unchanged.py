@@ -19,6 +19,7 @@ WORKERS = (0, 1, 2, 4)
 SLEEP_MS = 5        # less than Stoker needs for a batch on 2 cores
 SCRIPT = "examples/imagenet/main.py"
 STOKER = os.path.join(ROOT, "build/release/stoker")
+SUPPLIED = [STOKER, "run", "--supply", "--"]
 GRID = ["--grid", "num_workers=0,1,2,3,4,5,6,8", "--grid", "prefetch_factor=1,2,4,8,16"]
 MARGIN = 0.02
 
@@ -42,11 +43,11 @@ def command(script, data, workers, report, sleep_ms=SLEEP_MS, epochs=EPOCHS):
             "-j", str(workers), "--epochs", str(epochs), "-p", "1000", "--lr", "0", data]
 
 
-def run_job(script, data, workers, before=()):
+def run_job(script, data, workers, before=(), sleep_ms=SLEEP_MS, epochs=EPOCHS):
     """Samples per second of the first epoch, of the later ones and of validation, and what validation gave."""
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
-        done = subprocess.run([*before, *command(script, data, workers, report)], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run([*before, *command(script, data, workers, report, sleep_ms, epochs)], cwd=folder, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"error: {script} failed:\n{done.stderr[-2000:]}")
         with open(report) as file:
@@ -59,29 +60,44 @@ def run_job(script, data, workers, before=()):
         number = phases.index(phase)
         return sum(phase["samples"]) / (ends[number] - starts[number])
 
-    return {"first": rate(training[0]), "later": statistics.mean(map(rate, training[1:])), "validation": statistics.mean(map(rate, validation)),
+    return {"first": rate(training[0]), "later": statistics.mean(map(rate, training[1:] or training)), "validation": statistics.mean(map(rate, validation)),
             "logits": [phase["logits"] for phase in validation], "said": [line for line in done.stderr.splitlines() if line.startswith("stoker: ")]}
 
 
+def ceiling(args, data):
+    """Samples/s of Stoker's loader with the operations of the script's validation, without a script and without a step."""
+    own = ours("the engine alone", "stoker_epochs", {"data": os.path.join(data, "val"), "batch": BATCH, "epochs": 2})
+    runs = []
+    for _ in range(args.rounds):
+        run = run_once(own, args.work)
+        if "error" in run:
+            raise SystemExit(f"error: the engine alone: {run['error']}")
+        runs.append([epoch["items"] / epoch["seconds"] for epoch in run["epochs"]])
+    return [statistics.median(rates) for rates in zip(*runs)]
+
+
 def supplied(args, script, data):
+    checked = [run_job(script, data, 2, before, "check", 1)["logits"] for before in ((), SUPPLIED)]
     own = {workers: [] for workers in WORKERS}
     fed = []
     for _ in range(args.rounds):
         for workers in WORKERS:
             own[workers].append(run_job(script, data, workers))
-        fed.append(run_job(script, data, 2, [STOKER, "run", "--supply", "--"]))
+        fed.append(run_job(script, data, 2, SUPPLIED))
+    first, again = ceiling(args, data)
 
     def middle(runs, key):
         return statistics.median(run[key] for run in runs)
 
     best = {key: max(middle(runs, key) for runs in own.values()) for key in ("first", "later", "validation")}
-    equal = all(run["logits"] == own[0][0]["logits"] for runs in [*own.values(), fed] for run in runs)
+    equal = checked[0] == checked[1] and all(run["logits"] == own[0][0]["logits"] for runs in [*own.values(), fed] for run in runs)
     rows = [[f"as it is, -j {workers}", *(f"{middle(runs, key):,.0f}" for key in best), ""] for workers, runs in own.items()]
     rows.append(["`stoker run --supply`", *(f"{middle(fed, key):,.0f} ({middle(fed, key) / best[key]:.2f}x)" for key in best),
                  "equal" if equal else "**different**"])
+    rows.append(["Stoker's loader alone, the same operations", "", "", f"{first:,.0f}, again {again:,.0f} ({first / best['validation']:.2f}x, {again / best['validation']:.2f}x)", ""])
     yield plain_table("a stock ImageNet script, fed", f"{TRAIN:,} photos to train, {VAL} to validate, batches of {BATCH}, {EPOCHS} epochs; the model sleeps {SLEEP_MS} ms. "
                       f"Samples/s; the first epoch counts from the start of the program's own code, and worker processes start in every phase. In brackets: against the best "
-                      f"`-j`. Medians of {args.rounds}.",
+                      f"`-j`. Runs of their own compare every bit of the images that are validated. Medians of {args.rounds}.",
                       ["how", "first epoch", "later epochs", "validation", "logits of validation"], rows)
 
 

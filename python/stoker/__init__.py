@@ -104,7 +104,7 @@ __all__ = [
     "measure", "sample_seed", "span", "stitch",
 ]
 
-# Where the public names live. All others are operations, in transforms.py.
+# Where the public names live. All others are operations, in transforms.
 _HOMES = {
     "batch": ("Batch",),
     "errors": ("Error", "Note", "NotFoundError", "PermissionDeniedError", "UsageError"),

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import atexit
-import importlib
-import math
 import os
-import re
-import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy
-
 from . import _engine, measuring
-from . import numpy as numpy_framework
-from .arguments import byte_count, callable_or_none, choice, foreign_options, shuffle_value, shuffle_word, state_number, switch, whole_count
+from .arguments import callable_or_none, foreign_options, shuffle_value, switch, whole_count
 from .batch import Batch
 from .epochs import Epochs
-from .errors import Error, Note, UsageError, one_line, shortened
+from .errors import Error, Note, UsageError
+from .loader_state import read_state
 from .order import given_order, largest_batch
+from .output import copier_of, framework_of
 from .passes import Plan, make_plan, mixing_text
-from .python_rows import IN_PLACE, Call, Steps
+from .per_sample import per_sample, refuse_beside_callables, refuse_beside_dataset, refuse_rows_of_zeros
+from .python_rows import Call, Steps
 from .ragged import Ragged, array_names
 from .ranks import Rank, check_against_other_ranks, check_against_process_group, find_rank, given_rank, made_at
-from .result_form import form_from_state, form_to_state
+from .result_form import form_to_state
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_items, open_source
+from .summary import judged, summary_of
 from .trainers import ReadByTrainers, let_accelerate_prepare_loaders
-from .transforms import compile_steps
 from .volumes import Volumes
 
 if TYPE_CHECKING:  # loaded where there are callables only: they start processes, and the modules for that take long to load
-    from .python_batches import Ahead
-    from .python_stage import PythonStage, Task
+    from .python_calls import PythonCalls
 
 __all__ = ["Loader", "SampleError", "ErrorList"]
 
 _MOST_WORKERS = 1024
-_NUMBERS_BYTES = 64 * 2**20  # what the engine needs at most to order the items of a Dataset
-_WORKERS_VARY = 1.1  # what workers hold after their imports, from one start to the next
-_OUTPUTS = ("auto", "torch", "numpy", "jax", "dlpack")
 
 
 class Loader(ReadByTrainers):
@@ -176,17 +168,17 @@ class Loader(ReadByTrainers):
         self._on_error = _engine.checked_option("on_error", on_error)
         self._items = dataset
         if dataset is not None:
-            _refuse_rows_of_zeros(self._on_error, last_batch)
-            _refuse_beside_dataset(source=source, samples=samples, transform=transform, batch_transform=batch_transform, label=label, where=where, arrays=arrays, device=device,
+            refuse_rows_of_zeros(self._on_error, last_batch)
+            refuse_beside_dataset(source=source, samples=samples, transform=transform, batch_transform=batch_transform, label=label, where=where, arrays=arrays, device=device,
                                    decode=None if decode == "exact" else decode)
             if python_workers is None and num_workers not in ("auto", 0):
                 self._say("num_workers= are threads of the engine, and the Dataset runs in the calling thread: python_workers= runs it in processes")
         if python_workers is not None:
             python_workers = whole_count("python_workers", python_workers, least=0, most=_MOST_WORKERS)
         if python_workers:
-            from .python_stage import refuse_while_main_is_imported
+            from .python_server import refuse_while_main_is_imported
             refuse_while_main_is_imported()
-        transform_text, self._transform, layout, dtype = _per_sample(transform, layout, dtype)
+        transform_text, self._transform, layout, dtype = per_sample(transform, layout, dtype)
         if self._decode is not None and transform_text != "[]":
             raise UsageError("transform: the engine cannot transform what a Python decode= returns",
                              "do it inside decode, or in a callable as the first transform", option="transform")
@@ -196,9 +188,9 @@ class Loader(ReadByTrainers):
             python_workers = 0
         dtype = _engine.checked_option("dtype", dtype)
 
-        self._framework = _framework(output, device)
+        self._framework = framework_of(output, device)
         self._framework.check_dtype(dtype)
-        self._copier = _copier(device, self._framework)
+        self._copier = copier_of(device, self._framework)
         if pin_memory is None:
             pin_memory = self._copier is not None
         self._order = given_order(sampler, batch_sampler, batch_size=batch_size, shuffle=shuffle_value(shuffle), drop_last=switch("drop_last", drop_last),
@@ -227,21 +219,17 @@ class Loader(ReadByTrainers):
             self._dataset = open_items(dataset, self._given)
         else:
             self._dataset, self._classes = open_source(source, samples, label=label, cache_dir=cache_dir, options=self._given)
-        self._stage = self._make_stage(python_workers)
-        self._ahead: Ahead | None = None
-        if self._stage is not None:
-            from .python_batches import Ahead
-            self._ahead = Ahead(self._stage, _engine.checked_option("prefetch_factor", prefetch_factor))
+        self._calls = self._make_calls(python_workers)
         try:
             self._engine = self._make_engine(self._rank or find_rank())
         except BaseException:
-            if self._stage is not None:
-                self._stage.close()
+            if self._calls is not None:
+                self._calls.close()
             raise
         names = [arrays] if isinstance(arrays, str) else list(arrays or ())
         self._ragged = Ragged(shapes, names, self._engine.padding_bytes) if shapes != "equal" else None
-        if self._stage is not None:
-            self._stage.timeout_s = self._engine.options()["timeout"] or 0.0
+        if self._calls is not None:
+            self._calls.stage.timeout_s = self._engine.options()["timeout"] or 0.0
 
         if self._framework.NAME == "torch" and self._engine.options()["pin_memory"]:  # the engine clears it without a device runtime
             _engine.set_stream_provider(self._framework.current_stream)
@@ -253,8 +241,6 @@ class Loader(ReadByTrainers):
         self._made_at = measuring.place()  # and where the program made it
         self._closed = False
         self._python_s = 0.0
-        self._python_errors: list[SampleError] = []
-        self._work_before = 0, 0.0  # of the workers, when the counts began
         _live.add(self)
         for note in self._notes:
             warnings.warn(note, Note, stacklevel=2)
@@ -272,8 +258,8 @@ class Loader(ReadByTrainers):
         if note := self._note_on_accelerate():
             warnings.warn(note, Note, stacklevel=2)
         self._iteration += 1
-        if self._ahead is not None:
-            self._ahead.drop()
+        if self._calls is not None:
+            self._calls.drop()
         self._epochs.new_iterator()
         iteration = _Iteration(self, self._iteration)
         return measuring.recorded(self, iteration) if measuring.in_measured_job() else iteration
@@ -296,8 +282,8 @@ class Loader(ReadByTrainers):
         state goes on counting the batches handed out: it moves to this epoch with its first batch.
         """
         self._usable(closed=True)
-        if self._ahead is not None and not self._epochs.has_begun:
-            self._ahead.drop()
+        if self._calls is not None and not self._epochs.has_begun:
+            self._calls.drop()
         self._epochs.set(whole_count("epoch", epoch, least=0))
 
     def state_dict(self) -> dict[str, Any]:
@@ -308,7 +294,7 @@ class Loader(ReadByTrainers):
         """
         state = self._usable(closed=True).state()
         state["epoch"], state["position"] = self._epochs.now
-        results = None if self._stage is None else form_to_state(self._stage.form)
+        results = None if self._calls is None else form_to_state(self._calls.stage.form)
         return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}", **({} if results is None else {"results": results})}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -318,33 +304,13 @@ class Loader(ReadByTrainers):
         that ``state["results"]`` tells; without that entry the first result decides again.
         """
         engine = self._usable()
-        if not isinstance(state, dict) or state.get("version") != 1:
-            raise UsageError(f"cannot load a state: this is not one of Loader.state_dict(): {shortened(state)}")
-        try:
-            values = {word: state_number(word, state[word]) for word in ("epoch", "position", "seed", "size")}
-            fingerprint, shuffle = state["fingerprint"], state["shuffle"]
-            if not isinstance(shuffle, (bool, str)):
-                raise UsageError(f"shuffle is True, False or a text, not {shortened(shuffle)}")
-            if shuffle != "given":
-                shuffle = shuffle_word(_engine.checked_option("shuffle", shuffle_value(shuffle)))
-            if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{16}", fingerprint):
-                raise UsageError(f"fingerprint is a text of 16 hexadecimal digits, not {shortened(fingerprint)}")
-            form = form_from_state(state.get("results"))
-            if form == IN_PLACE and self._stage is not None and self._stage.call.kind != "transform":
-                raise UsageError(f"results is of callables in transform=, and this loader has {self._stage.call.kind}=")
-        except KeyError as error:
-            raise UsageError(f"cannot load a state: {error} is missing in {shortened(state)}") from None
-        except UsageError as error:
-            raise UsageError(f"cannot load a state: {error.message}; the state is {shortened(state)}", error.hint) from None
-        values["fingerprint"] = int(fingerprint, 16)
-        settings = state.get("settings")  # of volumes; states of earlier versions have none
-        named = [(str(name), str(value)) for name, value in settings.items()] if isinstance(settings, dict) else []
-        engine.check_state(**values, shuffle=shuffle, settings=named)
-        self._epochs.load((values["epoch"], values["position"]))
+        known = read_state(state, None if self._calls is None else self._calls.kind)
+        engine.check_state(**known.numbers, shuffle=known.shuffle, settings=known.settings)
+        self._epochs.load((known.numbers["epoch"], known.numbers["position"]))
         self._iteration += 1
-        if self._stage is not None and self._ahead is not None:
-            self._ahead.drop()
-            self._stage.expect(form)
+        if self._calls is not None:
+            self._calls.drop()
+            self._calls.stage.expect(known.form)
 
     # ---- what is known
 
@@ -377,15 +343,17 @@ class Loader(ReadByTrainers):
         for error in self._usable(closed=True).errors():
             offset = error["offset"]
             listed.append(SampleError(**{**error, "offset": offset if offset >= 0 else None}))
-        return ErrorList(sorted([*listed, *self._python_errors], key=lambda error: (error.epoch, error.position) if error.epoch is not None else (-1, -1)))
+        if self._calls is not None:
+            listed += self._calls.errors
+        return ErrorList(sorted(listed, key=lambda error: (error.epoch, error.position) if error.epoch is not None else (-1, -1)))
 
     def plan(self) -> Plan:
         """How samples are made: the passes over the pixels of an image in their order, which operations are fused, what needs the whole image,
         how much working memory each output takes and, after some batches, the share of the time of each pass. ``print(loader.plan())``."""
         engine = self._usable(closed=True)
         then = [f"mixes batches: {text}"] if (text := mixing_text(self._given["transform"])) else []
-        if self._stage is not None:
-            then.append(f"in Python, for each sample: {self._stage.call.text()}")
+        if self._calls is not None:
+            then.append(f"in Python, for each sample: {self._calls.stage.call.text()}")
         if self._batch_transform is not None:
             then.append("in Python, for each batch: batch_transform")
         if self._items is not None:
@@ -402,39 +370,23 @@ class Loader(ReadByTrainers):
         """
         stats = self._usable(closed=True).stats()
         stats["python_s"] = self._python_s
-        self._add_workers(stats)
+        if self._calls is not None:
+            self._calls.add_to(stats)
         stats["compute_s"] = max(0.0, stats["compute_s"] - stats["python_s"])
-        stats["errors"] += len(self._python_errors)
         stats["samples_per_s"] = stats["samples"] / stats["running_s"] if stats["running_s"] > 0 else 0.0
-        stats["verdict"] = _judge(stats)
+        stats["verdict"] = judged(stats)
         return stats
 
     def reset_stats(self) -> None:
         """Starts all counts again from zero."""
         self._usable().reset_stats()
         self._python_s = 0.0
-        if self._ahead is not None and self._stage is not None:
-            self._ahead.wait_s, self._work_before = 0.0, self._stage.work()
+        if self._calls is not None:
+            self._calls.reset_counts()
 
     def summary(self) -> str:
         """Two lines: what the loop waited for, and how fast it ran."""
-        stats = self.stats()
-        if not stats["batches"]:
-            return "no batch was taken yet"
-        verdict, wait = stats["verdict"], stats["wait"]
-        total = max(1e-9, stats["compute_s"] + stats["python_s"] + stats["wait_s"])
-        shares = [("fetch", wait["fetch_s"]), ("prep", wait["prep_s"]), ("hand-off", wait["handoff_s"])]
-        if self._batch_transform is not None or stats["python_s"]:
-            shares.append(("python", stats["python_s"]))
-        shares.append(("compute", stats["compute_s"]))
-        words = ", ".join(f"{word} {_percent(part / total)}" for word, part in shares)
-        general = "" if verdict["general"] == verdict["bound"] else f" ({verdict['general']})"
-        ready = stats["ready_batches"]
-        return (f"{verdict['bound']} {_percent(verdict['share'])}{general}: {words}\n"
-                f"{stats['samples_per_s']:,.0f} samples/s, {stats['encoded_bytes'] / max(stats['running_s'], 1e-9) / 1e6:,.1f} MB/s read; "
-                f"{stats['num_workers']} workers; ready batches {ready['mean']:.1f} (empty {_percent(ready['empty_share'])}); "
-                f"memory peak {_engine.format_bytes(stats['memory_peak'])} of {_engine.format_bytes(stats['memory_limit'])}; "
-                f"{stats['errors']} errors")
+        return summary_of(self.stats(), self._batch_transform is not None)
 
     def set_num_workers(self, workers: int | str) -> None:
         """Changes the number of worker threads at once; never what the batches hold."""
@@ -450,8 +402,8 @@ class Loader(ReadByTrainers):
         self._closed = True
         if self._copier is not None:
             self._copier.release_finished(wait=True)
-        if self._stage is not None:
-            self._stage.close()
+        if self._calls is not None:
+            self._calls.close()
         self._engine.close()
         _live.discard(self)
 
@@ -486,7 +438,7 @@ class Loader(ReadByTrainers):
             raise Error("cannot go on with this iterator: the loader has started another one since",
                         "one iterator is live at a time; make a second Loader for a second pass at the same time", "usage")
         try:
-            batch = self._next_of_engine(engine) if self._ahead is None else self._next_of_workers(self._ahead)
+            batch = self._next_of_engine(engine) if self._calls is None else self._calls.next(engine, self._epochs)
         except Error:
             if _exiting:
                 raise SystemExit from None
@@ -525,154 +477,18 @@ class Loader(ReadByTrainers):
             raise UsageError(f"batch_transform returned {type(result).__name__}, not (data, labels)", "return both; for the data alone, return the labels as they came")
         batch._replace(*result)
 
-    def _note_bad_row(self, batch: Batch, row: int, cause: str, error: BaseException, stage: str) -> None:
-        index = int(batch._row_values("indices")[row])
-        name = self._dataset.name(index)
-        message = one_line(f"cannot {'load' if stage == 'dataset' else stage} `{name}`: {cause}")
-        self._python_errors.append(SampleError(
-            name=name, index=index, id=int(batch._row_values("ids")[row]), epoch=batch.epoch, position=batch._slab.position(row),
-            stage=stage, cause=cause, offset=None, action=self._on_error, message=message))
-        if self._on_error == "raise":
-            words = "\"skip\" or \"replace\"" if self._items is not None else "\"skip\", \"replace\" or \"zero\""
-            raise Error(message, f"on_error={words} goes on without it", "corrupt") from error
-
-    # ---- callables on rows, in python_workers
-
-    def _make_stage(self, workers: int | None) -> PythonStage | None:
+    def _make_calls(self, workers: int | None) -> PythonCalls | None:
         if workers is None:
             return None
         function = self._items.__getitem__ if self._items is not None else self._decode or self._transform
         if function is None:
             self._say("python_workers= changes nothing: there is no Python callable for each sample, neither in transform= nor as decode=")
             return None
-        given = self._given
-        if given["shapes"] != "equal":
-            raise UsageError("callables on single samples do not work with shapes=\"pad\" or \"list\"", "pad the arrays inside the callable, or use batch_transform=",
-                             option="shapes")
-        if self._decode is None and given["decode"] == "none":
-            raise UsageError("decode=\"none\" with a callable in transform=, which would get bytes", "give the callable as decode=, which takes the bytes of one sample",
-                             option="transform")
-        if self._decode is None and given["dtype"] == "bfloat16":
-            raise UsageError("a callable in transform= takes numpy arrays, and numpy has no bfloat16", "dtype=\"float32\", and convert on the device",
-                             option="dtype")
-        from .python_stage import PythonStage
-        call = Call("dataset" if self._items is not None else "decode" if self._decode is not None else "transform", function, _engine.checked_option("seed", given["seed"]),
-                    self._framework.NAME)
-        stage = PythonStage(call, workers, _engine.checked_option("batch_size", given["batch_size"]), self._dataset.name)
-        if workers:
-            try:
-                self._divide_memory(stage)
-            except BaseException:
-                stage.close()
-                raise
-        return stage
-
-    def _divide_memory(self, stage: PythonStage) -> None:
-        """Of memory_limit: what the workers hold now; of the rest, half for what callables return and half for the engine."""
-        self._memory_limit = byte_count("memory_limit", self._given["memory_limit"]) or _engine.default_memory_limit()
-        taken = stage.worker_bytes()
-        rest = self._memory_limit - taken
-        if rest <= 0:
-            raise UsageError(f"memory_limit {_engine.format_bytes(self._memory_limit)} is too small: {stage.workers} python workers hold {_engine.format_bytes(taken)} "
-                             "once they have imported the callable", "raise memory_limit=, or use fewer python_workers", option="memory_limit")
-        engine = min(rest // 2, _NUMBERS_BYTES) if stage.call.kind == "dataset" else rest // 2
-        stage.blocks_limit = rest - engine
-        most = _NUMBERS_BYTES if stage.call.kind == "dataset" else math.inf
-        stage.limit_for = lambda blocks: int(blocks + min(blocks, most) + taken * _WORKERS_VARY)
-        self._given["memory_limit"] = engine
-
-    def _next_of_workers(self, ahead: Ahead) -> Any:
-        task = ahead.next(self._take)
-        if task is None:
-            return None
-        self._epochs.handed_out(task.place, len(ahead))
-        return self._finished(ahead.stage, task)
-
-    def _take(self) -> tuple[Any, Any] | None:
-        self._epochs.ask()
-        slab = self._usable().next()
-        return None if slab is None else (slab, self._epochs.taken())
-
-    def _finished(self, stage: PythonStage, task: Task) -> Any:
-        """The batch of rows that have passed through the callable, without those that failed, as on_error says. Items of a Dataset come as default_collate gives them."""
-        from .python_batches import bad_rows, collated, lies_in_place
-        in_place = lies_in_place(stage)
-        batch = Batch(task.slab, self._framework if in_place else numpy_framework, self._dataset.names)
-        bad = bad_rows(task)
-        for row, cause, error in bad:
-            self._note_bad_row(batch, row, cause, error, stage.call.kind)
-        if bad:
-            self._check_error_count(batch.epoch)
-        if stage.form is None and not batch.size and stage.call.kind == "dataset":
-            raise UsageError(f"this rank gets no item of step {batch.step}, and has had none before: it cannot know what a batch looks like",
-                             "use fewer ranks, a smaller batch_size=, or last_batch=\"drop\"", option="last_batch")
-        if stage.form is None and batch.size and stage.call.kind != "transform":
-            raise Error(f"{stage.call.kind}= gave nothing for step {batch.step}: every sample failed", "loader.errors lists them", "corrupt")
-        keep = self._without(stage, task, batch, [row for row, _, _ in bad])
-        if stage.call.kind == "dataset":
-            made = self._framework.from_numpy
-            return collated(stage, task, keep, (lambda array: made(array.copy())) if self._copy else made)
-        if in_place:
-            if not isinstance(keep, slice):
-                arrays = {name: self._framework.from_numpy(array[keep]) for name, array in task.rows.inputs.items()}
-                labels = self._framework.from_numpy(task.slab.labels()[keep])
-                batch._leave_slab(arrays["data"] if list(arrays) == ["data"] else arrays, labels, keep)
-            return batch
-        data = collated(stage, task, keep, self._framework.from_numpy)
-        batch._leave_slab(data, self._framework.from_numpy(batch.labels[keep].copy()), keep)
-        batch._has_tails = False
-        batch._framework = self._framework
-        if batch.coords is not None:
-            batch.coords = self._framework.from_numpy(batch.coords)
-        return batch
-
-    def _without(self, stage: PythonStage, task: Task, batch: Batch, bad: list[int]) -> Any:
-        """Does what on_error says about rows that failed. The rows that stay, as an index."""
-        if not bad:
-            return slice(None)
-        good = numpy.ones(batch.size, bool)
-        good[bad] = False
-        if self._on_error == "skip":
-            return good
-        if self._on_error == "replace":
-            from .python_batches import lies_in_place, replace_rows
-            arrays = [*(task.rows.inputs.values() if lies_in_place(stage) else task.rows.outputs), task.slab.labels(), task.slab.ids(), task.slab.indices(), task.slab.lengths()]
-            if not replace_rows(task, arrays, bad):
-                raise Error(f"no sample of step {batch.step} can replace the others: every one failed", "loader.errors lists them", "corrupt")
-            return slice(None)
-        for row in bad:
-            stage.clear(task, row)
-        batch._rows["valid"] = batch._row_values("valid") & good
-        return slice(None)
-
-    def _check_error_count(self, epoch: int) -> None:
-        most = self._usable().options()["max_errors"]
-        if not most:
-            return
-        allowed = most if most >= 1 else max(1.0, math.floor(most * len(self._dataset)))
-        count = sum(error.epoch == epoch for error in self._python_errors)
-        if count > allowed:
-            raise Error(f"{count} samples of epoch {epoch} failed in the Python callable, more than max_errors={most:g} allows", "loader.errors lists them", "corrupt")
-
-    def _add_workers(self, stats: dict[str, Any]) -> None:
-        if self._ahead is None or self._stage is None:
-            return
-        stats["samples"] -= self._ahead.samples
-        stats["batches"] -= len(self._ahead)
-        stats["python_workers"] = self._stage.workers
-        if not self._stage.workers:
-            stats["python_s"] += self._ahead.wait_s
-            return
-        stats["wait"]["prep_s"] += self._ahead.wait_s
-        stats["wait_s"] += self._ahead.wait_s
-        stats["compute_s"] = max(0.0, stats["compute_s"] - self._ahead.wait_s)
-        rows, busy_s = self._stage.work()
-        stats["python_rows"], stats["python_busy_s"] = rows - self._work_before[0], busy_s - self._work_before[1]
-        stats["prep"]["busy_s"] += stats["python_busy_s"]
-        stats["python_bytes"] = self._stage.worker_bytes()
-        for word, blocks in (("memory_used", self._stage.blocks_bytes), ("memory_peak", self._stage.blocks_peak)):
-            stats[word] += blocks + stats["python_bytes"]
-        stats["memory_limit"] = self._memory_limit
+        kind = "dataset" if self._items is not None else "decode" if self._decode is not None else "transform"
+        refuse_beside_callables(self._given, kind)
+        from .python_calls import PythonCalls
+        call = Call(kind, function, _engine.checked_option("seed", self._given["seed"]), self._framework.NAME)
+        return PythonCalls(call, workers, self._given, self._dataset, self._framework, self._on_error, self._copy)
 
     def _usable(self, closed: bool = False) -> _engine.Loader:
         engine = self._engine
@@ -685,7 +501,7 @@ class Loader(ReadByTrainers):
 
     def _make_engine(self, rank: Rank) -> _engine.Loader:
         return _engine.Loader(self._dataset, {**self._given, "rank": rank.rank, "world_size": rank.world_size}, self._order is not None,
-                              None if self._stage is None else self._stage.memory)
+                              None if self._calls is None else self._calls.stage.memory)
 
     def _steps_ahead(self) -> int:
         """Steps of the epoch that begins next."""
@@ -753,73 +569,6 @@ class _Iteration(Iterator[Batch]):
         if self._done:
             return 0
         return self._loader._epochs.steps_left if self._loader._order is None else self._loader._order.steps_left
-
-
-def _per_sample(transform: Any, layout: str, dtype: str | None) -> tuple[str, Callable[[Any], Any] | None, str, str | None]:
-    """What the engine does before callables, the callables with what follows them, and layout and dtype of what the engine gives them."""
-    before, callables, after = compile_steps(transform)
-    if len(callables) < 2 and after == "[]":
-        return before, callables[0] if callables else None, layout, dtype
-    if after == "[]":
-        return before, Steps(callables, after, "", ""), layout, dtype
-    layout, dtype = _engine.checked_option("layout", layout), _engine.checked_option("dtype", dtype)
-    wrong = f"layout={layout!r}" if layout == "channels_last" else f"dtype={dtype!r}" if dtype in ("bfloat16", "uint16", "int16") else ""
-    if wrong:
-        raise UsageError(f"transform: operations after a Python callable do not work with {wrong}",
-                         "layout=\"NCHW\" or \"NHWC\", and dtype=\"uint8\", \"float16\" or \"float32\"", option="transform")
-    return before, Steps(callables, after, layout, dtype or ""), "NHWC", None
-
-
-def _refuse_rows_of_zeros(on_error: str, last_batch: str | None) -> None:
-    """Batches of dataset= are what the Dataset gives: nothing in them could tell a made-up row from an item."""
-    if on_error == "zero":
-        raise UsageError("on_error=\"zero\" does not go with dataset=: its batches have no `valid`, which would tell the zeros from items",
-                         "on_error=\"skip\" or \"replace\"", option="on_error")
-    if last_batch == "pad":
-        raise UsageError("last_batch=\"pad\" does not go with dataset=: its batches have no `valid`, which would tell the fill from items",
-                         "last_batch=\"keep\" or \"drop\"", option="last_batch")
-
-
-def _refuse_beside_dataset(**given: Any) -> None:
-    for word, value in given.items():
-        if value is not None:
-            raise UsageError(f"{word}= does not go with dataset=: a Dataset makes its items itself", "do it in __getitem__, or in the loop", option=word)
-
-
-def _framework(output: str, device: Any) -> Any:
-    output = choice("output", output, _OUTPUTS)
-    if device is not None and output == "auto":
-        output = "torch"
-    if output == "auto":
-        output = "torch" if "torch" in sys.modules else "numpy"
-    try:
-        return importlib.import_module(f".{output}", __package__)
-    except ImportError as error:
-        raise UsageError(f"output={output!r}: {error}", f"pip install {output}, or output=\"numpy\"") from error
-
-
-def _copier(device: Any, framework: Any) -> Any:
-    if device is None or str(device) == "cpu":
-        return None
-    if framework.NAME != "torch":
-        raise UsageError(f"device= works with torch tensors, not with output={framework.NAME!r}", "output=\"torch\", or jax.device_put in the loop")
-    return framework.DeviceCopier(device)
-
-
-def _judge(stats: dict[str, Any]) -> dict[str, Any]:
-    """The engine's verdict; Python callables are a stage of their own when they cost most."""
-    wait, python_s = stats["wait"], stats["python_s"]
-    if python_s > 0 and python_s > max(wait.values()) and python_s > 0.05 * (stats["compute_s"] + python_s + stats["wait_s"]):
-        total = stats["compute_s"] + python_s + stats["wait_s"]
-        share = python_s / total
-        return {"bound": "python_bound", "general": "python_bound", "share": share,
-                "gain": total / (total - python_s) if total > python_s else math.inf,
-                "severity": "severe" if share > 0.2 else "moderate"}
-    return _engine.judge(compute_s=stats["compute_s"] + python_s, **wait)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()

@@ -27,7 +27,7 @@ import numpy
 from . import _engine
 from .python_rows import Call, PackedError, Rows
 
-__all__ = ["Channel", "NoGuard", "is_importing_main", "main", "mapped_array"]
+__all__ = ["Channel", "main", "mapped_array", "refuse_while_main_is_imported"]
 
 _PART = 60_000        # bytes of a datagram
 _HEAD = struct.Struct("<III")
@@ -43,8 +43,10 @@ class NoGuard(BaseException):
     """The main script makes a loader while it is imported. No `except Exception` of the script stops it."""
 
 
-def is_importing_main() -> bool:
-    return _importing_main
+def refuse_while_main_is_imported() -> None:
+    """Ends the import of a main script that would start workers of its own, in the process that imports it for workers."""
+    if _importing_main:
+        raise NoGuard
 
 
 class Channel:

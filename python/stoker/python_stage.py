@@ -6,17 +6,10 @@ Used by the thread that iterates.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import mmap
-import multiprocessing.spawn
-import os
 import pickle
 import resource
-import signal
-import socket
-import subprocess
-import sys
 import time
 import weakref
 from collections.abc import Callable
@@ -27,23 +20,18 @@ import numpy
 from . import _engine
 from .errors import Error, UsageError, one_line
 from .python_rows import Call, Leaf, OwnRandom, PackedError, Rows, form_of, is_in_place
-from .python_server import Channel, NoGuard, is_importing_main, mapped_array
+from .python_start import ServerOfWorkers, how_ended, own_bytes
 
-__all__ = ["MOST_AHEAD", "PythonStage", "Task", "how_ended", "refuse_while_main_is_imported"]
+__all__ = ["MOST_AHEAD", "PythonStage", "Task"]
 
 MOST_AHEAD = 6          # batches with the workers at a time
 _SLOTS = MOST_AHEAD + 4  # and those that a `break` left behind
 _TEXT_BYTES = 16_384    # what workers are told of a batch
 _ASK_S = 0.05           # how often a wait lets signals in and looks whether the workers live
-_START_S = 300.0        # for the imports of the user's modules
-_END_S = 5.0
 _MOST_DEATHS = 3        # of workers in a row without a finished row between them
 _LINE = 64
 _FILES_OF_SERVER = 8    # open files of a start, beside two for each worker
 _FAILED, _LOST, _FIRST_WORKER = 2, 3, 16  # of os::RowBoard::Outcome
-_STDIN = "<stdin>"      # the main script of `python -`
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_SERVER = "import sys; sys.path[:] = eval(sys.argv[2]); from stoker.python_server import main; main(int(sys.argv[1]))"
 
 
 class Block:
@@ -91,7 +79,7 @@ class PythonStage:
         self._work = 0, 0.0
         self._deaths = 0
         self._rows_at_death = -1
-        self._server: _Server | None = None
+        self._server: ServerOfWorkers | None = None
         if workers:
             self._start()
 
@@ -354,7 +342,7 @@ class PythonStage:
             if kind == "ended":
                 self._lose(server, number, pid, status)
 
-    def _lose(self, server: _Server, number: int, pid: int, status: int) -> None:
+    def _lose(self, server: ServerOfWorkers, number: int, pid: int, status: int) -> None:
         """A worker has ended. Its row, if it had one, is a bad sample; another worker takes its place."""
         how = how_ended(status)
         claim = server.board.lose(number)
@@ -370,7 +358,7 @@ class PythonStage:
                         "unavailable")
         server.restart(number)
 
-    def _usable(self) -> _Server:
+    def _usable(self) -> ServerOfWorkers:
         if self._server is None:
             raise Error("cannot run Python callables: their workers have been closed", kind="usage")
         return self._server
@@ -378,7 +366,7 @@ class PythonStage:
     def _start(self) -> None:
         assert self.memory is not None
         try:
-            self._server = _Server(self.call, self.workers, self._row_limit, self.memory)
+            self._server = ServerOfWorkers(self.call, self.workers, self.memory, slots=_SLOTS, rows=self._row_limit, text_bytes=_TEXT_BYTES)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
@@ -395,7 +383,7 @@ class PythonStage:
 
     def worker_bytes(self) -> int:
         """Memory of the workers and their server, shared pages counted in parts; memory of batches is not counted."""
-        return 0 if self._server is None else sum(_own_bytes(pid) for pid in self._server.pids)
+        return 0 if self._server is None else sum(own_bytes(pid) for pid in self._server.pids)
 
     def work(self) -> tuple[int, float]:
         """Rows that workers have finished, and seconds in callables."""
@@ -409,180 +397,6 @@ class PythonStage:
     def pids(self) -> list[int]:
         """Of the server, and of the workers."""
         return [] if self._server is None else self._server.pids
-
-
-class _Server:
-    """The server of the workers, as the loader's process sees it."""
-
-    def __init__(self, call: Call, workers: int, rows: int, memory: _engine.SharedRegion) -> None:
-        pickled = _pickled(call)
-        preparation = _preparation()
-        self._size = dict(slots=_SLOTS, rows=rows, workers=workers, text_bytes=_TEXT_BYTES)
-        size = -(-_engine.RowBoard.bytes_for(**self._size) // 4096) * 4096
-        place = memory.take(size), size
-        self.board = _engine.RowBoard(mapped_array(memory.fd, *place), **self._size)
-        self._workers = workers
-        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(workers)]
-        self._control = Channel(mine)
-        self.channels = [Channel(pair[0]) for pair in pairs]
-        ends = [its, *(pair[1] for pair in pairs)]
-        environment = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ}
-        command = [os.fsdecode(multiprocessing.spawn.get_executable()), *subprocess._args_from_interpreter_flags(),  # type: ignore[attr-defined]
-                   "-c", _SERVER, str(its.fileno()), repr([os.fspath(path) for path in sys.path])]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[*(end.fileno() for end in ends), memory.fd], env=environment)
-        self._end = weakref.finalize(self, _end_server, self._process, self._control, self.board, os.getpid())
-        self.pids = [self._process.pid]
-        try:
-            self._tell(dict(
-                call=pickled, preparation=preparation, needs_main=b"__main__" in pickled or b"__mp_main__" in pickled, workers=workers, memory_fd=memory.fd,
-                board=place, board_size=self._size, channel_fds=[pair[1].fileno() for pair in pairs]))
-            self._await_start(call)
-        except BaseException:
-            self.close(at_once=True)
-            raise
-        finally:
-            for end in ends:
-                end.close()
-
-    def _tell(self, message: Any) -> None:
-        with contextlib.suppress(OSError):  # a server that has ended is noticed where its answer is read
-            self._control.send(message)
-
-    def _await_start(self, call: Call) -> None:
-        until = time.monotonic() + _START_S
-        while time.monotonic() < until:
-            try:
-                message = self._control.receive(_ASK_S)
-            except EOFError:
-                message = ("refused", "end", None)
-            if message is None and self._process.poll() is not None:
-                message = ("refused", "end", None)
-            if message is None:
-                continue
-            if message[0] == "ready":
-                self.pids += message[1]
-                return
-            raise _refusal(message, call, self._process)
-        raise Error(f"python_workers={self._workers}: the workers have not started within {_START_S:g} s", "look at what the modules of the callable do when they are imported",
-                    "unavailable")
-
-    def news(self) -> list[tuple[str, int, int, int]]:
-        news = []
-        try:
-            while (message := self._control.receive(0)) is not None:
-                if message[0] == "started":
-                    self.pids[1 + message[1]] = message[2]
-                else:
-                    news.append(message)
-        except EOFError:
-            status = self._process.wait(_END_S)
-            how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
-            raise Error(f"the server of the python workers (pid {self._process.pid}) {how}", "make the loader again; python_workers=0 runs the callable in this process",
-                        "unavailable") from None
-        return news
-
-    def restart(self, number: int) -> None:
-        self._tell(("again", number))
-
-    def rows_done(self) -> int:
-        return sum(self.board.work_of(number)[0] for number in range(self._workers))
-
-    def close(self, at_once: bool = False) -> None:
-        if at_once:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-        self._end()
-        for channel in self.channels:
-            channel.socket.close()
-
-
-def _end_server(process: subprocess.Popen[bytes], control: Channel, board: _engine.RowBoard, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child: the workers are its parent's
-        return
-    board.close()
-    with contextlib.suppress(OSError):
-        control.send(("stop",))
-    control.socket.close()
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()  # its workers end with it
-        process.wait()
-
-
-def _refusal(message: Any, call: Call, process: subprocess.Popen[bytes]) -> Exception:
-    _, why, packed = message
-    name = _name_of(call.function)
-    if why == "guard":
-        return UsageError("python_workers= imports the main script in another process, and the script makes its loader when it is imported",
-                          "put the code that makes the loader below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers")
-    if why == "end":
-        status = process.wait()
-        how = f"signal {-status}" if status < 0 else f"exit status {status}"
-        return UsageError(f"python_workers= imports what {name} needs in another process, and that process ended ({how})",
-                          "put the code of the main script below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers")
-    if packed.name == "AttributeError" and "'__main__'" in packed.text or packed.name == "FileNotFoundError" and _STDIN in packed.text:
-        return UsageError(f"{name} is defined in an interactive session, a notebook or a script from stdin, which another process cannot import",
-                          "put it into a module, or use python_workers=0", option="python_workers")
-    if packed.name == "AttributeError" and "'__mp_main__'" in packed.text:
-        return UsageError(f"{name} is defined below `if __name__ == \"__main__\":`, and another process that imports the main script does not run that part",
-                          "move its definition above that line or into a module, or use python_workers=0", option="python_workers")
-    error = UsageError(f"python_workers= cannot import {name} in another process: {one_line(packed.text)}",
-                       "put the code of the main script below `if __name__ == \"__main__\":`; python_workers=0 runs the callable in this process", option="python_workers")
-    error.__cause__ = packed.exception()
-    return error
-
-
-def _pickled(call: Call) -> bytes:
-    try:
-        return pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
-    except Exception as error:
-        raise UsageError(f"{_name_of(call.function)} cannot be sent to a worker process: {one_line(f'{type(error).__name__}: {error}')}",
-                         "define it at the top level of a module (no lambda, no function inside a function), or use python_workers=0", option="python_workers") from error
-
-
-def _preparation() -> dict[str, Any]:
-    """What a new interpreter needs to be like this one: path, arguments, folder, main script."""
-    try:
-        preparation = multiprocessing.spawn.get_preparation_data("stoker python worker")
-    except RuntimeError:  # this process is itself being imported into
-        raise UsageError("python_workers= cannot start processes while the main script is imported by another process",
-                         "put the code that makes the loader below `if __name__ == \"__main__\":`, or use python_workers=0", option="python_workers") from None
-    preparation.pop("authkey", None)
-    return preparation
-
-
-def _name_of(function: Any) -> str:
-    name = getattr(function, "__qualname__", None)
-    return f"the callable {name}" if name else f"the {type(function).__name__}"
-
-
-def refuse_while_main_is_imported() -> None:
-    """Ends the import of a main script that would start workers of its own, in the process that imports it for workers."""
-    if is_importing_main():
-        raise NoGuard
-
-
-def how_ended(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else str(number)
-        if number == signal.SIGKILL:
-            return f"was killed by signal {number} ({name}), most likely by the kernel because memory ran out: use fewer python_workers, or less memory in the callable"
-        return f"was killed by signal {number} ({name}): look for a crash in a library that the callable uses"
-    return f"ended with exit status {os.waitstatus_to_exitcode(status)}"
-
-
-def _own_bytes(pid: int) -> int:
-    """Memory of a process, pages that it shares counted in parts, without the shared memory of batches."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii", errors="replace") as file:
-            facts = dict(line.split(":", 1) for line in file if ":" in line)
-        whole, shared = (int(facts.get(word, "0 kB").split()[0]) * 1024 for word in ("Pss", "Pss_Shmem"))
-        return max(0, whole - shared)
-    except (OSError, ValueError):
-        return 0
 
 
 # ---- batches as workers are told of them

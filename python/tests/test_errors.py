@@ -128,10 +128,10 @@ def test_stats_and_summary_speak_plain_words(photos):
 
 
 def test_bound_words_agree_with_the_general_ones(photos):
-    from stoker.loader import _judge
+    from stoker.summary import judged as judged_counters
 
     def judged(compute, python, **wait):
-        return _judge({"compute_s": compute, "python_s": python, "wait_s": sum(wait.values()), "wait": wait})
+        return judged_counters({"compute_s": compute, "python_s": python, "wait_s": sum(wait.values()), "wait": wait})
 
     assert judged(6, 0, fetch_s=0, prep_s=4, handoff_s=0)["bound"] == "prep_bound"
     assert judged(6, 0, fetch_s=0, prep_s=4, handoff_s=0)["general"] == "io_bound"

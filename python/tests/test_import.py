@@ -39,10 +39,10 @@ def test_import_loads_few_modules(run_python):
             getattr(stoker, name)
         added = set(sys.modules) - before
         slow = {"multiprocessing", "subprocess", "socket", "tempfile", "shutil", "difflib", "csv", "bz2", "lzma", "zlib", "ssl", "asyncio",
-                "stoker.python_server", "stoker.python_stage", "stoker.supply", "stoker.deep", "stoker.ray", "stoker.torch", "stoker.jax"}
+                "stoker.python_calls", "stoker.python_server", "stoker.python_stage", "stoker.supply", "stoker.deep", "stoker.ray", "stoker.torch", "stoker.jax"}
         assert not added & slow, added & slow
         of_stoker = {name for name in added if name.split(".")[0] == "stoker"}
-        assert len(of_stoker) <= 26, sorted(of_stoker)
+        assert len(of_stoker) <= 37, sorted(of_stoker)
         assert len(added - of_stoker) <= 20, sorted(added - of_stoker)
     """)
 

@@ -83,16 +83,16 @@ def test_a_row_that_keeps_its_shape_stays_in_the_slab_and_others_get_memory_of_t
     with load(rows, transform=[per_sample.doubled_in_place], python_workers=2) as loader:
         kept = next(iter(loader))
         assert kept.data.tolist() == [[2.0 * row] * 6 for row in range(4)]
-        assert loader._stage.blocks_bytes == 0
+        assert loader._calls.stage.blocks_bytes == 0
     with load(rows, transform=[per_sample.as_bytes], python_workers=2) as loader:
         held = [next(iterator) for iterator in [iter(loader)] for _ in range(3)]
         assert [batch.data.shape for batch in held] == [(4, 2, 3)] * 3 and held[0].data.dtype == numpy.uint8
-        blocks = loader._stage.blocks_bytes
+        blocks = loader._calls.stage.blocks_bytes
         first = held[0].data.copy()
         for _ in loader:
             pass
         assert (held[0].data == first).all(), "memory of a batch that is held is not used again"
-        assert loader._stage.blocks_bytes < 4 * blocks, "that of others is"
+        assert loader._calls.stage.blocks_bytes < 4 * blocks, "that of others is"
 
 
 def test_resuming_gives_the_rest(rows):
@@ -219,7 +219,7 @@ def test_a_worker_that_is_killed_costs_its_sample_and_says_why(rows):
         seen = [number for batch in loader for number in batch.ids.tolist()]
         assert seen == [number for number in range(30) if number != 9]
         assert "signal 9 (SIGKILL)" in loader.errors[0].cause and "memory" in loader.errors[0].cause
-        wait_until(lambda: len([pid for pid in loader._stage.pids if is_alive(pid)]) == 3)  # another takes its place
+        wait_until(lambda: len([pid for pid in loader._calls.stage.pids if is_alive(pid)]) == 3)  # another takes its place
     with load(rows, transform=[per_sample.killed_at_nine], python_workers=2) as loader, pytest.raises(stoker.Error, match="SIGKILL"):
         list(loader)
 
@@ -243,12 +243,12 @@ def test_descriptors_beyond_those_of_select_do(rows):
 def test_close_and_the_end_of_a_loader_leave_no_process(rows):
     with load(rows, transform=[per_sample.same], python_workers=2) as loader:
         next(iter(loader))
-        pids = loader._stage.pids
+        pids = loader._calls.stage.pids
         assert len(pids) == 3 and all(map(is_alive, pids))
     assert not any(map(is_alive, pids))
     loader = load(rows, transform=[per_sample.slow], python_workers=2)
     next(iter(loader))
-    pids = loader._stage.pids
+    pids = loader._calls.stage.pids
     del loader
     wait_until(lambda: not any(map(is_alive, pids)))
 
@@ -264,7 +264,7 @@ def test_no_worker_outlives_a_program_that_is_killed(rows, tmp_path):
         import per_sample, stoker
         loader = stoker.Loader({str(rows)!r}, batch_size=4, transform=[per_sample.slow], python_workers=2, output="numpy")
         next(iter(loader))
-        print(*loader._stage.pids, flush=True)
+        print(*loader._calls.stage.pids, flush=True)
         while True:
             next(iter(loader))
         """)

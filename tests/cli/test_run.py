@@ -137,6 +137,73 @@ def test_a_job_without_a_dataloader_runs_as_it_is(stoker, script):
     assert done.returncode == 0 and done.stdout == "hello\n" and "iterated over no torch DataLoader" in done.stderr
 
 
+HOSTILE = """
+    import torchvision_names
+    import torch
+    from torch.utils import data
+    from torchvision import datasets, transforms
+
+    RESIZE = [transforms.Resize((16, 16)), transforms.ToTensor()]
+
+    class OwnIterator(data.dataloader._SingleProcessDataLoaderIter):
+        def _next_data(self):
+            images, labels = super()._next_data()
+            return images + 1, labels
+
+    class OwnLoader(data.DataLoader):
+        def _get_iterator(self):
+            return OwnIterator(self)
+
+    class Counting(datasets.ImageFolder):
+        count = 0
+        def __getitem__(self, index):
+            Counting.count += 1
+            image, label = super().__getitem__(index)
+            return image, label + Counting.count
+
+    def folder(operations, kind=datasets.ImageFolder):
+        return kind("pictures", transforms.Compose(operations))
+
+    for loader in (OwnLoader(folder(RESIZE), batch_size=4),
+                   data.DataLoader(folder(RESIZE, Counting), batch_size=4),
+                   data.DataLoader(folder([*RESIZE, lambda image: image * 2]), batch_size=4)):
+        for images, labels in loader:
+            print(images.double().sum().item(), labels.tolist())
+    torch.__version__ = "1.13.1"
+    for images, labels in data.DataLoader(folder(RESIZE), batch_size=4):
+        print(images.double().sum().item(), labels.tolist())
+    torch.__version__ = "2.1.0"
+    print("beyond", flush=True)
+    for images, labels in data.DataLoader(folder(RESIZE), batch_size=4, sampler=[0, 1, 2, 3, 99, 4, 5, 6]):
+        print(images.double().sum().item(), labels.tolist(), flush=True)
+"""
+
+
+def test_jobs_that_cannot_be_fed_go_on_as_without_stoker_and_are_told_why(stoker, script, pictures, with_torchvision):
+    job = script(HOSTILE)
+    own = subprocess.run(job, capture_output=True, text=True, cwd=pictures.parent)
+    if "beyond" not in own.stdout and "torchvision" in own.stderr:
+        pytest.skip("no torchvision")
+    done = stoker("run", "--supply", "--", *job, env=with_torchvision)
+    assert done.stdout == own.stdout and done.returncode == own.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("IndexError: ") or "IndexError: list index out of range" in done.stderr, done.stderr
+    said = [line.split(": ", 2)[2] for line in done.stderr.splitlines() if line.startswith("stoker: train.py:")]
+    assert said[:4] == ["not replaced: OwnLoader makes its iterators itself", "not replaced: Counting has a __getitem__ of its own",
+                        "not replaced: <lambda> is not an operation of torchvision: operation 3 of 3", "not replaced: torch 1.13.1 is older than 2.0"], done.stderr
+
+
+def test_two_jobs_at_once_get_the_batches_of_one(script, pictures, with_torchvision):
+    job = script(PICTURES)
+    command = [os.environ["STOKER_BIN"], "run", "--supply", "--", *job]
+    both = [subprocess.Popen(command, cwd=pictures.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **with_torchvision})
+            for _ in range(2)]
+    (first, first_said), (second, second_said) = (one.communicate(timeout=300) for one in both)
+    if "torchvision" in first_said and both[0].returncode != 0:
+        pytest.skip("no torchvision")
+    assert [one.returncode for one in both] == [0, 0] and first == second and first.count("Tensor") == 3, first_said + second_said
+    assert all("replaced: Stoker reads ImageFolder (12 images)" in said for said in (first_said, second_said))
+
+
 def test_the_exit_code_is_the_jobs(stoker):
     assert stoker("run", "--supply", "--", "sh", "-c", "exit 7").returncode == 7
 

@@ -57,10 +57,10 @@ class Supply:
             check_torch()
             reading = read(loader)
         except NotKnown as why:
-            self._refuse(str(why))
+            self.refuse(str(why))
             return own()
         except Exception as error:  # an object of the job that only looks like one of torchvision's
-            self._refuse(f"{type(error).__name__}: {error}")
+            self.refuse(f"{type(error).__name__}: {error}")
             return own()
         self.why = ""
 
@@ -80,7 +80,8 @@ class Supply:
         state = generator.get_state()
         return SuppliedIterator(loader, take, own, self._teller, self._give_up, state)
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
+        """Says that the job's own workers are used."""
         self.why = why
         self._teller.say(f"not replaced: {why}")
         self._teller.record(replaced=False, why=why)
@@ -88,7 +89,7 @@ class Supply:
     def _give_up(self, why: str) -> None:
         """The job's own workers, for good."""
         self._given_up = True
-        self._refuse(why)
+        self.refuse(why)
         for native in self._natives:
             if native.is_free:
                 try:

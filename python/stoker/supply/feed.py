@@ -24,8 +24,7 @@ from .told import Teller
 
 __all__ = ["Native", "SuppliedIterator"]
 
-_CHECKED = 2            # rows of the first batch that are compared where pixels do not depend on chance; one in later passes
-_TIMED, _TIME_S = 4, 0.1  # samples, and seconds at most, for which the job's own code is timed
+_OWN, _OWN_S = 3, 0.1   # samples of the first batch that the job's own code makes, too; two where that takes long. One in later passes
 _MOST_BY_PYTHON = 1 / 8  # of a batch, or of an epoch: more is left to the job's own workers
 _EPOCHS = 2**62
 
@@ -288,16 +287,16 @@ class SuppliedIterator(_BaseDataLoaderIter):
         if len(by_python) > max(1, len(indices) * _MOST_BY_PYTHON):
             return f"the engine cannot make {len(by_python)} of {len(indices)} samples of the first batch: {self._native.why_bad}"
         rows = [row for row in range(len(indices)) if row not in by_python]
-        sample = None
-        if not was_right:
-            self._native.own_s, sample = _timed(self._dataset, [indices[row] for row in rows[:_TIMED]])
-        if sample is not None and (data.dtype, data.shape[1:]) != (sample.dtype, sample.shape):
-            return (f"the engine gives {str(data.dtype)[6:]} {list(data.shape[1:])}, and the job's own code {str(sample.dtype)[6:]} "
-                    f"{list(sample.shape)}")
-        if reading.is_fixed:
-            for row in rows[: 1 if was_right else _CHECKED]:
-                if not torch.equal(_image(self._dataset, indices[row]), data[row]):
-                    return f"the engine gives other pixels than the job's own code for `{self._native.paths[indices[row]]}`"
+        if was_right and not reading.is_fixed:
+            return ""
+        seconds, samples = _own_samples(self._dataset, [indices[row] for row in rows[: 1 if was_right else _OWN]])
+        self._native.own_s = self._native.own_s or seconds
+        for row, sample in zip(rows, samples):
+            if (data.dtype, data.shape[1:]) != (sample.dtype, sample.shape):
+                return (f"the engine gives {str(data.dtype)[6:]} {list(data.shape[1:])}, and the job's own code {str(sample.dtype)[6:]} "
+                        f"{list(sample.shape)}")
+            if reading.is_fixed and not torch.equal(sample, data[row]):
+                return f"the engine gives other pixels than the job's own code for `{self._native.paths[indices[row]]}`"
         return ""
 
     def _give_up(self, why: str) -> None:
@@ -354,24 +353,25 @@ def _cores() -> int:
     return max(1, len(os.sched_getaffinity(0)) // max(1, int(local) if local.isdigit() else 1))
 
 
-def _timed(dataset: Any, indices: list[int]) -> tuple[float | None, Any]:
-    """Seconds that the job's own code takes for a sample, after a first one, and one of them. The job's random numbers stay as they are."""
+def _own_samples(dataset: Any, indices: list[int]) -> tuple[float | None, list[Any]]:
+    """What the job's own code makes of these samples, and its seconds for each after the first. The job's random numbers stay as they are."""
     numpy_random = sys.modules.get("numpy.random")
     states = torch.get_rng_state(), random.getstate(), numpy_random.get_state() if numpy_random else None
+    samples: list[Any] = []
+    seconds: list[float] = []
     try:
-        sample = _image(dataset, indices[0]) if indices else None
-        began, done = time.perf_counter(), 0
-        for index in indices[1:]:
-            _image(dataset, index)
-            done += 1
-            if time.perf_counter() - began > _TIME_S:
+        for index in indices:
+            began = time.perf_counter()
+            samples.append(_image(dataset, index))
+            seconds.append(time.perf_counter() - began)
+            if len(seconds) > 1 and sum(seconds) > _OWN_S:
                 break
-        return (time.perf_counter() - began) / done if done else None, sample
     finally:
         torch.set_rng_state(states[0])
         random.setstate(states[1])
         if numpy_random:
             numpy_random.set_state(states[2])
+    return sum(seconds[1:]) / len(seconds[1:]) if len(seconds) > 1 else None, samples
 
 
 def check_torch() -> None:

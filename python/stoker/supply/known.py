@@ -11,7 +11,8 @@ import sys
 from typing import Any, NamedTuple
 
 from ..errors import UsageError
-from ..transforms import CenterCrop, Normalize, Resize, ToFloat, Transform, _torchvision_filter, compile_transform, from_torchvision
+from ..transforms import CenterCrop, Normalize, Resize, ToFloat, Transform, compile_transform, from_torchvision
+from ..transforms.torchvision import filter_of
 
 __all__ = ["Leaf", "NotKnown", "Reading", "leaf_of", "read"]
 
@@ -72,9 +73,9 @@ def read(loader: Any) -> Reading:
     tail = _tail_of_v2(transform) if is_fixed else None
     if tail:
         operations = [operation for operation in operations if not isinstance(operation, (ToFloat, Normalize))]
-    text = compile_transform(operations)[0]
+    text = compile_transform(operations)
     for leaf in leaves[1:]:
-        if leaf.transform is not transform and (leaf.transform is None or tail or compile_transform(_operations(leaf.transform)[0])[0] != text):
+        if leaf.transform is not transform and (leaf.transform is None or tail or compile_transform(_operations(leaf.transform)[0]) != text):
             raise NotKnown("its data sets have different transforms")
     if not _is_sized(operations):
         raise NotKnown("its transform gives images of different sizes")
@@ -200,7 +201,7 @@ def _tail_of_v2(transform: Any) -> tuple[Any, ...] | None:
 
 def _preset(item: Any) -> list[Transform]:
     """``weights.transforms()`` of torchvision's models for images."""
-    word = _torchvision_filter(item)
+    word = filter_of(item)
     return [Resize(item.resize_size, word), CenterCrop(item.crop_size), ToFloat(), Normalize(item.mean, item.std)]
 
 

@@ -18,12 +18,25 @@ def install(module):
 
     @functools.wraps(original)
     def _get_iterator(loader):
+        loader.__dict__["_stoker_asked"] = True
         supply = None if hasattr(type(loader), "supply") else _supply(loader)
         if supply is None:
             return original(loader)
         return supply.iterator(loader, lambda: original(loader))
 
-    cls._get_iterator = _get_iterator
+    iterate = cls.__iter__
+
+    @functools.wraps(iterate)
+    def __iter__(loader):
+        iterator = iterate(loader)
+        if "_stoker_asked" not in loader.__dict__:  # a class of the job has a _get_iterator that passes ours by
+            loader.__dict__["_stoker_asked"] = True
+            supply = None if hasattr(type(loader), "supply") else _supply(loader)
+            if supply is not None:
+                supply.refuse("%s makes its iterators itself" % type(loader).__name__)
+        return iterator
+
+    cls._get_iterator, cls.__iter__ = _get_iterator, __iter__
 
 
 class _Noted:
