@@ -10,6 +10,7 @@
 #include "stoker/base/error.h"
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/fetcher.h"
+#include "stoker/storage/s3/object_source.h"
 #include "stoker/storage/s3/session.h"
 #include "stoker/storage/s3/upload.h"
 

@@ -10,6 +10,7 @@
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/certificates.h"
 #include "stoker/storage/s3/fetcher.h"
+#include "stoker/storage/s3/object_source.h"
 #include "stoker/storage/s3/session.h"
 
 namespace stoker::storage::s3 {
