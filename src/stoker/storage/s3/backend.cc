@@ -83,7 +83,7 @@ class S3Backend final : public Backend {
     const std::string& endpoint = session_now()->settings().endpoint_url;
     return endpoint.empty() ? "s3" : fmt::format("s3 {}", endpoint);
   }
-  ReadAdvice advice() const noexcept override { return {.join = false, .one_thread = true}; }
+  ReadAdvice advice() const noexcept override { return {.join = false}; }
   std::vector<std::string> notes() const override { return session_now()->settings().notes; }
 
   std::unique_ptr<Source> open(std::string_view name, Storage) const override {

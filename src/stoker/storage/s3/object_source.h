@@ -18,7 +18,7 @@ class ObjectSource final : public Source {
   std::string_view name() const noexcept override { return address_; }
   std::uint64_t size_bytes() const noexcept override { return found_.bytes; }
   void read(std::span<const Read> reads) const override;
-  ReadAdvice advice() const noexcept override { return {.join = true, .one_thread = true}; }
+  ReadAdvice advice() const noexcept override { return {.join = true}; }
   const Backend* backend() const noexcept override { return &backend_; }
   std::string_view version() const noexcept override { return found_.version; }
 
