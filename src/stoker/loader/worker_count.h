@@ -15,7 +15,7 @@ class WorkerCount {
   WorkerCount(int most, std::uint64_t wanted_ready) noexcept : most_(most), wanted_ready_(wanted_ready) {}
 
   struct Seen {
-    meter::WaitSplit wait;           // of this batch
+    meter::WaitSplit wait = {};      // of this batch
     std::int64_t compute_ns = 0;     // of the consumer, before it
     std::int64_t busy_ns = 0;        // of all workers together, since they began
     std::uint64_t ready_batches = 0; // behind it
