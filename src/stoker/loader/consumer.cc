@@ -154,7 +154,12 @@ BatchPtr Loader::Engine::next(const Interrupted& interrupted) {
   if (auto_workers_) {
     WorkQueue& work = parts_->work;
     const int active = work.active_locked();
-    work.set_active_locked(auto_workers_->after_batch(active, wait, compute, batches.ready_locked()));
+    meter::StageTotals prep;
+    parts_->prep.add_to(prep);
+    work.set_active_locked(auto_workers_->after_batch(active, {.wait = wait,
+                                                               .compute_ns = compute,
+                                                               .busy_ns = static_cast<std::int64_t>(prep.busy_s * 1e9),
+                                                               .ready_batches = batches.ready_locked()}));
     // One that rests now may just have been woken for work.
     if (work.active_locked() != active) signals_.workers.notify_all();
   }

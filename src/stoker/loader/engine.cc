@@ -71,7 +71,7 @@ FetchStage::Fetchers Loader::Engine::make_fetchers(bool reads_files) {
   const storage::FetcherOptions asked{.storage = job_.reads_direct() ? storage::Storage::direct
                                                  : reads_files       ? storage::Storage::buffered
                                                                      : options.storage,
-                                      .depth = options.io_depth,
+                                      .depth = job_.thread_depth(),
                                       .io_batch = options.io_batch,
                                       .cache = job_.cache};
   FetchStage::Fetchers fetchers;

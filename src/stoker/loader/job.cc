@@ -107,7 +107,7 @@ Job::Job(dataset::DatasetPtr data, const LoaderOptions& asked)
   // the reads of a sweep are others in each epoch.
   const bool sweeps =
       first.source != nullptr && storage::advice_on(first).join && !recipe.varies() && !many_parts && !cache;
-  choose_threads(first, sweeps);
+  choose_threads(sweeps);
   choose_io_depth();
   if (const storage::Source* const direct = direct_source();
       options.storage == storage::Storage::automatic && direct != nullptr) {
@@ -135,7 +135,7 @@ void Job::note_ranks() {
                               ranks.origin, text, numa_cpus.empty() ? "" : ", on one NUMA node"));
 }
 
-void Job::choose_threads(const storage::Location& first, bool sweeps) {
+void Job::choose_threads(bool sweeps) {
   const os::Cores cores = os::effective_cores("/", ranks.count);
   auto_workers = options.num_workers == kAuto;
   if (auto_workers) options.num_workers = cores.whole();
@@ -149,9 +149,8 @@ void Job::choose_threads(const storage::Location& first, bool sweeps) {
   if (options.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
-    options.io_threads = sweeps || storage::advice_on(first).one_thread
-                             ? 1
-                             : std::clamp(recipe.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
+    options.io_threads =
+        sweeps ? 1 : std::clamp(recipe.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
   }
 }
 
@@ -159,7 +158,7 @@ void Job::choose_io_depth() {
   if (options.io_depth == 0) options.io_depth = 256;
   if (const std::uint64_t files = os::open_file_limit(); files != os::kNoFileLimit) {
     // Every request in flight may hold a descriptor; a few are left for the rest of the process.
-    const std::uint64_t threads = static_cast<std::uint64_t>(options.io_threads);
+    const std::uint64_t threads = is_far() ? 1 : static_cast<std::uint64_t>(options.io_threads);
     const std::uint64_t most = std::max<std::uint64_t>(1, files / 4 * 3 / threads);
     if (options.io_depth > most) {
       options.io_depth = most;
@@ -169,6 +168,15 @@ void Job::choose_io_depth() {
     }
   }
   options.io_depth = std::max<std::uint64_t>(options.io_depth, 1);
+}
+
+bool Job::is_far() const noexcept {
+  return !dataset->backends().empty();
+}
+
+std::uint64_t Job::thread_depth() const noexcept {
+  if (!is_far()) return options.io_depth;
+  return std::max<std::uint64_t>(1, options.io_depth / static_cast<std::uint64_t>(options.io_threads));
 }
 
 void Job::open_cache() {
@@ -348,11 +356,12 @@ void Job::divide(bool sweeps) {
   }
   facts.direct = reads_direct();
   facts.sweeps = sweeps;
-  facts.is_far = !dataset->backends().empty();
+  facts.is_far = is_far();
   facts.batch_size = options.batch_size;
   facts.prefetch_factor = options.prefetch_factor;
   facts.read_ahead = options.read_ahead;
   facts.io_depth = options.io_depth;
+  facts.thread_depth = thread_depth();
   facts.workers = static_cast<std::uint64_t>(max_workers);
   facts.io_threads = static_cast<std::uint64_t>(options.io_threads);
   facts.stored_files = dataset->stored_count();

@@ -33,7 +33,7 @@ std::uint32_t rows_of_unit(const MemoryFacts& facts, std::uint64_t usual) noexce
   if (facts.is_heavy || facts.demand.most_parts > 1) return 1;
   const std::uint64_t by_bytes = at_least_one((facts.demand.in_place ? 2 * kReadTogether : kReadTogether) / usual);
   const std::uint64_t by_batch = at_least_one(facts.batch_size / (2 * facts.workers));
-  return static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}, facts.io_depth}));
+  return static_cast<std::uint32_t>(std::min({by_bytes, by_batch, std::uint64_t{Unit::kMaxRows}, facts.thread_depth}));
 }
 
 // The memory that one sweep would like, where a row takes `row` bytes of it.

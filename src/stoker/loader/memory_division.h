@@ -31,6 +31,7 @@ struct MemoryFacts {
   std::uint64_t prefetch_factor = 2;
   std::uint64_t read_ahead = 0;  // bytes; 0: auto
   std::uint64_t io_depth = 256;
+  std::uint64_t thread_depth = 256;  // of one I/O thread
   std::uint64_t workers = 1, io_threads = 1;
 
   // Places in JPEG files.

@@ -135,7 +135,7 @@ std::vector<Case> cases() {
       {"patches of many parts", with(photo_files(kGiB), [](auto& f) { f.demand.most_parts = 27; }),
        "working 598016 slabs 408076 ring 18432 | 1 rows in 256, 264 units, 8 batches"},
       {"sounds", sound_files(kGiB), "working 253952 slabs 760332 ring 10240 | 31 rows in 256, 264 units, 8 batches"},
-      {"sounds, few requests in flight", with(sound_files(kGiB), [](auto& f) { f.io_depth = 4; }),
+      {"sounds, few requests in flight", with(sound_files(kGiB), [](auto& f) { f.thread_depth = 4; }),
        "working 253952 slabs 760332 ring 10240 | 4 rows in 256, 520 units, 8 batches"},
       {"rows of an array", array_rows(kGiB), "working 152 slabs 1024372 ring 4 | 3 rows in 512, 52 units, 4 batches"},
       {"a pack in sweeps", swept_pack(kGiB),

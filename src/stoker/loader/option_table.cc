@@ -422,7 +422,7 @@ constexpr std::array kTable = {
            .heading = Heading::resources,
            .type = ValueType::count,
            .placeholder = "N",
-           .meaning = "requests in flight per I/O thread",
+           .meaning = "requests in flight per I/O thread; those to a store are shared by all threads",
            .set = [](Request& to, const Value& value) { to.loader.io_depth = is_auto(value) ? 0 : count(value); },
            .get = [](const Request& of) { return auto_if_zero(of.loader.io_depth); },
            .least = 1,

@@ -69,7 +69,7 @@ struct LoaderOptions {
   std::uint64_t prefetch_factor = 2;  // ready batches beyond the one in use, in total
   std::uint64_t memory_limit = 0;     // bytes, hard; 0: default_memory_limit()
   storage::Storage storage = storage::Storage::buffered;
-  std::uint64_t io_depth = 0;    // requests in flight per I/O thread; 0: auto
+  std::uint64_t io_depth = 0;    // requests in flight per I/O thread, to a store of all threads together; 0: auto
   std::uint64_t io_batch = 0;    // requests per submission; 0: auto
   std::uint64_t read_ahead = 0;  // bytes fetched beyond the ready batches; 0: auto
   int io_threads = kAuto;

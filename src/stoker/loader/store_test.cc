@@ -97,6 +97,18 @@ TEST_P(OnAStore, KeepsAsManyRequestsInFlightAsItMay) {
   EXPECT_TRUE(store_.is_s3() || store_.most_in_flight() == 256u) << store_.most_in_flight();
 }
 
+TEST_P(OnAStore, ItsThreadsShareTheRequestsInFlight) {
+  put_sounds(300);
+  store_.set_latency(milliseconds(2));
+  for (const std::uint64_t depth : {2, 8}) {
+    LoaderOptions options = shuffled(16);
+    options.io_threads = 3;
+    options.io_depth = depth;
+    EXPECT_EQ(epoch_of(objects(), options), epoch_of(files(), options));
+    EXPECT_LE(store_.most_in_flight(), std::max<std::uint64_t>(depth, 3)) << "a thread has at least one";
+  }
+}
+
 TEST_P(OnAStore, ResumesWhereItStood) {
   put_sounds(64);
   store_.set_latency(milliseconds(1));

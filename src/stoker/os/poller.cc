@@ -15,15 +15,21 @@ Poller::Poller() : fd_(::epoll_create1(EPOLL_CLOEXEC)) {
 }
 
 bool Poller::watch(int descriptor, bool for_reading, bool for_writing) noexcept {
+  if (descriptor < 0) return false;
   epoll_event event{};
   event.events = (for_reading ? EPOLLIN : 0u) | (for_writing ? EPOLLOUT : 0u);
   event.data.fd = descriptor;
-  if (::epoll_ctl(fd_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0) return true;
-  return errno == ENOENT && ::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+  const auto number = static_cast<std::size_t>(descriptor);
+  if (watched_.size() <= number) watched_.resize(number + 1);
+  if (watched_[number] && ::epoll_ctl(fd_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0) return true;
+  watched_[number] = ::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 ||
+                     (errno == EEXIST && ::epoll_ctl(fd_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0);
+  return watched_[number];
 }
 
 void Poller::forget(int descriptor) noexcept {
   (void)::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // a closed descriptor has left already
+  if (static_cast<std::size_t>(descriptor) < watched_.size()) watched_[static_cast<std::size_t>(descriptor)] = false;
 }
 
 std::size_t Poller::wait(std::span<Ready> out, std::chrono::nanoseconds timeout) noexcept {

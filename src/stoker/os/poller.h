@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "stoker/os/fd.h"
 
@@ -31,6 +32,7 @@ class Poller {
 
  private:
   Fd fd_;
+  std::vector<bool> watched_;  // by descriptor; one that was closed and opened again may be in it wrongly
 };
 
 }  // namespace stoker::os

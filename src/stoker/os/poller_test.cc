@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -47,6 +48,33 @@ TEST(Poller, IsItselfReadyWhenOneOfThemIs) {
   wait_readable(all, milliseconds(60'000));
   std::array<Poller::Ready, 2> ready;
   EXPECT_EQ(poller.wait(ready, milliseconds(0)), 1u);
+}
+
+TEST(Poller, WatchesADescriptorWhoseNumberWasAnothers) {
+  Poller poller;
+  auto closed = std::make_unique<Event>();
+  const int number = closed->descriptor();
+  ASSERT_TRUE(poller.watch(number, true, false));
+  closed.reset();  // nobody says so
+  Event event;
+  ASSERT_EQ(event.descriptor(), number);
+  ASSERT_TRUE(poller.watch(number, true, false));
+  event.raise();
+  std::array<Poller::Ready, 2> ready;
+  EXPECT_EQ(poller.wait(ready, milliseconds(60'000)), 1u);
+}
+
+TEST(Poller, WatchesADescriptorAgainThatItForgot) {
+  Poller poller;
+  Event event;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(poller.watch(event.descriptor(), true, false));
+    poller.forget(event.descriptor());
+  }
+  ASSERT_TRUE(poller.watch(event.descriptor(), true, false));
+  event.raise();
+  std::array<Poller::Ready, 2> ready;
+  EXPECT_EQ(poller.wait(ready, milliseconds(60'000)), 1u);
 }
 
 TEST(Poller, RefusesWhatIsNoDescriptor) {

@@ -1,5 +1,7 @@
 #include "stoker/storage/cache_key.h"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -10,13 +12,17 @@
 namespace stoker::storage {
 namespace {
 
-constexpr std::size_t kWord = 16;  // hexadecimal digits
+constexpr int kWord = 16;  // hexadecimal digits
 
 // Lower-case digits only: another spelling of the same number would be another file.
 bool parse_hex(std::string_view text, std::uint64_t& number) noexcept {
   if (text.empty() || text.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+void append_hex(std::string& text, std::uint64_t number, int digits) {
+  while (digits-- > 0) text.push_back("0123456789abcdef"[number >> (4 * digits) & 15]);
 }
 
 }  // namespace
@@ -44,8 +50,17 @@ std::string folder_name(unsigned number) {
 }
 
 std::string file_name(const CachedFile& file) {
-  return fmt::format("{:02x}/{:016x}{:016x}-{:016x}-{:x}", file.key.high >> 56, file.key.high, file.key.low,
-                     file.checksum, file.bytes);
+  std::string name;
+  name.reserve(3 * kWord + 24);
+  append_hex(name, file.key.high >> 56, 2);
+  name.push_back('/');
+  append_hex(name, file.key.high, kWord);
+  append_hex(name, file.key.low, kWord);
+  name.push_back('-');
+  append_hex(name, file.checksum, kWord);
+  name.push_back('-');
+  append_hex(name, file.bytes, std::max(1, (static_cast<int>(std::bit_width(file.bytes)) + 3) / 4));
+  return name;
 }
 
 std::optional<CachedFile> parse_file_name(std::string_view folder, std::string_view name) {

@@ -26,6 +26,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Found = ObjectCache::Found;
 
+// Requests that one lock of the table serves: it costs two system calls.
+constexpr std::size_t kLookedUpTogether = 32;
+
 // Says nothing about the file, and may be over soon.
 bool is_want_of_means(const Fetched& fetched) noexcept {
   const int number = fetched.error_number;
@@ -92,6 +95,7 @@ class CachedFetcher final : public Fetcher {
         ask_store(slot);
       }
     }
+    if (asking_.size() < kLookedUpTogether) return;  // wait() does it
     look();
     send();
   }
@@ -117,6 +121,7 @@ class CachedFetcher final : public Fetcher {
 
   void when_ready(Readiness& ready) const noexcept override {
     ready.add(event_.descriptor());
+    if (!asking_.empty() || !to_store_.empty()) ready.add(std::chrono::nanoseconds::zero());
     if (writing_ > 0) ready.add(inbox_.descriptor());
     if (!waiting_.empty()) ready.add(Readiness::kLook);
     if (files_->in_flight() > 0) files_->when_ready(ready);

@@ -86,7 +86,7 @@ class DirectSource final : public Source {
   std::uint64_t size_bytes() const noexcept override { return size_; }
   int descriptor() const noexcept override { return fd_.get(); }
   bool is_direct() const noexcept override { return true; }
-  ReadAdvice advice() const noexcept override { return {.join = true, .one_thread = false, .in_place = false}; }
+  ReadAdvice advice() const noexcept override { return {.join = true, .in_place = false}; }
 
   void read(std::span<const Read> reads) const override {
     for (const Read& read : reads) check_range(path_, size_, read);

@@ -87,7 +87,7 @@ class MemoryStore final : public Backend {
   std::uint64_t most_in_flight() const { return most_in_flight_; }
 
   std::string_view scheme() const noexcept override { return scheme_; }
-  ReadAdvice advice() const noexcept override { return {.join = false, .one_thread = true}; }
+  ReadAdvice advice() const noexcept override { return {.join = false}; }
   std::unique_ptr<Source> open(std::string_view name, Storage) const override {
     const std::scoped_lock lock(mutex_);
     const auto found = objects_.find(std::string(name));

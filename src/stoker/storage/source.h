@@ -34,9 +34,8 @@ class Backend;
 
 // How bytes are read best where they lie: told by a source, or by the backend of an object.
 struct ReadAdvice {
-  bool join = false;        // neighbouring reads are worth joining into large ones: each request has a price
-  bool one_thread = false;  // one I/O thread keeps it busy
-  bool in_place = true;     // a read needs no more room than its bytes: it may go straight into a batch
+  bool join = false;     // neighbouring reads are worth joining into large ones: each request has a price
+  bool in_place = true;  // a read needs no more room than its bytes: it may go straight into a batch
 };
 
 class Source {

@@ -10,6 +10,7 @@
 #include "stoker/base/error.h"
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/fetcher.h"
+#include "stoker/storage/s3/object_source.h"
 #include "stoker/storage/s3/session.h"
 #include "stoker/storage/s3/upload.h"
 
@@ -82,7 +83,7 @@ class S3Backend final : public Backend {
     const std::string& endpoint = session_now()->settings().endpoint_url;
     return endpoint.empty() ? "s3" : fmt::format("s3 {}", endpoint);
   }
-  ReadAdvice advice() const noexcept override { return {.join = false, .one_thread = true}; }
+  ReadAdvice advice() const noexcept override { return {.join = false}; }
   std::vector<std::string> notes() const override { return session_now()->settings().notes; }
 
   std::unique_ptr<Source> open(std::string_view name, Storage) const override {

@@ -16,7 +16,8 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/random.h"
-#include "stoker/storage/direct_source.h"
+#include "stoker/storage/s3/answer_check.h"
+#include "stoker/storage/s3/object_source.h"
 #include "stoker/storage/s3/retry.h"
 
 namespace stoker::storage::s3 {
@@ -30,8 +31,6 @@ constexpr auto kLook = std::chrono::milliseconds(5);  // how often slow requests
 constexpr std::size_t kAtOnce = 32;
 constexpr int kMostRefreshes = 3;
 constexpr int kMostRegions = 3;
-constexpr std::uint64_t kPiece = 8 << 20;  // a larger read of a source is several requests
-constexpr std::size_t kReadDepth = 16;
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
 // First in, first out. Keeps its memory.
@@ -431,55 +430,33 @@ class S3Fetcher final : public Fetcher {
   // Whether the answer's headers promise what was asked for. Called before the first byte of its body.
   bool check_headers(Try& one, const HttpReply& reply) {
     Slot& slot = *one.slot;
-    const std::uint64_t first = slot.offset + one.from, end = slot.offset + slot.into.size();
-    const std::string_view tag = unquoted_tag(reply.etag);
-    if (!slot.version.empty() && !tag.empty() && !is_same_tag(tag, slot.version)) {
-      return fails(one, changed_object(slot.version, std::string(tag)));
-    }
-    if (slot.is_unmatched) {
-      if (tag.empty()) return fails(one, changed_object(slot.version, ""));
-      tags_are_weak_ = true;
-    }
-    if (slot.into.empty()) {
-      if (reply.content_length.value_or(0) == 0) return true;
-      return is_changed(one, *reply.content_length);
-    }
-    if (reply.range_first) {  // also of a 200: some servers send the range, and not the status
-      if (*reply.range_first != first || !reply.range_last || *reply.range_last >= end) {
-        return fails(one, "the store answered with another range than was asked for");
-      }
-      const std::uint64_t total = reply.total_bytes.value_or(0);
-      if (total != 0 && slot.object_bytes != 0 && total != slot.object_bytes) return is_changed(one, total);
-      if (*reply.range_last + 1 == end) return true;
-      if (total < end) return is_changed(one, total != 0 ? total : *reply.range_last + 1);
-      return fails(one, fmt::format("the store answered with bytes {} to {} of the {} to {} that were asked for",
-                                    *reply.range_first, *reply.range_last, first, end - 1));
-    }
-    if (reply.status == 200 && reply.content_length) {
-      const std::uint64_t total = *reply.content_length;
-      if (total < end || (slot.object_bytes != 0 && total != slot.object_bytes)) return is_changed(one, total);
-      if (slot.offset == 0 && total == end) {
-        slot.received = one.from = 0;  // it sends the whole object: a body that broke off starts again
+    AnswerCheck check = check_answer(reply, {.version = slot.version,
+                                             .must_tell_version = slot.is_unmatched,
+                                             .offset = slot.offset,
+                                             .received = one.from,
+                                             .bytes = slot.into.size(),
+                                             .object_bytes = slot.object_bytes});
+    if (slot.is_unmatched && check.promise != AnswerCheck::Promise::other_version) tags_are_weak_ = true;
+    switch (check.promise) {
+      case AnswerCheck::Promise::as_asked:
         return true;
-      }
+      case AnswerCheck::Promise::from_the_start:
+        slot.received = one.from = 0;
+        return true;
+      case AnswerCheck::Promise::other_size:
+        one.problem = FetchCode::size_changed;
+        one.actual_bytes = check.actual_bytes;
+        return false;
+      case AnswerCheck::Promise::other_version:
+      case AnswerCheck::Promise::unusable:
+        break;
     }
-    return fails(one, "the store does not answer requests for a range");
-  }
-  static bool is_changed(Try& one, std::uint64_t actual_bytes) {
-    one.problem = FetchCode::size_changed;
-    one.actual_bytes = actual_bytes;
-    return false;
+    return fails(one, std::move(check.failure));
   }
   static bool fails(Try& one, Failure failure) {
     one.problem = FetchCode::failed;
     one.failure = std::move(failure);
     return false;
-  }
-  static bool fails(Try& one, std::string text) {
-    Failure failure;
-    failure.kind = ErrorKind::corrupt;
-    failure.text = std::move(text);
-    return fails(one, std::move(failure));
   }
 
   // A piece of the body of a good answer. Runs inside libcurl.
@@ -498,7 +475,7 @@ class S3Fetcher final : public Fetcher {
       }
     }
     if (piece.size() > slot.into.size() - slot.received) {
-      return fails(one, "the store sent more bytes than were asked for");
+      return fails(one, broken_promise("the store sent more bytes than were asked for"));
     }
     std::memcpy(slot.into.data() + slot.received, piece.data(), piece.size());
     slot.received += piece.size();
@@ -634,45 +611,6 @@ class S3Fetcher final : public Fetcher {
 
 std::unique_ptr<Fetcher> make_s3_fetcher(std::shared_ptr<Session> session, std::size_t depth) {
   return std::make_unique<S3Fetcher>(std::move(session), depth);
-}
-
-ObjectSource::ObjectSource(const Backend& backend, std::shared_ptr<Session> session, Place place, Session::Found found)
-    : backend_(backend),
-      session_(std::move(session)),
-      place_(std::move(place)),
-      found_(std::move(found)),
-      address_(session_->address(place_)) {}
-
-void ObjectSource::read(std::span<const Read> reads) const {
-  std::vector<Fetch> fetches;
-  for (const Read& read : reads) {
-    check_range(address_, found_.bytes, read);
-    for (std::uint64_t at = 0; at < read.into.size(); at += kPiece) {
-      const std::uint64_t bytes = std::min<std::uint64_t>(kPiece, read.into.size() - at);
-      Fetch fetch;
-      fetch.where = Location::in_source(this, read.offset + at, bytes);
-      fetch.into = read.into.subspan(at, bytes);
-      fetch.tag = fetches.size();
-      fetches.push_back(fetch);
-    }
-  }
-  const std::unique_ptr<Fetcher> fetcher = make_s3_fetcher(session_, kReadDepth);
-  std::size_t next = 0;
-  std::array<Fetched, kReadDepth> out;
-  while (next < fetches.size() || fetcher->in_flight() > 0) {
-    const std::size_t count = std::min(fetcher->room(), fetches.size() - next);
-    fetcher->submit(std::span(fetches).subspan(next, count));
-    next += count;
-    const std::size_t filled = fetcher->wait(out, std::chrono::nanoseconds::max());
-    for (std::size_t i = 0; i < filled; ++i) {
-      if (out[i].code == FetchCode::ok) continue;
-      const Failure failure = out[i].code == FetchCode::failed ? out[i].why() : changed_object(found_.version, "");
-      throw Error(
-          failure.kind,
-          fmt::format("cannot read `{}` at byte {}: {}", address_, fetches[out[i].tag].where.offset, failure.text),
-          failure.hint);
-    }
-  }
 }
 
 }  // namespace stoker::storage::s3

@@ -11,26 +11,4 @@ namespace stoker::storage::s3 {
 // `depth`: the most requests in flight. Throws Error.
 std::unique_ptr<Fetcher> make_s3_fetcher(std::shared_ptr<Session> session, std::size_t depth);
 
-// An open object; also knows what a fetcher asks for.
-class ObjectSource final : public Source {
- public:
-  ObjectSource(const Backend& backend, std::shared_ptr<Session> session, Place place, Session::Found found);
-
-  std::string_view name() const noexcept override { return address_; }
-  std::uint64_t size_bytes() const noexcept override { return found_.bytes; }
-  void read(std::span<const Read> reads) const override;
-  ReadAdvice advice() const noexcept override { return {.join = true, .one_thread = true}; }
-  const Backend* backend() const noexcept override { return &backend_; }
-  std::string_view version() const noexcept override { return found_.version; }
-
-  const Place& place() const noexcept { return place_; }
-
- private:
-  const Backend& backend_;
-  std::shared_ptr<Session> session_;
-  Place place_;
-  Session::Found found_;
-  std::string address_;
-};
-
 }  // namespace stoker::storage::s3

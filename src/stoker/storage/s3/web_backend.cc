@@ -10,6 +10,7 @@
 #include "stoker/os/fork.h"
 #include "stoker/storage/s3/certificates.h"
 #include "stoker/storage/s3/fetcher.h"
+#include "stoker/storage/s3/object_source.h"
 #include "stoker/storage/s3/session.h"
 
 namespace stoker::storage::s3 {
@@ -38,7 +39,7 @@ class WebBackend final : public Backend {
   explicit WebBackend(std::string_view scheme) : scheme_(scheme) {}
 
   std::string_view scheme() const noexcept override { return scheme_; }
-  ReadAdvice advice() const noexcept override { return {.join = false, .one_thread = true}; }
+  ReadAdvice advice() const noexcept override { return {.join = false}; }
   bool can_list() const noexcept override { return false; }
 
   std::unique_ptr<Source> open(std::string_view name, Storage) const override {
