@@ -93,7 +93,8 @@ class _Image:
     def view(self, image: Any, _: dict[str, str]) -> torch.Tensor:
         from PIL import Image
 
-        image = image.resize((self._size, self._size), Image.Resampling.BILINEAR, box=random_box(*image.size, scale=self._scale))
+        width, height = image.size
+        image = image.resize((self._size, self._size), Image.Resampling.BILINEAR, box=random_box(width, height, self._scale))
         pixels = torch.from_numpy(numpy.array(image)).permute(2, 0, 1).float().div_(255)
         if random.random() < 0.5:
             pixels = pixels.flip(2)
