@@ -138,3 +138,99 @@ def test_a_literal_that_is_not_there_ends_the_search_with_its_name(stoker, scrip
     script(BUILDER, "builder.py")
     done = stoker("tune", "--set", "builder.py:cpu_max_wokers=4,8", *RATES, "--", *script(LOOP))
     assert done.returncode == 2 and "`builder.py` has no literal named `cpu_max_wokers`" in done.stderr, done.stderr
+
+
+HEAD = """
+    import torch
+    from torch.utils import data
+
+    class Squares(data.Dataset):
+        def __len__(self):
+            return 400
+        def __getitem__(self, index):
+            return torch.tensor([float(index * index)])
+
+    class Numbers(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(400))
+"""
+# Ways in which people make loaders. Each says its line as `HERE`.
+WAYS = {
+    "rebuilt in each epoch": """
+    for epoch in range(5):
+        loader = data.DataLoader(Squares(), batch_size=4)  # HERE
+        for batch in loader:
+            pass
+    """,
+    "several": """
+    validation = data.DataLoader(Squares(), batch_size=40)
+    loader = data.DataLoader(Squares(), batch_size=4)  # HERE
+    for epoch in range(5):
+        for batch in loader:
+            pass
+        with torch.no_grad():
+            for batch in validation:
+                pass
+    """,
+    "a batch sampler": """
+    loader = data.DataLoader(Squares(), batch_sampler=data.BatchSampler(data.RandomSampler(Squares()), 4, True))  # HERE
+    for epoch in range(5):
+        for batch in loader:
+            pass
+    """,
+    "an IterableDataset": """
+    loader = data.DataLoader(Numbers(), batch_size=4)  # HERE
+    for epoch in range(5):
+        for batch in loader:
+            pass
+    """,
+    "torchrun": """
+    torch.distributed.init_process_group("gloo")
+    loader = data.DataLoader(Squares(), batch_size=4, sampler=data.DistributedSampler(Squares()))  # HERE
+    for epoch in range(10):
+        loader.sampler.set_epoch(epoch)
+        for batch in loader:
+            pass
+    torch.distributed.destroy_process_group()
+    """,
+    "accelerate": """
+    import accelerate
+    loader = accelerate.Accelerator(cpu=True).prepare(data.DataLoader(Squares(), batch_size=4))  # HERE
+    for epoch in range(5):
+        for batch in loader:
+            pass
+    """,
+    "lightning": """
+    import lightning
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+        def training_step(self, batch, index):
+            return self.layer(batch).mean()
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 1e-9)
+
+    loader = data.DataLoader(Squares(), batch_size=4)  # HERE
+    trainer = lightning.Trainer(max_epochs=5, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer.fit(Model(), loader)
+    """,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_loaders_are_tuned_however_the_job_makes_them(stoker, script, tmp_path, way):
+    if way in ("accelerate", "lightning"):
+        pytest.importorskip(way)
+    text = textwrap.dedent(HEAD) + textwrap.dedent(WAYS[way])
+    job = script(text)
+    if way == "torchrun":
+        job = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *job[1:]]
+    done = stoker("tune", "--grid", "num_workers=0,1", "--search", "grid", "--warmup-steps", "1", "--bench-steps", "4", "--out", "run", "--json", "--", *job)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ok"] == 2
+    (loader,) = json.loads((tmp_path / "run/settings.json").read_text())["loaders"]
+    line = 1 + next(number for number, line in enumerate(text.splitlines()) if "HERE" in line)
+    assert os.path.basename(loader["file"]) == "train.py" and loader["line"] == line and set(loader["set"]) == {"num_workers"}
