@@ -1,5 +1,6 @@
 """Python code for each sample: callables in Stoker's python_workers, and a Dataset in them or in torch's DataLoader."""
 
+import multiprocessing
 import time
 
 import contestant
@@ -38,14 +39,27 @@ def items_through_torch(args):
 
 
 def alone(args):
-    """The callable in a loop, in one thread."""
-    row = numpy.zeros((224, 224, 3), numpy.uint8)
-    function = python_callables.busy
+    """The callable in a loop, in as many processes at once: two threads of one core slow each other down, whoever calls."""
     time.sleep(0.5)
-    while True:
-        yield [function(row) for _ in range(args["batch"])]
+    with multiprocessing.get_context("fork").Pool(args["workers"]) as pool:
+        while True:
+            yield [row for rows in pool.map(busy_rows, [args["batch"]] * args["workers"]) for row in rows]
+
+
+def busy_rows(count):
+    row = numpy.zeros((224, 224, 3), numpy.uint8)
+    for _ in range(count):
+        python_callables.busy(row)
+    return range(count)
+
+
+def import_of_torch(args):
+    """The least memory of a loop that gets tensors."""
+    import torch
+
+    yield torch.zeros(args["items"])
 
 
 if __name__ == "__main__":
-    HOW = {"rows": rows_through, "stoker": items_through_stoker, "torch": items_through_torch, "alone": alone}
+    HOW = {"rows": rows_through, "stoker": items_through_stoker, "torch": items_through_torch, "alone": alone, "import": import_of_torch}
     contestant.race(lambda args: HOW[args["how"]](args), [])
