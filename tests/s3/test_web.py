@@ -204,6 +204,7 @@ def test_https_is_read_with_the_certificates_that_are_trusted(serve, forms, tmp_
     monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)  # it comes before SSL_CERT_FILE, and some machines set it
     with pytest.raises(stoker.Error, match="SSL_CERT_FILE"):
         batches(site.address + "/array.npy")
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)  # it comes first
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     for name in [*forms, "list.csv"]:
         assert batches(f"{site.address}/{name}") == batches(site.folder / name), name

@@ -149,8 +149,7 @@ void Job::choose_threads(bool sweeps) {
   if (options.io_threads == kAuto) {
     // Where decoding is light, reading is most of the work (51,000 WAV files on 2 cores: 200,000 files/s with one
     // I/O thread, 310,000 with two); where it is heavy, half the cores can feed the others.
-    options.io_threads =
-        sweeps ? 1 : std::clamp(recipe.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
+    options.io_threads = sweeps ? 1 : std::clamp(recipe.facts().is_heavy ? cores.whole() / 2 : cores.whole(), 1, 4);
   }
 }
 

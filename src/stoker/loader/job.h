@@ -34,8 +34,8 @@ struct Job {
   // storage=ram reads what is not in memory yet past the page cache, which is being filled in order meanwhile.
   const storage::Source* direct_source() const noexcept;  // one that is read past the page cache; null: none is
   bool reads_direct() const noexcept;
-  bool is_far() const noexcept;                   // the data lies in a store, or a part of it
-  std::uint64_t thread_depth() const noexcept;    // requests in flight of one I/O thread
+  bool is_far() const noexcept;                 // the data lies in a store, or a part of it
+  std::uint64_t thread_depth() const noexcept;  // requests in flight of one I/O thread
   // storage=ram keeps samples one by one, as they are read; false: the sources that they lie in. With a disk cache the
   // samples of a shard are kept one by one too, so that both caches hold the same bytes.
   bool keeps_samples() const noexcept { return dataset->sources().empty() || (cache && !many_parts); }

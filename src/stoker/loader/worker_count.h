@@ -15,10 +15,10 @@ class WorkerCount {
   WorkerCount(int most, std::uint64_t wanted_ready) noexcept : most_(most), wanted_ready_(wanted_ready) {}
 
   struct Seen {
-    meter::WaitSplit wait = {};      // of this batch
-    std::int64_t compute_ns = 0;     // of the consumer, before it
-    std::int64_t busy_ns = 0;        // of all workers together, since they began
-    std::uint64_t ready_batches = 0; // behind it
+    meter::WaitSplit wait = {};       // of this batch
+    std::int64_t compute_ns = 0;      // of the consumer, before it
+    std::int64_t busy_ns = 0;         // of all workers together, since they began
+    std::uint64_t ready_batches = 0;  // behind it
   };
   // After each batch. Returns how many workers may work from now on.
   int after_batch(int active, const Seen& seen) noexcept;

@@ -17,6 +17,7 @@
 #include "stoker/base/error.h"
 #include "stoker/base/random.h"
 #include "stoker/storage/s3/answer_check.h"
+#include "stoker/storage/s3/line.h"
 #include "stoker/storage/s3/object_source.h"
 #include "stoker/storage/s3/retry.h"
 
@@ -32,33 +33,6 @@ constexpr std::size_t kAtOnce = 32;
 constexpr int kMostRefreshes = 3;
 constexpr int kMostRegions = 3;
 constexpr std::size_t kNowhere = ~std::size_t{0};
-
-// First in, first out. Keeps its memory.
-template <typename T>
-class Line {
- public:
-  bool empty() const noexcept { return next_ == items_.size(); }
-  std::size_t size() const noexcept { return items_.size() - next_; }
-  void push(T item) {
-    if (next_ > items_.size() / 2 && next_ >= 64) {
-      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(next_));
-      next_ = 0;
-    }
-    items_.push_back(std::move(item));
-  }
-  T pop() {
-    T item = std::move(items_[next_++]);
-    if (empty()) {
-      items_.clear();
-      next_ = 0;
-    }
-    return item;
-  }
-
- private:
-  std::vector<T> items_;
-  std::size_t next_ = 0;
-};
 
 struct Try;
 

@@ -1,6 +1,8 @@
 #include "stoker/storage/s3/upload.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@ namespace {
 constexpr std::size_t kFirstPart = 16 << 20;
 constexpr std::size_t kPartsBeforeGrowth = 1000;
 constexpr std::size_t kMostOnTheWay = 4;
+constexpr auto kGrace = std::chrono::seconds(2);
 
 // Tags are XML text, and quotes are part of them.
 std::string xml_text(std::string_view text) {
@@ -61,10 +64,23 @@ void Upload::write(std::span<const std::byte> bytes) {
   }
 }
 
+// Ctrl-C lets this request end, within kGrace: an upload whose id did not arrive cannot be aborted.
+HttpReply Upload::begin() {
+  Interruption* const user = interruption_in_force();
+  std::optional<std::chrono::steady_clock::time_point> raised_at;
+  Interruption patient([&] {
+    if (user == nullptr || !user->is_raised()) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (!raised_at) raised_at = now;
+    return now - *raised_at > kGrace;
+  });
+  const InterruptionScope scope(&patient);
+  return session_->write({.method = HttpRequest::Method::post, .place = place_, .query = "uploads="});
+}
+
 void Upload::send_part() {
   if (id_.empty()) {
-    const HttpReply reply =
-        session_->write({.method = HttpRequest::Method::post, .place = place_, .query = "uploads="});
+    const HttpReply reply = begin();
     id_ = text_of_element(reply.body, "UploadId");
     if (id_.empty()) {
       throw Error(ErrorKind::corrupt, fmt::format("cannot write `{}`: the store gives no id for the upload",

@@ -29,6 +29,7 @@ class Upload final : public ObjectWriter {
   void finish() override;
 
  private:
+  HttpReply begin();
   void send_part();
   void wait_for_oldest();
   void abort() noexcept;

@@ -1,10 +1,12 @@
 #include "stoker/storage/s3/upload.h"
 
+#include <chrono>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "stoker/base/error.h"
+#include "stoker/storage/interruption.h"
 #include "stoker/storage/s3/store_test.h"
 
 namespace stoker::storage::s3 {
@@ -74,6 +76,22 @@ TEST_F(S3Upload, LeavesNothingWhenItIsDropped) {
     writer->write(bytes_of(patterned_text(kPart + 1)));
   }
   EXPECT_FALSE(store.bytes_of("bucket/dropped"));
+  EXPECT_EQ(store.open_uploads(), 0u);
+  EXPECT_EQ(count_of(store, "DELETE"), 1u);
+}
+
+TEST_F(S3Upload, LeavesNothingWhenItIsInterruptedWhileItBegins) {
+  store.set_latency(std::chrono::milliseconds(300));
+  Interruption interruption([&] { return count_of(store, "POST") > 0; });  // it is there, and has no answer yet
+  {
+    const InterruptionScope scope(&interruption);
+    const auto writer = create("stopped");
+    const auto write_all = [&] {
+      writer->write(bytes_of(patterned_text(kPart + 1)));
+      writer->finish();
+    };
+    EXPECT_THROW(write_all(), Error);
+  }
   EXPECT_EQ(store.open_uploads(), 0u);
   EXPECT_EQ(count_of(store, "DELETE"), 1u);
 }
