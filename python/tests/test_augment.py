@@ -596,6 +596,53 @@ def test_a_torchvision_recipe_is_translated():
     assert "leave it out: crops are stacked" in refused.value.hint
 
 
+BILINEAR, BICUBIC = {"interpolation": "bilinear"}, {"interpolation": "bicubic"}
+# Operations by torchvision's name with arguments that are not the defaults, and Stoker's name where it is another.
+TRANSLATED = [
+    ("RandomResizedCrop", (24,), dict(scale=(0.2, 0.9), ratio=(0.5, 2), **BICUBIC)), ("Resize", (30,), BICUBIC), ("Resize", ((30, 40),), {}),
+    ("CenterCrop", (20,), {}), ("CenterCrop", ((20, 24),), {}), ("RandomHorizontalFlip", (0.3,), {}, "HorizontalFlip"),
+    ("RandomVerticalFlip", (0.3,), {}, "VerticalFlip"), ("Normalize", ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), {}),
+    ("ColorJitter", (0.1, (0.5, 2), 0.3, (-0.1, 0.2)), {}), ("ColorJitter", (), dict(hue=0.1)), ("Grayscale", (3,), {}), ("RandomGrayscale", (0.7,), {}),
+    ("RandomInvert", (0.2,), {}), ("RandomAutocontrast", (0.2,), {}), ("RandomEqualize", (0.2,), {}), ("RandomPosterize", (3, 0.2), {}),
+    ("RandomSolarize", (99, 0.2), {}), ("RandomAdjustSharpness", (1.7, 0.2), {}), ("GaussianBlur", (5, (0.3, 1)), {}), ("GaussianBlur", ((3, 7),), {}),
+    ("Pad", (3,), dict(padding_mode="reflect")), ("Pad", ((1, 2, 3, 4),), dict(fill=(1, 2, 3))), ("RandomCrop", (20, 4), dict(padding_mode="edge")),
+    ("RandomCrop", ((20, 70),), dict(pad_if_needed=True, fill=7)), ("RandomRotation", (20,), dict(center=(3, 4), fill=9, **BILINEAR)),
+    ("RandomRotation", ((5, 9),), {}), ("RandomAffine", (10,), dict(translate=(0.1, 0.2), scale=(0.8, 1.2), shear=(1, 2, 3, 4), fill=5, **BILINEAR)),
+    ("RandomAffine", ((-3, 8),), dict(shear=6)), ("RandomPerspective", (0.3, 0.7), dict(fill=4, **BICUBIC)), ("RandomZoomOut", (3, (1, 2), 0.9), {}),
+    ("RandAugment", (3, 7, 21), dict(fill=(1, 2, 3), **BILINEAR)), ("TrivialAugmentWide", (17,), dict(fill=9, **BICUBIC)), ("AutoAugment", (), BILINEAR),
+    ("AugMix", (5, 2, 3, 0.7, False), BILINEAR), ("RandomErasing", (0.3, (0.1, 0.2), (0.5, 2), 0.25), {}), ("RandomErasing", (0.3,), dict(value="random")),
+    ("FiveCrop", (20,), {}), ("TenCrop", ((20, 24), True), {}), ("MixUp", (), dict(alpha=0.3, num_classes=7)), ("CutMix", (), dict(alpha=0.3, num_classes=7)),
+]
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_every_operation_of_torchvision_is_translated_with_its_arguments(version):
+    torchvision()
+    from stoker.transforms import compile_transform
+    from stoker.transforms.torchvision import _SAME_NAME
+    from torchvision import transforms as v1
+    from torchvision.transforms import InterpolationMode, v2
+
+    theirs = v1 if version == "v1" else v2
+    untold = {"RandomApply", "RandomChoice", "RandomOrder", *_SAME_NAME}
+    for name, positional, named, *other in TRANSLATED:
+        untold.discard(name)
+        if not hasattr(theirs, name):
+            assert version == "v1" and name in ("RandomZoomOut", "MixUp", "CutMix")
+            continue
+        modes = {word: InterpolationMode(value) if word == "interpolation" else value for word, value in named.items()}
+        operation = getattr(theirs, name)(*positional, **modes)
+        wanted = getattr(stoker, other[0] if other else name)(*positional, **named)
+        assert _engine.transform_text(compile_transform([operation])) == _engine.transform_text(compile_transform([wanted])), operation
+    held = [theirs.RandomInvert(0.1), theirs.Compose([theirs.RandomPosterize(4), theirs.RandomEqualize()])]
+    ours = [stoker.RandomInvert(0.1), [stoker.RandomPosterize(4), stoker.RandomEqualize()]]
+    for mine, wanted in ((theirs.RandomApply(held[:1], 0.3), stoker.RandomApply(ours[:1], 0.3)),
+                         (theirs.RandomChoice(held, p=[0.2, 0.8]), stoker.RandomChoice(ours, [0.2, 0.8])), (theirs.RandomOrder(held), stoker.RandomOrder(ours))):
+        untold.discard(type(mine).__name__)
+        assert compile_transform([mine]) == compile_transform([wanted]), mine
+    assert not untold, "operations that no row of the table tries"
+
+
 def test_other_forms_of_torchvision_recipes_are_translated(photos):
     torch = pytest.importorskip("torch")
     torchvision()
