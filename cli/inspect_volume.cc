@@ -129,9 +129,11 @@ std::string to_text(const dataset::Volume& volume, const Terminal& terminal) {
                      : std::string("not known"));
   if (info.slope != 1 || info.intercept != 0)
     row("values", fmt::format("{} * element + {}", info.slope, info.intercept));
-  row("chunks", volume.plain() ? std::string("none: elements lie uncompressed, one after another")
-                               : fmt::format("{} of {}, {} each", format_count(info.chunks()), extents_text(info.chunk),
-                                             format_bytes(info.chunk_bytes())));
+  const bool is_inflated = volume.plain() && info.stored_bytes != 0 && info.stored_bytes < bytes_of(info);
+  row("chunks", is_inflated      ? std::string("none: the whole file is inflated when it is opened")
+                : volume.plain() ? std::string("none: elements lie uncompressed, one after another")
+                                 : fmt::format("{} of {}, {} each", format_count(info.chunks()),
+                                               extents_text(info.chunk), format_bytes(info.chunk_bytes())));
   const std::uint64_t bytes = bytes_of(info);
   row("size",
       info.stored_bytes == 0

@@ -117,9 +117,19 @@ class PlanText {
     return printable(plan::text(knobs.empty() ? one.measured.knobs : knobs));
   }
 
-  std::vector<std::string> cells(const plan::PlannedRun& run, const plan::PlannedConfiguration& one) const {
+  // Cut where it is long, unless another row would then look the same.
+  static std::string cut_label(const plan::PlannedRun& run, const plan::PlannedConfiguration& one) {
     std::string label = short_label(run, one);
-    if (label.size() > kWidestColumn) label = label.substr(0, kWidestColumn - 3) + "...";
+    if (label.size() <= kWidestColumn) return label;
+    const std::string head = label.substr(0, kWidestColumn - 3);
+    const auto begins_so = std::count_if(run.configurations.begin(), run.configurations.end(), [&](const auto& other) {
+      return other.rate && short_label(run, other).starts_with(head);
+    });
+    return begins_so > 1 ? label : head + "...";
+  }
+
+  std::vector<std::string> cells(const plan::PlannedRun& run, const plan::PlannedConfiguration& one) const {
+    const std::string label = cut_label(run, one);
     std::vector<std::string> cells = {
         fmt::format("{} {}  {}", one.is_chosen ? "*" : " ", printable(run.input.name), label),
         format_rate(one.rate->p50), format_rate(one.rate->p10), format_rate(one.rate->p90)};

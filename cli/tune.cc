@@ -202,6 +202,12 @@ void add_change(const tune::RunConfig& config, const std::optional<tune::JobLook
     report.diff = tune::source_diff(std::filesystem::path(target.loader.file).filename().string(),
                                     read_text(target.loader.file), look->loader.literals, before, chosen);
   }
+  const std::vector<std::string> missing = tune::missing_in_source(look->loader.literals, before, chosen);
+  if (!report.diff.empty() && !missing.empty()) {
+    report.notes.push_back(fmt::format(
+        "the diff lacks {}, which the source does not name yet: add {} to the arguments of that DataLoader, too",
+        fmt::join(missing, " and "), missing.size() == 1 ? "it" : "them"));
+  }
 }
 
 // What a run has already is not to be said again: it would be ignored.

@@ -36,9 +36,13 @@ def summary_of(stats: dict[str, Any], has_batch_transform: bool) -> str:
     ready = stats["ready_batches"]
     return (f"{verdict['bound']} {_percent(verdict['share'])}{general}: {words}\n"
             f"{stats['samples_per_s']:,.0f} samples/s, {stats['encoded_bytes'] / max(stats['running_s'], 1e-9) / 1e6:,.1f} MB/s read; "
-            f"{stats['num_workers']} workers; ready batches {ready['mean']:.1f} (empty {_percent(ready['empty_share'])}); "
+            f"{_counted(stats['num_workers'], 'worker')}; ready batches {ready['mean']:.1f} (empty {_percent(ready['empty_share'])}); "
             f"memory peak {_engine.format_bytes(stats['memory_peak'])} of {_engine.format_bytes(stats['memory_limit'])}; "
-            f"{stats['errors']} errors")
+            f"{_counted(stats['errors'], 'error')}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _percent(share: float) -> str:

@@ -122,9 +122,15 @@ def test_stats_and_summary_speak_plain_words(photos):
         assert 0 < stats["memory_peak"] <= stats["memory_limit"] and stats["first_batch_s"] > 0
         first, second = loader.summary().splitlines()
         assert stats["verdict"]["bound"] in first and "%" in first and "prep" in first and "python" not in first
-        assert "samples/s" in second and "memory peak" in second
+        assert "samples/s" in second and "memory peak" in second and second.endswith("0 errors")
     assert json.dumps(loader.stats())
     assert "24 samples" in repr(loader) and "closed" in repr(loader)
+
+
+def test_the_summary_counts_one_worker_in_the_singular(photos):
+    with stoker.Loader(photos, batch_size=4, num_workers=1, output="numpy") as loader:
+        next(iter(loader))
+        assert " 1 worker; " in loader.summary()
 
 
 def test_bound_words_agree_with_the_general_ones(photos):

@@ -36,6 +36,15 @@ def what_ifs_of(run):
     return {what["name"]: what for what in run["what_ifs"]}
 
 
+def test_configurations_with_long_names_are_told_apart(stoker, table):
+    header = "trial,status,num_workers,persistent_workers,prefetch_factor,images_per_s"
+    rows = ["1,ok,2,true,2,100", "2,ok,2,true,4,90", "3,ok,2,false,2,80", "4,ok,1,true,2,70"]
+    done = stoker("plan", "--run", table(rows, header), "--images", "1e6")
+    assert done.returncode == 0, done.stderr
+    for name in ("persistent_workers=true prefetch_factor=2", "persistent_workers=true prefetch_factor=4"):
+        assert done.stdout.count(f"num_workers=2 {name} ") == 1, done.stdout
+
+
 # ---- costs of a store
 
 

@@ -62,6 +62,13 @@ def test_a_batch_that_the_chosen_classes_cannot_fill_is_refused_by_tune(stoker, 
     assert done.returncode == 2 and "batch_size=35 is more than the" in done.stderr
 
 
+def test_a_source_may_be_spelled_in_any_way(stoker, sounds, tmp_path):
+    assert stoker("stage", sounds, "copy").returncode == 0
+    for source in (os.path.abspath(sounds), f"file://{os.path.abspath(sounds)}", os.path.relpath(sounds, tmp_path)):
+        again = stoker("stage", source, "copy")
+        assert again.returncode == 0 and "up to date" in again.stdout, (source, again.stderr)
+
+
 def test_splits_are_folders_of_the_copy(stoker, tmp_path):
     for split, count in (("train", 6), ("val", 4)):
         for cls in "abc":

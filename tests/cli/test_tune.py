@@ -387,7 +387,7 @@ def test_a_job_that_ends_too_soon_says_how_many_steps_it_made(stoker, tmp_path):
     pytest.importorskip("torch")
     (tmp_path / "job.py").write_text("import sys, torch\nfor x in torch.utils.data.DataLoader(torch.zeros(60, 2), batch_size=4, num_workers=int(sys.argv[1])): pass\n")
     done = stoker("tune", "--grid", "workers=0,1", "--out", "run", "--", sys.executable, "job.py", "{workers}")
-    assert done.returncode == 2 and "it made 15 steps, and 26 are needed: 5 to warm up, then 20" in done.stderr and "--bench-steps" in done.stderr
+    assert done.returncode == 2 and "it made 15 steps, and 26 are needed: the first, 5 to warm up, then 20 to measure" in done.stderr and "--bench-steps" in done.stderr
 
 
 def test_other_programs_on_the_cores_are_named(stoker, job, tmp_path):

@@ -59,6 +59,16 @@ def test_a_job_is_tuned_without_grid_and_placeholders(stoker, script, tmp_path):
     assert applied.returncode == 0 and f"workers {chosen['num_workers']} " in applied.stdout
 
 
+def test_a_setting_that_the_source_does_not_name_is_named_beside_the_diff(stoker, script):
+    done = stoker("tune", "--grid", "num_workers=2", "--grid", "persistent_workers=true", "--search", "grid", "--warmup-steps", "1", "--bench-steps",
+                  "4", "--out", "run", "--json", "--", *script(JOB), "5")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["change"] == "train.py:12: num_workers 1 -> 2, persistent_workers False -> True"
+    assert "num_workers=2," in found["diff"] and "persistent_workers" not in found["diff"]
+    assert any("the diff lacks persistent_workers=True" in note and "add it" in note for note in found["notes"]), found["notes"]
+
+
 def test_knobs_of_a_dataloader_need_no_place_in_the_command(stoker, script, tmp_path):
     done = stoker("tune", "--grid", "num_workers=0,1", "--search", "grid", "--loader", "train.py:12", "--warmup-steps", "1", "--bench-steps", "4",
                   "--out", "run", "--json", "--", *script(JOB), "5")

@@ -89,7 +89,8 @@ DatasetPtr open_volumes(const std::vector<VolumeAddress>& addresses, const Volum
 
 // The rows of a volumes.csv: the column `image`, and where they are there `mask` and `weight`. Or the series of an
 // index.csv that `stoker prepare dicom` wrote. Paths are below the csv's folder, or the one above if that folder is
-// `_index`. `where` takes the rows whose columns match (where.h); of an index.csv, the series with such a row.
+// `_index`. `where` takes the rows whose columns match (where.h); of an index.csv, the series with such a row. Columns
+// that the volumes.csv of prepared DICOM lacks are those of the index.csv beside it.
 // Throws Error, naming the line.
 std::vector<VolumeAddress> read_volumes_csv(const std::string& address, const std::string& where = {});
 // The file that names the volumes at an address: a .csv itself, that of a folder which `stoker prepare dicom` wrote, or

@@ -226,6 +226,20 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   }
 }
 
+constexpr std::string_view kPrepared = "_index/volumes.csv";  // of `stoker prepare dicom`: it has no further columns
+
+std::string index_beside(const std::string& volumes_csv) {
+  return volumes_csv.substr(0, volumes_csv.size() - kPrepared.size()) + "_index/index.csv";
+}
+
+// False: what `where` names stands in the index.csv of the slices, beside this volumes.csv.
+bool has_columns(const std::string& address, const std::string& where) {
+  if (where.empty() || !address.ends_with(kPrepared) || storage::store_of(address) != nullptr) return true;
+  const std::string folder = address.substr(0, address.size() - kPrepared.size());
+  if (!os::exists(folder + "_index/prepare.json") || !os::exists(index_beside(address))) return true;
+  return std::ranges::all_of(Where(where).columns(), [](const std::string& name) { return to_lower(name) == "image"; });
+}
+
 }  // namespace
 
 std::string volumes_csv_of(const std::string& given) {
@@ -260,7 +274,8 @@ std::vector<VolumeAddress> read_volumes_csv(const std::string& address, const st
     }
     return packed;
   }
-  return VolumesCsv(address, where).read();
+  const std::string csv = has_columns(address, where) ? address : index_beside(address);
+  return VolumesCsv(csv, where).read();
 }
 
 Extents parse_extents(std::string_view text, std::string_view name) {

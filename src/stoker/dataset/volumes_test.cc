@@ -140,6 +140,25 @@ TEST_F(VolumesOpened, FileAddressesAreLocalPaths) {
   EXPECT_EQ(open_volumes({{"file://" + a, "file://" + b, 1}}, patches_of({2, 2, 2}, 8), without_cache())->size(), 8u);
 }
 
+TEST_F(VolumesOpened, WhereSelectsTheSeriesOfAPreparedFolderByTheColumnsOfItsSlices) {
+  tree_.write("slices/_index/prepare.json", "{}");
+  const std::string csv = tree_.write("slices/_index/volumes.csv", "image\nA\nB\n");
+  tree_.write(
+      "slices/_index/index.csv",
+      "path,series,slice_spacing,hu_offset,row,modality\nA/00000.png,A,1,32768,0,CT\nA/00001.png,A,1,32768,0,CT\n"
+      "B/00000.png,B,2,32768,0,MR\n");
+  ASSERT_EQ(volumes_csv_of(tree_.at("slices")), csv);
+  const auto images = [&](const std::string& where) {
+    Names names;
+    for (const VolumeAddress& volume : read_volumes_csv(csv, where)) names.push_back(volume.image);
+    return names;
+  };
+  EXPECT_EQ(images("modality == \"CT\""), (Names{tree_.at("slices/A")}));
+  EXPECT_EQ(images("slice_spacing > 1"), (Names{tree_.at("slices/B")}));
+  EXPECT_EQ(images("image == \"B\""), (Names{tree_.at("slices/B")}));
+  EXPECT_TRUE(mentions(error_of([&] { (void)images("site == 3"); }), "slices/_index/index.csv` are `path`, `series`"));
+}
+
 TEST_F(VolumesOpened, WhereTakesTheRowsThatMatch) {
   const std::string csv =
       tree_.write("volumes.csv", "image,Split,weight\na.npy,train,1\nb.npy,\"test\",2\nc.npy,train,3\n");

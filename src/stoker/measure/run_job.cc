@@ -55,7 +55,9 @@ std::string SuppliedLoader::text() const {
   if (!replaced) return fmt::format("{}: not replaced: {}", where, why);
   std::string text =
       fmt::format("{}: replaced, {} samples, {} samples/s", where, format_count(samples), format_rate(samples_per_s));
-  if (gain) text += fmt::format("; the job's own code takes {:.1f}x as long for a sample", *gain);
+  if (gain)
+    text += fmt::format("; the job's own code took about {:.{}f}x as long for the first samples", *gain,
+                        *gain < 9.95 ? 1 : 0);
   if (by_python > 0) text += fmt::format("; the job's own code made {} samples", format_count(by_python));
   return text;
 }

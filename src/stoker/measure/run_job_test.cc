@@ -15,10 +15,10 @@ TEST(SuppliedLoaders, TakesTheLastLineOfEachLoaderAndPassesOverTheRest) {
           "samples_per_s": 1234.4, "gain": 4.04, "by_python": 2})",
   });
   ASSERT_EQ(loaders.size(), 2u);
-  EXPECT_EQ(
-      loaders[0].text(),
-      "train.py:31: replaced, 2,560 samples, 1,234 samples/s; the job's own code takes 4.0x as long for a sample; "
-      "the job's own code made 2 samples");
+  EXPECT_EQ(loaders[0].text(),
+            "train.py:31: replaced, 2,560 samples, 1,234 samples/s; the job's own code took about 4.0x as long for the "
+            "first samples; "
+            "the job's own code made 2 samples");
   EXPECT_EQ(loaders[1].text(), "train.py:40: not replaced: RandAugment is not known");
   EXPECT_EQ(to_json(loaders[1]).dump(), R"({"pid":7,"file":"/job/train.py","line":40,"name":"","rank":null,)"
                                         R"("replaced":false,"why":"RandAugment is not known","samples":0,)"

@@ -399,10 +399,12 @@ class Joining {
     const std::string_view state = !is_begun                      ? "is missing"
                                    : is_being_made(first_missing) ? "is still being made"
                                                                   : "is not finished";
-    throw Error(ErrorKind::not_found,
-                cannot(fmt::format("part {} {}{}", first_missing.text(), state,
-                                   missing > 1 ? fmt::format(", and {} more are not whole", missing - 1) : "")),
-                make_again(first_missing));
+    throw Error(
+        ErrorKind::not_found,
+        cannot(fmt::format(
+            "part {} {}{}", first_missing.text(), state,
+            missing > 1 ? fmt::format(", and {} more {} not whole", missing - 1, missing == 2 ? "is" : "are") : "")),
+        make_again(first_missing));
   }
 
   void compare() const {

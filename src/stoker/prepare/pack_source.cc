@@ -16,6 +16,7 @@
 #include "stoker/os/process.h"
 #include "stoker/prepare/seek_record.h"
 #include "stoker/prepare/source_times.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::prepare {
 namespace {
@@ -24,20 +25,20 @@ using dataset::PackKind;
 
 constexpr std::uint64_t kEndOfTar = 2 * dataset::kTarBlock;
 
-// The folder of a pattern is made absolute, the pattern itself stays.
-std::string absolute_address(const std::string& address) {
+std::int64_t system_now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string absolute_address(const std::string& given) {
+  const std::string address = storage::without_file_scheme(given);
   if (const std::string whole = dataset::real_path_of(address); !whole.empty()) return whole;
   const std::size_t slash = address.rfind('/');
   const std::string folder =
       dataset::real_path_of(slash == std::string::npos ? "." : address.substr(0, std::max<std::size_t>(slash, 1)));
   return folder.empty() ? address : fmt::format("{}/{}", folder == "/" ? "" : folder, address.substr(slash + 1));
 }
-
-std::int64_t system_now_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 std::string in_pack(const Text& fault) {
   return fault.in_python();

@@ -23,6 +23,10 @@ namespace stoker::prepare {
 // Tells how far the work is; false cancels it.
 using Say = std::function<bool(std::string_view phase, std::uint64_t done, std::uint64_t total)>;
 
+// The name of a source in pack.json, one for all spellings of it and from any folder: the real path, without `file://`.
+// The folder of a pattern is made absolute, the pattern itself stays. Addresses of stores stay as they are.
+std::string absolute_address(const std::string& given);
+
 class PackSource {
  public:
   // Opens the source and reads its first samples. `options` must outlive it. Throws Error.

@@ -359,6 +359,15 @@ TEST(Repack, OfAnotherSourceOrWithOtherSettingsNeedsForce) {
   EXPECT_NE(refusal([&] { make_pack(moved); }).message().find("it was made from another source"), std::string::npos);
 }
 
+TEST(Repack, TakesEverySpellingOfItsSource) {
+  const Folder folder;
+  make_sounds(folder);
+  make_pack(raw(folder));
+  PackOptions again = raw(folder);
+  again.source = "file://" + again.source;
+  EXPECT_TRUE(make_pack(again).idle);
+}
+
 TEST(Pack, NeverReplacesWhatIsNotAPack) {
   const Folder folder;
   make_sounds(folder);

@@ -23,6 +23,7 @@
 #include "stoker/os/file_facts.h"
 #include "stoker/os/read_file.h"
 #include "stoker/prepare/pack_folder.h"
+#include "stoker/prepare/pack_source.h"
 #include "stoker/prepare/volume_stamp.h"
 #include "stoker/storage/source.h"
 
@@ -67,7 +68,8 @@ double bytes_in_pages(const VolumeInfo& info, const Extents& patch) {
 
 class VolumePacking {
  public:
-  explicit VolumePacking(const PackVolumesOptions& options) : options_(options), progress_(options.progress) {
+  explicit VolumePacking(const PackVolumesOptions& options)
+      : options_(options), source_(absolute_address(options.source)), progress_(options.progress) {
     while (options_.destination.size() > 1 && options_.destination.ends_with('/')) options_.destination.pop_back();
   }
 
@@ -78,7 +80,7 @@ class VolumePacking {
     list();
     choose_brick();
     pack_.stoker_version = kVersion;
-    pack_.source = options_.source;
+    pack_.source = source_;
     pack_.settings = settings_text();
     look_at_volumes();
     if (options_.dry_run || is_there()) {
@@ -92,9 +94,9 @@ class VolumePacking {
 
  private:
   void list() {
-    const std::string csv = dataset::volumes_csv_of(options_.source);
+    const std::string csv = dataset::volumes_csv_of(source_);
     if (csv.empty()) {
-      addresses_.push_back({options_.source, "", 1});
+      addresses_.push_back({source_, "", 1});
     } else {
       addresses_ = dataset::read_volumes_csv(csv);
     }
@@ -210,7 +212,7 @@ class VolumePacking {
   // The same source, with the same brick: what it holds has changed since.
   bool is_older(const dataset::VolumePack& old) const {
     const Json then = Json::parse_or_null(old.settings), now = Json::parse_or_null(pack_.settings);
-    return old.source == options_.source && then["brick"].dump() == now["brick"].dump();
+    return absolute_address(old.source) == source_ && then["brick"].dump() == now["brick"].dump();
   }
 
   void tell(std::string_view phase) {
@@ -315,6 +317,7 @@ class VolumePacking {
   }
 
   PackVolumesOptions options_;
+  const std::string source_;  // as in pack.json
   ProgressTeller progress_;
   std::vector<dataset::VolumeAddress> addresses_;
   dataset::VolumePack pack_;

@@ -11,6 +11,7 @@
 #include "stoker/dataset/pack_format.h"
 #include "stoker/dataset/tree_test.h"
 #include "stoker/dataset/volume_box.h"
+#include "stoker/dataset/volume_pack.h"
 #include "stoker/dataset/volumes.h"
 #include "stoker/prepare/check_volumes.h"
 #include "stoker/storage/memory_store_test.h"
@@ -160,6 +161,18 @@ TEST_F(VolumePacks, AreUpToDateTheSecondTimeAndRefuseOtherSettings) {
   options_.force = true;
   EXPECT_FALSE(pack_volumes(options_).idle);
   EXPECT_TRUE(pack_volumes(options_).idle);
+}
+
+TEST_F(VolumePacks, AreUpToDateUnderEverySpellingOfTheirSource) {
+  const std::string whole = options_.source;
+  options_.source = std::filesystem::relative(whole).string();
+  (void)pack_volumes(options_);
+  EXPECT_EQ(dataset::find_volume_pack(options_.destination)->source, std::filesystem::canonical(whole).string())
+      << "check --repair finds it from any folder";
+  for (const std::string& spelling : {whole, "file://" + whole, tree_.at("./volumes.csv")}) {
+    options_.source = spelling;
+    EXPECT_TRUE(pack_volumes(options_).idle) << spelling;
+  }
 }
 
 TEST_F(VolumePacks, ContinueWhatWasInterrupted) {

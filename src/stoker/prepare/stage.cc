@@ -57,7 +57,7 @@ std::string without_slashes(std::string path) {
 std::string lasting_address(const std::string& address) {
   if (storage::store_of(address) != nullptr) return without_slashes(address);
   std::error_code error;
-  const fs::path whole = fs::weakly_canonical(address, error);
+  const fs::path whole = fs::weakly_canonical(storage::without_file_scheme(address), error);
   return error ? address : without_slashes(whole.string());
 }
 

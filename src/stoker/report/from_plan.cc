@@ -244,6 +244,15 @@ void add_options(const plan::PlannedRun& run, Report& report) {
   }
 }
 
+// A sentence that begins with the name of a run keeps its spelling: people search for it, and it is a folder.
+std::string of_runs(const plan::PlanAnswer& plan, const std::string& text) {
+  std::string made = sentence(text);
+  for (const plan::PlannedRun& run : plan.runs) {
+    if (!run.input.name.empty() && text.starts_with(run.input.name + " ")) made[0] = text[0];
+  }
+  return made;
+}
+
 // The run whose folder the plan lies in; of a plan elsewhere, the one that it would take.
 std::size_t run_of(const plan::PlanAnswer& plan, const std::string& file) {
   const std::string folder = file.substr(0, std::max<std::size_t>(1, file.rfind('/') + 1) - 1);
@@ -260,8 +269,8 @@ std::size_t run_of(const plan::PlanAnswer& plan, const std::string& file) {
 }  // namespace
 
 void add_plan(const plan::PlanAnswer& plan, const std::string& file, Report& report) {
-  report.plan_sentences.push_back(sentence(plan.headline));
-  if (!plan.pivot.empty()) report.plan_sentences.push_back(sentence(plan.pivot));
+  report.plan_sentences.push_back(of_runs(plan, plan.headline));
+  if (!plan.pivot.empty()) report.plan_sentences.push_back(of_runs(plan, plan.pivot));
   add_job(plan, report);
   for (const plan::PlannedRun& run : plan.runs) add_durations(run, plan.runs.size() == 1 ? "" : run.input.name, report);
   if (const std::size_t main = run_of(plan, file); main < plan.runs.size()) {

@@ -37,6 +37,14 @@ std::string prose(std::string_view text) {
   return out;
 }
 
+// Lists of settings, in a narrow column: a long name=value breaks behind its equals sign.
+std::string breakable(std::string_view text) {
+  std::string out = escaped(text);
+  for (std::size_t at = out.find('='); at != std::string::npos; at = out.find('=', at + 1))
+    out.insert(at + 1, "<wbr/>");
+  return out;
+}
+
 class Page {
  public:
   explicit Page(const Report& report) : report_(report) {}
@@ -96,7 +104,7 @@ class Page {
       add("<dl class=\"tiles\">");
       for (const Tile& tile : report_.tiles) {
         add(fmt::format("<div class=\"tile\"><dt>{}</dt><dd class=\"figure\">{}</dd><dd class=\"under\">{}</dd></div>",
-                        escaped(tile.label), escaped(tile.value), escaped(tile.note)));
+                        escaped(tile.label), escaped(tile.value), breakable(tile.note)));
       }
       add("</dl>");
     }

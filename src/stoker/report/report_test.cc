@@ -223,6 +223,12 @@ std::string outside_fences(const std::string& markdown) {
   return text;
 }
 
+TEST(Renderings, BreakLongSettingsOfATileBehindTheirEqualsSign) {
+  Report report{.title = "t", .headline = "h"};
+  report.tiles.push_back({"against the slowest", "1.77x", "39.9/s with persistent_workers=true"});
+  EXPECT_NE(to_html(report).find("persistent_workers=<wbr/>true"), std::string::npos);
+}
+
 TEST(Renderings, KeepHostileTextAsText) {
   const std::string evil = "</script><script>alert(1)</script>|`x`\x1b[2J";
   tune::RecordedRun run = run_of("status,num_workers,batch_size,images_per_s,error\nok,1,1,100,\nok,2,1,110,\n");
@@ -272,6 +278,10 @@ TEST(Words, RoundAsAPersonWould) {
   EXPECT_EQ(milliseconds(17999), "18.00 s");
   EXPECT_EQ(ratio(6.346), "6.3x");
   EXPECT_EQ(plural(1, "point"), "1 point");
+  EXPECT_EQ(sentence("a quieter machine"), "A quieter machine.");
+  EXPECT_EQ(sentence("num_workers=8: 2.0x"), "num_workers=8: 2.0x.");
+  EXPECT_EQ(sentence("stoker run --supply -- python train.py"), "stoker run --supply -- python train.py.")
+      << "what people copy and run";
 }
 
 MeasuredJob measured_job(double compute, double fetch, double rate, std::string place = "runs/monday") {
@@ -398,6 +408,16 @@ TEST(ReportOfAPlan, OptionsAreThoseOfTheRunWhoseFolderItLiesIn) {
   EXPECT_NE(of_giant.options[0].title.find("checkpointing=1"), std::string::npos);
   EXPECT_EQ(of_large.options.size(), 2u);
   EXPECT_EQ(elsewhere.options.size(), 2u) << "the run that the plan would take";
+}
+
+TEST(ReportOfAPlan, KeepsTheSpellingOfRuns) {
+  Json plan = large_and_giant();
+  plan["headline"] = "files fits 15 days: 14 days";
+  plan["pivot"] = "nothing else fits";
+  plan["runs"][0]["name"] = "files";
+  const Report report = from_plan(plan::parse_plan(plan, "plan.json"), "plan.json");
+  EXPECT_EQ(report.headline, "files fits 15 days: 14 days.");
+  EXPECT_TRUE(says(report.plan_sentences, "Nothing else fits."));
 }
 
 TEST(ReportOfAPlan, HasDaysWithTheirRangeOptionsAndTheMemoryLine) {

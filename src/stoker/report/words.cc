@@ -73,8 +73,9 @@ std::string byte_text(double bytes) {
 
 std::string sentence(std::string text) {
   if (text.empty()) return text;
-  if (text[0] >= 'a' && text[0] <= 'z' && text.substr(0, text.find(' ')).find_first_of("_=`") == std::string::npos)
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  const std::string first = text.substr(0, text.find(' '));
+  const bool is_to_type = first == "stoker" || first.find_first_of("_=`") != std::string::npos;
+  if (text[0] >= 'a' && text[0] <= 'z' && !is_to_type) text[0] = static_cast<char>(text[0] - 'a' + 'A');
   if (!text.ends_with('.')) text += '.';
   return text;
 }

@@ -20,7 +20,7 @@ std::string ratio(double times);                               // "6.4x"
 std::string byte_text(double bytes);                           // "12.4 GiB"
 std::string plural(std::size_t count, std::string_view noun);  // "1 point", "72 points"
 std::string short_number(double value);                        // "8", "0.5", of knobs and axes
-// With a full stop, and a capital letter unless it begins with a name such as num_workers=4.
+// With a full stop, and a capital letter unless it begins with what people type: a command, or num_workers=4.
 std::string sentence(std::string text);
 
 // A report tells people what to type, so it spells every option as a flag.

@@ -169,7 +169,8 @@ Json to_json(const RunConfig& config) {
   json["inflation_factor"] = config.inflation_factor;
   json["img_size"] = image_size_of(config.target);
   json["window"] = window_of(config.target);
-  json["shuffle"] = config.shuffle.value_or(false);
+  // A command shuffles or not, which nobody knows here.
+  json["shuffle"] = config.target.command.empty() ? Json(config.shuffle.value_or(false)) : Json(nullptr);
   json["search"] = config.search;
   json["steps_from"] = config.steps_from;
   json["rate_regex"] = text_or_null(config.rate_regex);

@@ -40,6 +40,12 @@ std::string word_of(bool value) {
   return value ? "true" : "false";
 }
 
+// Whether a point gives an argument of the DataLoader another value.
+bool changes(const Point& before, const std::string& knob, const std::string& word) {
+  const auto old = before.find(knob);
+  return old != before.end() && old->second != word;
+}
+
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   for (std::size_t at = 0; at < text.size();) {
@@ -165,9 +171,8 @@ Json settings_json(const LoaderPlace& place, const Point& point, const std::vect
 std::string change_text(const LoaderPlace& place, const Point& before, const Point& after) {
   std::string text;
   for (const auto& [knob, word] : after) {
-    const auto old = before.find(knob);
-    if (old == before.end() || old->second == word) continue;
-    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, in_python(old->second), in_python(word));
+    if (!changes(before, knob, word)) continue;
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, in_python(before.at(knob)), in_python(word));
   }
   return text.empty() ? "" : fmt::format("{}: {}", place_text(place.file, place.line), text);
 }
@@ -180,8 +185,7 @@ std::string source_diff(const std::string& file, std::string_view source,
   std::vector<std::pair<std::string, measure::Literal>> edits;
   for (const auto& [knob, word] : after) {
     const auto literal = literals.find(knob);
-    const auto old = before.find(knob);
-    if (literal == literals.end() || old == before.end() || old->second == word) continue;
+    if (literal == literals.end() || !changes(before, knob, word)) continue;
     edits.emplace_back(in_python(word), literal->second);
   }
   // From right to left, so that columns stay true.
@@ -218,6 +222,16 @@ std::string source_diff(const std::string& file, std::string_view source,
     first = std::next(last);
   }
   return diff;
+}
+
+std::vector<std::string> missing_in_source(const std::map<std::string, measure::Literal>& literals, const Point& before,
+                                           const Point& after) {
+  std::vector<std::string> missing;
+  for (const auto& [knob, word] : after) {
+    if (changes(before, knob, word) && !literals.contains(knob))
+      missing.push_back(fmt::format("{}={}", knob, in_python(word)));
+  }
+  return missing;
 }
 
 }  // namespace stoker::tune

@@ -55,5 +55,9 @@ std::string change_text(const LoaderPlace& place, const Point& before, const Poi
 std::string source_diff(const std::string& file, std::string_view source,
                         const std::map<std::string, measure::Literal>& literals, const Point& before,
                         const Point& after);
+// The values that change and that the source has no literal for, as Python writes them ("persistent_workers=True"): the
+// diff lacks them.
+std::vector<std::string> missing_in_source(const std::map<std::string, measure::Literal>& literals, const Point& before,
+                                           const Point& after);
 
 }  // namespace stoker::tune

@@ -102,6 +102,16 @@ TEST(LoaderSettings, StandInADiffWhereTheSourceHasThemAsLiterals) {
       << "the file is another by now";
 }
 
+TEST(LoaderSettings, ThatTheSourceDoesNotNameAreMissingInTheDiff) {
+  const std::map<std::string, measure::Literal> literals = {{"num_workers", {1, 31, 32}}};
+  const Point before = {{"num_workers", "1"}, {"persistent_workers", "false"}, {"prefetch_factor", "2"}};
+  EXPECT_EQ(missing_in_source(
+                literals, before,
+                {{"num_workers", "2"}, {"persistent_workers", "true"}, {"prefetch_factor", "2"}, {"lr", "0.1"}}),
+            Values({"persistent_workers=True"}));
+  EXPECT_EQ(missing_in_source(literals, before, {{"num_workers", "2"}}), Values());
+}
+
 TEST(LookAtJob, SaysWhyAJobCannotBeTuned) {
   const os::TemporaryFolder folder("stoker-test-");
   const auto refusal = [&](const std::vector<std::string>& command) -> std::string {

@@ -78,6 +78,15 @@ TEST(RunConfig, SurvivesConfigJson) {
   EXPECT_EQ(read.environment->memory_bytes, 4096u);
 }
 
+TEST(RunConfig, NobodyKnowsWhetherACommandShuffles) {
+  const auto shuffles = [](const RunConfig& config) {
+    const RunConfig read = parse_config(to_json(config));
+    return std::any_of(read.facts.begin(), read.facts.end(), [](const auto& fact) { return fact.name == "shuffle"; });
+  };
+  EXPECT_TRUE(shuffles(config_for({.address = "data"})));
+  EXPECT_FALSE(shuffles(config_for({.command = {"python", "train.py"}})));
+}
+
 TEST(RunConfig, AFileOfOthersIsReadAsFarAsItIsKnown) {
   const RunConfig config = parse_config({{"lr", 0.1}, {"command", "train"}, {"grid", {{"workers", 4}}}, {"search", 1}});
   EXPECT_FALSE(config.is_of_tune());

@@ -376,10 +376,11 @@ class Watch {
                                option("steps_from", "output"), option("rate_regex")));
     }
     if (options_.steps_from == StepsFrom::hook) {
-      return wrong(fmt::format("it made {} step{}, and {} are needed: {} to warm up, then {}", job_.steps(),
-                               job_.steps() == 1 ? "" : "s", options_.warmup_steps + options_.bench_steps + 1,
-                               options_.warmup_steps, options_.bench_steps),
-                   format_text("let it run longer (more epochs, or more data), or lower {}", option("bench_steps")));
+      return wrong(
+          fmt::format("it made {} step{}, and {} are needed: the first, {} to warm up, then {} to measure",
+                      job_.steps(), job_.steps() == 1 ? "" : "s", options_.warmup_steps + options_.bench_steps + 1,
+                      options_.warmup_steps, options_.bench_steps),
+          format_text("let it run longer (more epochs, or more data), or lower {}", option("bench_steps")));
     }
     if (options_.steps_from == StepsFrom::output && !printed_.rates().empty()) {
       return wrong(fmt::format("it printed {} {}, and {:g} are needed", printed_.rates().size(),
