@@ -105,6 +105,19 @@ def test_a_batch_that_skips_all_its_samples_has_no_rows_of_the_shape_of_results(
     assert found == [((rows, 2, 3), numpy.uint8, (rows,)) for rows in (1, 1, 0, 1)]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_exception_whose_text_cannot_be_shown_makes_a_bad_sample(rows, workers):
+    with load(rows, transform=[per_sample.unprintable_at_five], python_workers=workers, on_error="skip") as loader:
+        assert sum(batch.size for batch in loader) == 29
+        assert "Unprintable: (its text cannot be shown: RuntimeError in __str__)" in str(loader.errors[0])
+
+
+def test_a_callable_that_is_cancelled_costs_its_sample_and_no_worker(rows):
+    with load(rows, transform=[per_sample.cancelled_at_five], python_workers=1, on_error="skip") as loader:
+        assert sum(batch.size for batch in loader) == 29
+        assert "CancelledError: five" in str(loader.errors[0])
+
+
 def test_resuming_gives_the_rest(rows):
     with load(rows, transform=[per_sample.noisy], python_workers=2, shuffle=True, seed=3) as loader:
         whole = batches(loader)
