@@ -80,12 +80,18 @@ double many(const Arguments& arguments, std::string_view flag) {
   return value;
 }
 
-double positive(const Arguments& arguments, std::string_view flag) {
+double within(const Arguments& arguments, std::string_view flag, double least, double most) {
   const double value = arguments.number(flag);
-  if (value <= 0 || value > 1e18) {
-    throw Error(ErrorKind::usage, fmt::format("`{}` is {}, which no job has", flag, arguments.text(flag)));
-  }
-  return value;
+  if (value >= least && value <= most) return value;
+  throw Error(ErrorKind::usage, fmt::format("`{}` is {}, which no job has", flag, arguments.text(flag)));
+}
+
+double positive(const Arguments& arguments, std::string_view flag) {
+  return within(arguments, flag, 1e-12, 1e18);
+}
+
+double price(const Arguments& arguments, std::string_view flag) {
+  return within(arguments, flag, 0, 1e9);
 }
 
 double above_zero(const Arguments& arguments, std::string_view flag) {
@@ -141,6 +147,10 @@ void take_job(const Arguments& arguments, const Face& face, plan::PlanInput& inp
     wishes.epoch_images = static_cast<double>(data->size());
     wishes.dataset_bytes = static_cast<double>(data->facts().total_bytes);
   }
+  if (wishes.epochs && wishes.epoch_images && *wishes.epochs * *wishes.epoch_images > 1e18) {
+    throw Error(ErrorKind::usage, fmt::format("{} epochs of {:.0f} samples are more than any job has",
+                                              arguments.text("--epochs"), *wishes.epoch_images));
+  }
   plan::add_wishes(wishes, input);
 }
 
@@ -155,8 +165,8 @@ void take_prices(const Arguments& arguments, plan::PlanInput& input) {
   }
   plan::StorePrices prices;
   if (arguments.has("--price-per-1000-requests"))
-    prices.per_1000_requests = arguments.number("--price-per-1000-requests");
-  if (arguments.has("--price-per-gb")) prices.per_gb = arguments.number("--price-per-gb");
+    prices.per_1000_requests = price(arguments, "--price-per-1000-requests");
+  if (arguments.has("--price-per-gb")) prices.per_gb = price(arguments, "--price-per-gb");
   if (has_limit) prices.cache_limit_bytes = static_cast<double>(arguments.bytes("--cache-limit"));
   input.prices = prices;
 }

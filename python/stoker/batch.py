@@ -28,7 +28,8 @@ class Batch:
     ``rows`` lists the rows one by one, without the padding that equal lengths need.
     Of volumes: ``image``, ``mask`` (None without masks), ``coords`` and ``volumes``, the numbers of the volumes in the list; with masks the batch
     unpacks to ``(image, mask)``. ``as_dict()`` gives all of them under the names that MONAI uses.
-    ``coords`` says where each row lies in the sample it is cut from; None where rows are whole samples. ``epoch`` and ``step`` say where the batch belongs.
+    ``coords`` says where each row lies in the sample it is cut from; None where rows are whole samples. ``epoch`` is the epoch of the batch,
+    and ``step`` counts the batches of the iterator from 0: after a resume it begins at 0 again.
     """
 
     __slots__ = ("_data", "_labels", "_rows", "_slab", "_framework", "_names_of", "epoch", "step", "size", "coords", "_is_packed", "_has_tails", "_extents", "__weakref__")

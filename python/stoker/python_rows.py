@@ -124,12 +124,19 @@ class Named(NamedTuple):
 _named_types: dict[Named, Any] = {}
 
 
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"(its text cannot be shown: {type(failure).__name__} in __str__)"
+
+
 class PackedError:
     """An exception that crosses processes: itself where it can be pickled, and its traceback as text."""
 
     def __init__(self, error: BaseException) -> None:
         self.name = type(error).__name__
-        self.text = f"{self.name}: {error}"
+        self.text = f"{self.name}: {_text_of(error)}"
         self.traceback = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARACTERS:]
         self.pickled: bytes | None = None
         try:

@@ -270,7 +270,7 @@ def _work(number: int, job: dict[str, Any], call: Call) -> None:
                 channel.send(("result", item, row, result))
             elif result is not None:
                 channel.send(("objects", item, row, result))
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except BaseException as error:
             is_good = False
             channel.send(("failed", item, row, PackedError(error)))
         board.finish(number, slot, row, item, is_good, clock() - started)

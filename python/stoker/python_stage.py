@@ -90,6 +90,8 @@ class PythonStage:
         task = Task(slab, place)
         task.rows = _rows_of(slab, self.call)
         if slab.size == 0:
+            if self.form is not None and not is_in_place(self.form):
+                task.rows.outputs = [None if leaf.dtype is None else numpy.empty((0, *leaf.shape), leaf.array_dtype) for leaf in self.form[1]]
             return task
         try:
             if self.form is None:

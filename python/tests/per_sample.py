@@ -1,5 +1,6 @@
 """Callables for one sample, which worker processes import by name."""
 
+import asyncio
 import os
 import random
 import signal
@@ -165,3 +166,20 @@ def dimmer(image):
 
 def as_float(image):
     return image.astype(numpy.float32)
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def unprintable_at_five(row):
+    if row[0] == 5:
+        raise Unprintable
+    return row
+
+
+def cancelled_at_five(row):
+    if row[0] == 5:
+        raise asyncio.CancelledError("five")
+    return row

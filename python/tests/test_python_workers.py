@@ -95,6 +95,29 @@ def test_a_row_that_keeps_its_shape_stays_in_the_slab_and_others_get_memory_of_t
         assert loader._calls.stage.blocks_bytes < 4 * blocks, "that of others is"
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_that_skips_all_its_samples_has_no_rows_of_the_shape_of_results(tmp_path, workers):
+    for number in range(4):
+        numpy.save(tmp_path / f"{number}.npy", numpy.full(6, number, numpy.float32))
+    (tmp_path / "2.npy").write_bytes((tmp_path / "2.npy").read_bytes()[:-8])
+    with load(tmp_path, transform=[per_sample.as_bytes], python_workers=workers, batch_size=1, on_error="skip") as loader:
+        found = [(batch.data.shape, batch.data.dtype, batch.labels.shape) for batch in loader]
+    assert found == [((rows, 2, 3), numpy.uint8, (rows,)) for rows in (1, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_exception_whose_text_cannot_be_shown_makes_a_bad_sample(rows, workers):
+    with load(rows, transform=[per_sample.unprintable_at_five], python_workers=workers, on_error="skip") as loader:
+        assert sum(batch.size for batch in loader) == 29
+        assert "Unprintable: (its text cannot be shown: RuntimeError in __str__)" in str(loader.errors[0])
+
+
+def test_a_callable_that_is_cancelled_costs_its_sample_and_no_worker(rows):
+    with load(rows, transform=[per_sample.cancelled_at_five], python_workers=1, on_error="skip") as loader:
+        assert sum(batch.size for batch in loader) == 29
+        assert "CancelledError: five" in str(loader.errors[0])
+
+
 def test_resuming_gives_the_rest(rows):
     with load(rows, transform=[per_sample.noisy], python_workers=2, shuffle=True, seed=3) as loader:
         whole = batches(loader)

@@ -255,6 +255,11 @@ def test_a_sampler_that_follows_the_loop_is_asked_for_one_batch_at_a_time(pictur
     read(torch_data.DataLoader(validation(pictures), batch_size=2, sampler=Following(), num_workers=1))  # torch reads it ahead, too
 
 
+@pytest.mark.parametrize("order", [numpy.array([3, 1, 2]), torch.tensor([3, 1, 2])], ids=["array", "tensor"])
+def test_an_array_may_be_the_sampler_of_a_loader_without_workers(pictures, order):
+    read(torch_data.DataLoader(validation(pictures), batch_size=2, sampler=order))
+
+
 def test_labels_that_are_texts_come_as_torch_gives_them(pictures):
     def labels(kind):
         dataset = validation(pictures)

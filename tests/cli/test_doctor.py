@@ -53,3 +53,11 @@ def test_a_folder_that_is_not_there_and_a_bad_interpreter_are_named(stoker):
     assert done.returncode == 2 and "there is no folder `nowhere`" in done.stderr
     done = stoker("doctor", "--no-disk", "--python", "/bin/false")
     assert done.returncode == 0 and "`/bin/false` does not work as a Python" in done.stdout
+
+
+def test_an_interpreter_that_writes_without_end_is_ended(stoker, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec yes\n")
+    python.chmod(0o755)
+    done = stoker("doctor", "--no-disk", "--python", str(python))
+    assert done.returncode == 0 and "it writes without end" in done.stdout

@@ -145,7 +145,8 @@ def _own_sampler(loader: Any) -> Any:
             return None
         if type(sampler).__module__.split(".")[0] not in _KNOWN_SAMPLERS:
             return sampler
-        sampler = getattr(sampler, "sampler", None) or getattr(sampler, "batch_sampler", None)
+        inner = getattr(sampler, "sampler", None)  # may be an array, which is neither true nor false
+        sampler = getattr(sampler, "batch_sampler", None) if inner is None else inner
     return None
 
 

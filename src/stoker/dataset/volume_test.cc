@@ -1,4 +1,7 @@
 // How volumes behave where files are damaged, missing, changed or made to mislead.
+#include <filesystem>
+#include <tuple>
+
 #include "stoker/base/json.h"
 #include "stoker/dataset/inflated_source.h"
 #include "stoker/dataset/volume_tools_test.h"
@@ -125,6 +128,26 @@ TEST(ZarrVolume, AChunkThatCannotBeLookedUpIsNotAnAbsentOne) {
   volume.remove("0.0.1");
   volume.make_folder("0.0.1");
   EXPECT_TRUE(mentions(error_of_reading(volume.address()), "chunk 0.0.1 of `"));
+}
+
+TEST(ZarrVolume, ALinkThatLeadsNowhereIsNotAnAbsentChunk) {
+  for (const auto& [archive, path, key] :
+       {std::tuple{kZarr2, "v2-raw", "0.0.1"}, std::tuple{kZarr3, "v3-shards", "c/0/0/0"}}) {
+    const DamagedVolume volume(archive, path);
+    volume.remove(key);
+    EXPECT_FALSE(error_of_reading(volume.address()));
+    std::filesystem::create_symlink("/nowhere/chunk", volume.address() + "/" + key);
+    EXPECT_TRUE(mentions(error_of_reading(volume.address()), key)) << path;
+  }
+}
+
+TEST(ZarrVolume, ChunksOfAnArrayThatWasDeletedMeanwhileAreNotAbsent) {
+  for (const auto& [archive, path] : {std::pair{kZarr2, "v2-raw"}, std::pair{kZarr3, "v3-raw"}}) {
+    const DamagedVolume damaged(archive, path);
+    const auto volume = open_volume(damaged.address());
+    std::filesystem::remove_all(damaged.address());
+    EXPECT_TRUE(mentions(error_of([&] { read_all(*volume); }), "No such file")) << path;
+  }
 }
 
 TEST(ZarrVolume, AChunkOfBlosc2IsRefusedByName) {

@@ -38,6 +38,7 @@ constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{1} << 28;  // of one shard
 constexpr std::uint64_t kAbsent = ~std::uint64_t{0};               // offset and bytes of a chunk that no shard holds
 constexpr int kReadsAtOnce = 16;
+constexpr const char *kMetadata2 = ".zarray", *kMetadata3 = "zarr.json";
 
 // An object that was listed: a chunk or a shard.
 struct ZarrObject {
@@ -88,7 +89,7 @@ std::optional<FoundArray> find_array(const std::string& address, const VolumeOpt
         .about("level");
   };
   Json attributes;
-  std::string subject = joined(address, "zarr.json");
+  std::string subject = joined(address, kMetadata3);
   if (const auto text = read_if_there(subject)) {
     const Json json = Json::parse(*text, subject);
     const Json& type = json["node_type"];
@@ -99,8 +100,8 @@ std::optional<FoundArray> find_array(const std::string& address, const VolumeOpt
       return found;
     }
     attributes = json["attributes"];
-  } else if (const auto old = read_if_there(joined(address, ".zarray"))) {
-    subject = joined(address, ".zarray");
+  } else if (const auto old = read_if_there(joined(address, kMetadata2))) {
+    subject = joined(address, kMetadata2);
     refuse_level();
     found.array = parse_zarr_array(Json::parse(*old, subject), 2, subject);
     return found;
@@ -173,8 +174,8 @@ class ZarrVolume final : public Volume {
     }
     const os::FileFacts facts = os::facts_of(folder_.get(), key.data());
     // A file that is empty, or that cannot be looked up, is not an absent chunk: reading it fails, and says why.
-    const bool is_absent = facts.error_number == ENOENT || facts.error_number == ENOTDIR;
-    const std::uint64_t bytes = is_absent ? 0 : std::max<std::uint64_t>(facts.is_found() ? facts.bytes : 1, 1);
+    const std::uint64_t bytes =
+        is_absent(facts, key.data()) ? 0 : std::max<std::uint64_t>(facts.is_found() ? facts.bytes : 1, 1);
     return in_folder(folder_.get(), text, join(text, name), bytes);
   }
 
@@ -210,6 +211,14 @@ class ZarrVolume final : public Volume {
 
  private:
   static constexpr std::size_t kKeyText = 192;  // a prefix, and kMaxAxes numbers of up to 20 digits
+
+  // An absent chunk has the fill value. A link that leads nowhere stands for a chunk that was not fetched, and an array
+  // whose metadata are gone was deleted meanwhile: reading fails there.
+  bool is_absent(const os::FileFacts& facts, const char* key) const noexcept {
+    if (facts.error_number != ENOENT && facts.error_number != ENOTDIR) return false;
+    return !os::has_entry(folder_.get(), key) &&
+           os::has_entry(folder_.get(), array_.version == 3 ? kMetadata3 : kMetadata2);
+  }
 
   // ---- axes
 
@@ -403,7 +412,7 @@ class ZarrVolume final : public Volume {
       if (number % 1024 == 0) storage::check_interruption();
       const std::string_view name = write_key(coordinates_of(number, grid), key);
       const os::FileFacts facts = os::facts_of(folder_.get(), key.data());
-      if (facts.error_number == ENOENT || facts.error_number == ENOTDIR) continue;
+      if (is_absent(facts, key.data())) continue;
       objects_.push_back({number, facts.bytes});
       keys.emplace_back(name);
       total += facts.bytes;

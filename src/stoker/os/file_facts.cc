@@ -69,6 +69,11 @@ bool can_reach(const std::string& path) noexcept {
   return facts_of(path).is_found();
 }
 
+bool has_entry(int directory, const char* path) noexcept {
+  struct stat facts;
+  return ::fstatat(directory, path, &facts, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 bool is_still_at(int fd, const std::string& path) noexcept {
   const FileFacts open = facts_of(fd), there = facts_of(path);
   return open.is_found() && there.is_found() && open.device == there.device && open.inode == there.inode;

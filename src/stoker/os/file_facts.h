@@ -28,6 +28,9 @@ FileFacts facts_of(const std::string& path) noexcept;
 // `path` leads to something. Unlike exists() it follows links, so a link that leads nowhere is false.
 bool can_reach(const std::string& path) noexcept;
 
+// Something has this name in the open folder, if only a link that leads nowhere.
+bool has_entry(int directory, const char* path) noexcept;
+
 // The open file has this path at the moment.
 bool is_still_at(int fd, const std::string& path) noexcept;
 

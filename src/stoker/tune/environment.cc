@@ -29,6 +29,8 @@ print(json.dumps({"python": sys.version.split()[0], "torch": found.get("__versio
                   "hip": found.get("hip"), "stoker": importlib.util.find_spec("stoker") is not None}))
 )";
 
+constexpr std::size_t kMostAnswer = 1 << 20;
+
 std::optional<std::string> first_line(const char* file) {
   std::ifstream in(file);
   std::string line;
@@ -48,6 +50,14 @@ std::optional<std::string> version_at(const Json& json, const char* key) {
   return json[key].is_string() ? std::optional(json[key].text()) : std::nullopt;
 }
 
+std::string why_no_answer(const std::string& out, const std::string& err) {
+  if (out.size() + err.size() >= kMostAnswer) return "it writes without end";
+  const std::size_t end = err.find_last_not_of('\n');
+  if (end == std::string::npos) return out.empty() ? "it answered nothing" : "it answered something else";
+  const std::size_t before = err.rfind('\n', end);  // the last line of a traceback says what happened
+  return err.substr(before + 1, end - before);
+}
+
 }  // namespace
 
 PythonFacts look_at_python(const std::string& python, const std::function<bool()>& interrupted) {
@@ -59,19 +69,15 @@ PythonFacts look_at_python(const std::string& python, const std::function<bool()
     if (stream == os::Stream::err) err += text;
   };
   const auto began = std::chrono::steady_clock::now();
-  while (!child.ended() && std::chrono::steady_clock::now() - began < 60s) {
+  while (!child.ended() && std::chrono::steady_clock::now() - began < 60s && out.size() + err.size() < kMostAnswer) {
     if (interrupted && interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
     child.listen(100ms, hear);
   }
   child.listen(10ms, hear);
   const auto json = Json::parse_or_null(out);
   if (!json.is_object() || !json.contains("stoker")) {
-    const std::size_t end = err.find_last_not_of('\n');
-    const std::size_t begin = end == std::string::npos ? 0 : err.rfind('\n', end) + 1;
     throw Error(
-        ErrorKind::usage,
-        fmt::format("`{}` does not work as a Python: {}", python,
-                    end == std::string::npos ? "it answered nothing" : err.substr(begin, end + 1 - begin)),
+        ErrorKind::usage, fmt::format("`{}` does not work as a Python: {}", python, why_no_answer(out, err)),
         format_text("choose an interpreter of version 3.10 or later: {}", option("python", "/path/to/python3")));
   }
   return {.torch = version_at(json, "torch"),
