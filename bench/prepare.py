@@ -17,6 +17,9 @@ WAV_FILES = 51_000
 JPEG_FILES = 4_000
 NPY_ROW = (224, 224, 3)
 VOLUME = (512, 1024, 1024)
+LARGE_VOLUME = (2048, 1024, 1024)
+ZARR_CHUNK = (128, 128, 128)
+SCANS, SCAN = 8, (192, 256, 256)
 NPY_ROWS = 6_000
 IMAGES = 4_000
 SLICES = 1_000
@@ -187,20 +190,74 @@ def npy_file(work):
     return path, numpy.load(path, mmap_mode="r").offset
 
 
-def volume_file(work):
-    """A volume of smooth noise, as a plain .npy of uint8; returns (path, offset of the data)."""
+def write_volume(path, shape):
+    """Smooth noise, as a plain .npy of uint8."""
+    import numpy
+
+    say("writing a volume of {} x {} x {}".format(*shape))
+    volume = numpy.lib.format.open_memmap(path, "w+", numpy.uint8, shape)
+    generator = numpy.random.default_rng(SEED)
+    for plane in volume:
+        coarse = generator.integers(0, 224, [edge // 8 for edge in shape[1:]], numpy.uint8)
+        plane[:] = coarse.repeat(8, 0).repeat(8, 1) + generator.integers(0, 32, shape[1:], numpy.uint8)
+    volume.flush()
+
+
+def volume_file(work, shape=VOLUME):
+    """Returns (path, offset of the data)."""
+    import numpy
+
+    name = "volume" if shape == VOLUME else "volume-{}x{}x{}".format(*shape)
+    path = os.path.join(whole(os.path.join(work, name), lambda folder: write_volume(os.path.join(folder, "volume.npy"), shape)), "volume.npy")
+    return path, numpy.load(path, mmap_mode="r").offset
+
+
+def volume_zarr(work, packing, shape=VOLUME):
+    """The same volume as zarr version 3: `packing` is raw or blosc-zstd."""
+    import numpy
+    import zarr
+
+    def make(folder):
+        source = volume_file(work, shape)[0]
+        say(f"writing it as zarr, {packing}")
+        packers = [zarr.codecs.BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")] if packing == "blosc-zstd" else None
+        array = zarr.create_array(os.path.join(folder, "volume.zarr"), shape=shape, chunks=ZARR_CHUNK, dtype="uint8", compressors=packers)
+        volume = numpy.load(source, mmap_mode="r")
+        for first in range(0, shape[0], ZARR_CHUNK[0]):
+            array[first:first + ZARR_CHUNK[0]] = volume[first:first + ZARR_CHUNK[0]]
+    name = f"volume-zarr-{packing}" if shape == VOLUME else f"volume-zarr-{packing}-{shape[0]}"
+    return os.path.join(whole(os.path.join(work, name), make), "volume.zarr")
+
+
+def volume_tiff(work, packing):
+    """The same volume as a TIFF stack, a page for each plane: `packing` is none or deflate."""
+    import numpy
+    import tifffile
+
+    def make(folder):
+        source = volume_file(work)[0]
+        say(f"writing it as TIFF, {packing}")
+        tifffile.imwrite(os.path.join(folder, "volume.tif"), numpy.load(source, mmap_mode="r"), compression="zlib" if packing == "deflate" else None)
+    return os.path.join(whole(os.path.join(work, f"volume-tiff-{packing}"), make), "volume.tif")
+
+
+def scans(work):
+    """SCANS int16 NIfTI volumes with masks of a few balls: image-N.nii and mask-N.nii in a folder."""
+    import nibabel
     import numpy
 
     def make(folder):
-        say("writing a volume of {} x {} x {}".format(*VOLUME))
-        volume = numpy.lib.format.open_memmap(os.path.join(folder, "volume.npy"), "w+", numpy.uint8, VOLUME)
-        generator = numpy.random.default_rng(SEED)
-        for plane in volume:
-            coarse = generator.integers(0, 224, [edge // 8 for edge in VOLUME[1:]], numpy.uint8)
-            plane[:] = coarse.repeat(8, 0).repeat(8, 1) + generator.integers(0, 32, VOLUME[1:], numpy.uint8)
-        volume.flush()
-    path = os.path.join(whole(os.path.join(work, "volume"), make), "volume.npy")
-    return path, numpy.load(path, mmap_mode="r").offset
+        say("writing {} NIfTI volumes of {} x {} x {}".format(SCANS, *SCAN))
+        z, y, x = numpy.ogrid[:SCAN[0], :SCAN[1], :SCAN[2]]
+        for number in range(SCANS):
+            generator = numpy.random.default_rng(SEED + number)
+            image, mask = generator.integers(-200, 200, SCAN, numpy.int16), numpy.zeros(SCAN, numpy.uint8)
+            for radius, *centre in zip(generator.integers(6, 20, 6), *(generator.integers(20, edge - 20, 6) for edge in SCAN), strict=True):
+                mask[(z - centre[0]) ** 2 + (y - centre[1]) ** 2 + (x - centre[2]) ** 2 < radius ** 2] = 1
+            image[mask == 1] += 300
+            for word, array in (("image", image), ("mask", mask)):
+                nibabel.save(nibabel.Nifti1Image(array.T, numpy.eye(4)), os.path.join(folder, f"{word}-{number}.nii"))
+    return whole(os.path.join(work, "scans"), make)
 
 
 def images_file(data, work):

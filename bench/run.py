@@ -27,6 +27,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, help="of what is simulated (default: 1)")
     parser.add_argument("--live", nargs="?", const="all", choices=["grid", "search", "all"],
                         help="of tune-live: record its grids again (half an hour), run the search live against them (five minutes), or both")
+    parser.add_argument("--dlio", metavar="FOLDER", help="of mlperf: a clone of dlio_benchmark, the driver of MLPerf Storage")
     parser.add_argument("--json", metavar="FILE", help="where the results go (default: DIR/results/NAME.json)")
     args = parser.parse_args()
     if args.rounds < 1:
@@ -50,7 +51,7 @@ def main():
     if facts["load_before"] > 0.5:
         print(f"note: this machine is busy (load {facts['load_before']:.1f}): figures will be lower and wider than they could be", file=sys.stderr)
     path, tables = args.json or os.path.join(args.work, "results", args.name + ".json"), []
-    for name in SUITES if args.name == "all" else [args.name]:
+    for name in [name for name in SUITES if name != "mlperf" or args.dlio] if args.name == "all" else [args.name]:
         for table in filter(None, SUITES[name].run(args)):
             print((contest.render_plain if "header" in table else contest.render)(table) + "\n", flush=True)
             tables.append({"bench": name, **table})

@@ -210,8 +210,11 @@ int run_inspect(const Arguments& arguments) {
         throw Error(ErrorKind::usage, fmt::format("`{}` does not go with volumes: `{}` is one", flag, address),
                     "leave it out");
     }
-    return inspect_volumes(face, address);
+    return inspect_volumes(face, address, arguments.text("--html"));
   }
+  if (arguments.has("--html"))
+    throw Error(ErrorKind::usage, fmt::format("`--html` is for volumes, and `{}` is none", address),
+                "leave it out, or show a .npy, a folder of slices or prepared DICOM as volumes: `--volume`");
   dataset::OpenOptions options;
   options.label = arguments.text("--label");
   options.skip_losses = true;
@@ -256,7 +259,8 @@ const Verb& inspect_verb() {
          {"--subset-seed", "N", "42", "of --subset", true},
          {"--classes", "N", "8", "how many classes to list", true},
          {"--decode-all", "", "", "decode every file, not only a sample of 1,000", true},
-         {"--volume", "", "", "show a .npy, a folder of slices or prepared DICOM as volumes: shape, chunks, a slice"}}},
+         {"--volume", "", "", "show a .npy, a folder of slices or prepared DICOM as volumes: shape, chunks, a slice"},
+         {"--html", "FILE", "", "of volumes: write a page with their middle slices too"}}},
        common_flags()},
       [] { return std::string("Exit code 1 says that a bad file was found, or that a part could not be listed.\n"); },
       run_inspect};

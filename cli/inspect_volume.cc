@@ -13,11 +13,14 @@
 #include "stoker/base/json.h"
 #include "stoker/base/units.h"
 #include "stoker/base/version.h"
+#include "stoker/codec/png_writer.h"
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/volume_box.h"
 #include "stoker/dataset/volume_pack.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/os/file.h"
 #include "stoker/os/read_file.h"
+#include "stoker/report/svg.h"
 #include "stoker/transform/voxels.h"
 
 #include "interrupt.h"
@@ -29,6 +32,14 @@ using dataset::Extents;
 using dataset::VolumeInfo;
 
 constexpr int kWidest = 64, kTallest = 48;        // of the picture, in pixels: two of them are one character
+constexpr int kPageEdge = 384;                    // of the picture in a page
+constexpr std::uint64_t kMostLookedUp = 1 << 20;  // chunks
+constexpr std::string_view kPageStart =
+    "<!doctype html><html lang=\"en\"><!-- stoker inspect --><head><meta "
+    "charset=\"utf-8\"><title>Volumes</title><style>"
+    "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "th{text-align:left;padding-right:1.5rem;font-weight:normal;color:#666}section{margin-bottom:3rem}"
+    "img{margin-top:1rem;image-rendering:pixelated}.bad{color:#b00}</style></head><body>\n";
 constexpr std::string_view kRamp = " .:-=+*#%@";  // dark to bright, without colour
 constexpr int kGrays = 24, kFirstGray = 232;      // of the terminal's 256 colours
 
@@ -43,7 +54,7 @@ std::string extents_text(const Extents& extents) {
 
 // The middle slice, made smaller: each pixel is the mean of its elements, and the darkest and brightest hundredth are
 // clipped.
-Picture middle_slice(const dataset::Volume& volume, int most_columns) {
+Picture middle_slice(const dataset::Volume& volume, int most_columns, int most_rows) {
   const VolumeInfo& info = volume.info();
   const std::vector<std::byte> plane = dataset::read_plane(volume, info.extents[0] / 2);
   const auto rows = static_cast<std::uint32_t>(info.extents[1]), columns = static_cast<std::uint32_t>(info.extents[2]);
@@ -52,8 +63,8 @@ Picture middle_slice(const dataset::Volume& volume, int most_columns) {
   transform::write_plane(voxels, {.scale = info.slope, .offset = info.intercept}, {}, rows, columns, values.data(),
                          nullptr, false);
   Picture picture;
-  const double scale = std::max(
-      {1.0, static_cast<double>(columns) / std::min(kWidest, most_columns), static_cast<double>(rows) / kTallest});
+  const double scale =
+      std::max({1.0, static_cast<double>(columns) / most_columns, static_cast<double>(rows) / most_rows});
   picture.width = std::max(1, static_cast<int>(columns / scale));
   picture.height = std::max(1, static_cast<int>(rows / scale));
   for (int y = 0; y < picture.height; ++y) {
@@ -115,44 +126,111 @@ std::uint64_t bytes_of(const VolumeInfo& info) {
   return info.extents[0] * info.extents[1] * info.extents[2] * info.element_bytes();
 }
 
-std::string to_text(const dataset::Volume& volume, const Terminal& terminal) {
+// On disk. Where the chunks are files of their own they are looked up; 0: they are too many, or cannot be looked up.
+std::uint64_t stored_bytes_of(const dataset::Volume& volume) {
   const VolumeInfo& info = volume.info();
+  if (info.stored_bytes != 0 || volume.plain() || info.chunks() > kMostLookedUp) return info.stored_bytes;
+  std::vector<char> text(storage::kLocationText);
+  std::uint64_t sum = 0;
+  for (std::uint64_t chunk = 0; chunk < info.chunks(); ++chunk) {
+    if (chunk % 1024 == 0 && interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
+    sum += volume.locate_chunk(chunk, text).bytes;
+  }
+  return sum;
+}
+
+using Row = std::pair<std::string_view, std::string>;
+
+std::vector<Row> rows_of(const dataset::Volume& volume) {
+  const VolumeInfo& info = volume.info();
+  std::vector<Row> rows;
+  rows.emplace_back("shape", fmt::format("{} (z, y, x) {}{}", extents_text(info.extents), name(info.dtype),
+                                         info.channels > 1 ? fmt::format(", {} channels", info.channels) : ""));
+  const bool has_spacing = info.spacing[0] > 0 || info.spacing[1] > 0 || info.spacing[2] > 0;
+  rows.emplace_back("spacing", has_spacing ? fmt::format("{:.4g} x {:.4g} x {:.4g} mm", info.spacing[0],
+                                                         info.spacing[1], info.spacing[2])
+                                           : std::string("not known"));
+  if (info.slope != 1 || info.intercept != 0)
+    rows.emplace_back("values", fmt::format("{} * element + {}", info.slope, info.intercept));
+  const std::uint64_t bytes = bytes_of(info), stored = stored_bytes_of(volume);
+  const bool is_inflated = volume.plain() && stored != 0 && stored < bytes;
+  rows.emplace_back("chunks", is_inflated ? std::string("none: the whole file is inflated when it is opened")
+                              : volume.plain()
+                                  ? std::string("none: elements lie uncompressed, one after another")
+                                  : fmt::format("{} of {}, {} each", format_count(info.chunks()),
+                                                extents_text(info.chunk), format_bytes(info.chunk_bytes())));
+  rows.emplace_back(
+      "size", stored == 0 ? fmt::format("{} in memory", format_bytes(bytes))
+                          : fmt::format("{} on disk, {} in memory: {:.2f} to 1", format_bytes(stored),
+                                        format_bytes(bytes), static_cast<double>(bytes) / static_cast<double>(stored)));
+  if (!info.note.empty()) rows.emplace_back("note", info.note);
+  rows.emplace_back("slice", fmt::format("{} of {}", info.extents[0] / 2, info.extents[0]));
+  return rows;
+}
+
+std::string to_text(const dataset::Volume& volume, const Terminal& terminal) {
   std::string out =
       fmt::format("{}: a volume, {}\n\n", terminal.paint(Paint::bold, printable(std::string(volume.name()))),
-                  printable(info.format));
-  const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 11, text); };
-  row("shape", fmt::format("{} (z, y, x) {}{}", extents_text(info.extents), name(info.dtype),
-                           info.channels > 1 ? fmt::format(", {} channels", info.channels) : ""));
-  const bool has_spacing = info.spacing[0] > 0 || info.spacing[1] > 0 || info.spacing[2] > 0;
-  row("spacing", has_spacing
-                     ? fmt::format("{:.4g} x {:.4g} x {:.4g} mm", info.spacing[0], info.spacing[1], info.spacing[2])
-                     : std::string("not known"));
-  if (info.slope != 1 || info.intercept != 0)
-    row("values", fmt::format("{} * element + {}", info.slope, info.intercept));
-  const bool is_inflated = volume.plain() && info.stored_bytes != 0 && info.stored_bytes < bytes_of(info);
-  row("chunks", is_inflated      ? std::string("none: the whole file is inflated when it is opened")
-                : volume.plain() ? std::string("none: elements lie uncompressed, one after another")
-                                 : fmt::format("{} of {}, {} each", format_count(info.chunks()),
-                                               extents_text(info.chunk), format_bytes(info.chunk_bytes())));
-  const std::uint64_t bytes = bytes_of(info);
-  row("size",
-      info.stored_bytes == 0
-          ? fmt::format("{} in memory", format_bytes(bytes))
-          : fmt::format("{} on disk, {} in memory: {:.2f} to 1", format_bytes(info.stored_bytes), format_bytes(bytes),
-                        static_cast<double>(bytes) / static_cast<double>(info.stored_bytes)));
-  if (!info.note.empty()) row("note", printable(info.note));
-  row("slice", fmt::format("{} of {}", info.extents[0] / 2, info.extents[0]));
-  out += drawn(middle_slice(volume, std::max(8, terminal.width - 4)), terminal.color && terminal.unicode);
+                  printable(volume.info().format));
+  for (const auto& [label, text] : rows_of(volume)) out += labelled(terminal, label, 11, printable(text));
+  out += drawn(middle_slice(volume, std::min(kWidest, std::max(8, terminal.width - 4)), kTallest),
+               terminal.color && terminal.unicode);
   return out;
+}
+
+// ---- the page
+
+std::string base64(codec::Bytes bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t word = 0;
+    for (std::size_t i = 0; i < 3; ++i) word = word << 8 | (i < count ? static_cast<std::uint32_t>(bytes[at + i]) : 0);
+    for (std::size_t i = 0; i < 4; ++i) out += i <= count ? kDigits[word >> (18 - 6 * i) & 63] : '=';
+  }
+  return out;
+}
+
+std::string image_of(const Picture& picture) {
+  std::vector<std::uint16_t> pixels;
+  for (const float pixel : picture.pixels) pixels.push_back(static_cast<std::uint16_t>(std::lround(pixel * 65535)));
+  codec::PngWriter writer;
+  codec::Bytes file;
+  if (!writer
+           .encode_gray16(pixels.data(), static_cast<std::uint32_t>(picture.width),
+                          static_cast<std::uint32_t>(picture.height), file)
+           .ok()) {
+    throw Error(ErrorKind::unavailable, "no memory for the picture of a slice");
+  }
+  return fmt::format("<img src=\"data:image/png;base64,{}\" width=\"{}\" height=\"{}\" alt=\"the middle slice\">",
+                     base64(file), picture.width, picture.height);
+}
+
+std::string to_html(const dataset::Volume& volume) {
+  std::string out = fmt::format("<section><h2>{}</h2><p>{}</p><table>", report::escaped(volume.name()),
+                                report::escaped(volume.info().format));
+  for (const auto& [label, text] : rows_of(volume))
+    out += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", label, report::escaped(text));
+  return out + "</table>" + image_of(middle_slice(volume, kPageEdge, kPageEdge)) + "</section>\n";
+}
+
+// Written over only if it is such a page already.
+void write_page(const std::string& path, const std::string& body) {
+  if (os::exists(path) && !os::read_text(path).starts_with(kPageStart)) {
+    throw Error(ErrorKind::usage, fmt::format("cannot write `{}`: something else is there", path), "name a new file");
+  }
+  os::write_file(path, std::string(kPageStart) + body + "</body></html>\n");
 }
 
 Json to_json(const dataset::Volume& volume) {
   const VolumeInfo& info = volume.info();
+  const std::uint64_t stored = stored_bytes_of(volume);
   Json json = {{"address", std::string(volume.name())},
                {"format", info.format},
                {"dtype", std::string(name(info.dtype))},
                {"channels", info.channels},
-               {"stored_bytes", info.stored_bytes == 0 ? Json() : Json(info.stored_bytes)},
+               {"stored_bytes", stored == 0 ? Json() : Json(stored)},
                {"bytes", bytes_of(info)},
                {"slope", info.slope},
                {"intercept", info.intercept},
@@ -185,7 +263,7 @@ bool is_volumes(const std::string& given) {
   return false;
 }
 
-int inspect_volumes(const Face& face, const std::string& address) {
+int inspect_volumes(const Face& face, const std::string& address, const std::string& html) {
   std::vector<std::string> names;
   if (const std::string csv = dataset::volumes_csv_of(address); !csv.empty()) {
     for (const dataset::VolumeAddress& volume : dataset::read_volumes_csv(csv)) {
@@ -200,7 +278,7 @@ int inspect_volumes(const Face& face, const std::string& address) {
   json["address"] = address;
   json["volumes"] = Json::array();
   json["bad_files"] = Json::array();
-  std::string text;
+  std::string text, page;
   std::size_t bad = 0;
   for (const std::string& name : names) {
     if (interrupted()) throw Error(ErrorKind::unavailable, "interrupted");
@@ -208,6 +286,7 @@ int inspect_volumes(const Face& face, const std::string& address) {
       dataset::VolumeOptions options;
       options.cache_dir = dataset::listing_folder("");
       const std::unique_ptr<dataset::Volume> volume = dataset::open_volume(name, options);
+      if (!html.empty()) page += to_html(*volume);
       if (!text.empty()) text += "\n";
       if (face.json) {
         json["volumes"].push_back(to_json(*volume));
@@ -218,8 +297,14 @@ int inspect_volumes(const Face& face, const std::string& address) {
       if (names.size() == 1 || interrupted()) throw;
       ++bad;
       json["bad_files"].push_back({{"name", name}, {"cause", error.message()}});
+      page += fmt::format("<p class=\"bad\">{}</p>\n", report::escaped(error.message()));
       text += fmt::format("{}{}\n", text.empty() ? "" : "\n", face.out.paint(Paint::red, printable(error.message())));
     }
+  }
+  if (!html.empty()) {
+    write_page(html, page);
+    json["html"] = html;
+    text += fmt::format("\nwritten: {}\n", printable(html));
   }
   answer(face.json ? json.dump(2) + "\n" : text);
   return bad == 0 ? 0 : 1;

@@ -24,6 +24,10 @@ std::string patch_text(const dataset::Extents& extents) {
   return fmt::format("{}x{}x{}", extents[0], extents[1], extents[2]);
 }
 
+std::string format_ms(double seconds) {
+  return fmt::format("{:.2f} ms", seconds * 1e3);
+}
+
 std::string to_text(const PackVolumesReport& report, const Terminal& terminal) {
   std::string out;
   const auto row = [&](std::string_view label, std::string_view text) { out += labelled(terminal, label, 10, text); };
@@ -41,6 +45,11 @@ std::string to_text(const PackVolumesReport& report, const Terminal& terminal) {
     row("a patch",
         fmt::format("of {} reads about {} here, and {} in the source: {:.1f} times less", bytes(report.patch_bytes),
                     bytes(report.read_after), bytes(report.read_before), report.read_before / report.read_after));
+  }
+  if (report.patch_s_after > 0) {
+    row("measured", fmt::format("{} for a patch here, {} in the source: {:.1f} times faster, read from the disk",
+                                format_ms(report.patch_s_after), format_ms(report.patch_s_before),
+                                report.patch_s_before / report.patch_s_after));
   }
   if (!report.dry_run && !report.idle)
     row("time", fmt::format("{}, {} MB/s written",
@@ -66,6 +75,10 @@ Json to_json(const PackVolumesReport& report) {
                {"patch_reads_in_source", report.read_before},
                {"patch_reads_in_pack", report.read_after},
                {"seconds", report.seconds}});
+  if (report.patch_s_after > 0) {
+    json["patch_s_in_source"] = report.patch_s_before;
+    json["patch_s_in_pack"] = report.patch_s_after;
+  }
   return json;
 }
 
@@ -97,6 +110,7 @@ int run_pack_volumes(const Arguments& arguments, const Face& face) {
       throw Error(ErrorKind::usage, fmt::format("`{}` has an axis without elements", flag)).about(word);
   }
   options.force = arguments.has("--force");
+  options.measure = true;
   options.dry_run = arguments.has("--dry-run");
   PackBar bar(face);
   options.progress = std::ref(bar);

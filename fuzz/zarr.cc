@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,5 +45,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> into(bytes);
   scratch.reset();
   (void)codec::decode_packed(array.form, chunk, into.data(), scratch);
+  if (codec::pieces_of(array.form) == codec::Pieces::unpacked) {
+    const std::size_t first = bytes / 3, count = bytes - first;
+    codec::PackedRun run;
+    const codec::Bytes head = chunk.first(std::min(codec::kPieceHead, chunk.size()));
+    if (codec::find_piece(array.form, head, chunk.size(), first, count, run).ok() &&
+        (run.first > chunk.size() || run.bytes > chunk.size() - run.first)) {
+      std::abort();
+    }
+    (void)codec::decode_piece(array.form, chunk, first, std::span(into).first(count));
+  }
   return 0;
 }

@@ -9,6 +9,7 @@ Every record is read whole, its CRC checked, and handed over as arrays: the driv
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,4 +44,4 @@ class StokerDataLoader(BaseDataLoader):
         return stoker.Loader(
             samples=[(path, 0) for path in files], batch_size=self.batch_size, arrays="x" if str(self.format_type) == "npz" else None, shapes="list",
             drop_last=True, rank=arguments.my_rank, world_size=arguments.comm_size, output="numpy",
-            storage="direct" if getattr(arguments, "odirect", False) else "buffered", memory_limit="8GB")
+            storage="direct" if getattr(arguments, "odirect", False) else "buffered", memory_limit=os.environ.get("STOKER_DLIO_MEMORY_LIMIT", "8GB"))

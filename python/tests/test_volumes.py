@@ -288,6 +288,30 @@ def test_patches_of_chunked_volumes_are_the_same_slices(tmp_path, version, memor
             assert count == 60 and loader.stats()["chunk_hits"] > 0
 
 
+@pytest.mark.parametrize("packing", ["raw", "blosc"])
+def test_patches_of_a_volume_that_memory_does_not_hold_take_pieces_of_its_chunks(tmp_path, packing):
+    zarr = pytest.importorskip("zarr")
+    array = numpy.random.default_rng(5).integers(0, 16, (128, 512, 512), dtype=numpy.uint8)
+    array[64:, :256, :256] = 3  # this chunk is taken away
+    packers = [zarr.codecs.BloscCodec(cname="zstd", shuffle="bitshuffle")] if packing == "blosc" else None
+    zarr.create_array(tmp_path / "v.zarr", data=array, zarr_format=3, chunks=(64, 256, 256), compressors=packers, fill_value=3)
+    (tmp_path / "v.zarr" / "c" / "1" / "0" / "0").unlink(missing_ok=True)
+    patch = (24, 80, 80)
+    source = stoker.Volumes([tmp_path / "v.zarr"], patch=patch, samples=60)
+    for memory_limit in ("20MB", "36MB"):
+        with loaded(source, shuffle=True, memory_limit=memory_limit) as loader:
+            for batch, row in rows(loader):
+                assert (batch.image[row] == cut(array, batch.coords[row], patch)).all()
+            stats = loader.stats()
+        assert stats["chunk_bytes"] < array.nbytes / 2 and (stats["chunk_misses"] > 60 or stats["chunk_bytes"] == 0), "chunks are not kept"
+    chunk = tmp_path / "v.zarr" / "c" / "0" / "1" / "1"
+    whole = chunk.read_bytes()
+    for damaged in (whole[:-1], b"", whole[:4] + b"\xff" * 12 + whole[16:] if packing == "blosc" else whole + b"x"):
+        chunk.write_bytes(damaged)
+        with loaded(source, shuffle=True, memory_limit="36MB") as loader, pytest.raises(stoker.Error, match="chunk c/0/1/1 of"):
+            list(loader)
+
+
 def test_a_damaged_chunk_is_named_and_a_missing_one_is_filled(tmp_path):
     zarr = pytest.importorskip("zarr")
     array = numpy.random.default_rng(6).integers(1, 255, (16, 16, 16), dtype=numpy.uint8)

@@ -1,5 +1,7 @@
 """stoker inspect: the facts, in text and JSON, and the exit code for bad files."""
 
+import base64
+import io
 import json
 import os
 import re
@@ -7,6 +9,7 @@ import re
 import numpy as np
 import pytest
 from conftest import write_png, write_wav
+from PIL import Image
 
 
 def facts(done):
@@ -189,6 +192,31 @@ def test_a_volume_is_shown_with_a_picture_of_its_middle_slice(stoker, tmp_path):
     assert "@" * 20 in done.stdout
     found = json.loads(stoker("inspect", "v.npy", "--volume", "--json").stdout)
     assert found["volumes"][0]["shape"] == [9, 64, 64] and found["volumes"][0]["is_plain"]
+
+
+def test_a_page_shows_the_middle_slice_and_the_size_of_chunks_in_files(stoker, tmp_path):
+    zarr = tmp_path / "v.zarr"
+    zarr.mkdir()
+    (zarr / ".zarray").write_text(json.dumps({"zarr_format": 2, "shape": [3, 32, 40], "chunks": [3, 32, 20], "dtype": "|u1", "compressor": None,
+                                              "filters": None, "fill_value": 0, "order": "C"}))
+    plane = np.arange(32 * 20, dtype=np.uint16).reshape(32, 20) // 3
+    for name in ("0.0.0", "0.0.1"):
+        (zarr / name).write_bytes(np.stack([plane] * 3).astype(np.uint8).tobytes())
+    done = stoker("inspect", "v.zarr", "--html", "page.html")
+    assert done.returncode == 0, done.stderr
+    assert "3.8 KiB on disk, 3.8 KiB in memory: 1.00 to 1" in done.stdout and "written: page.html" in done.stdout
+    page = (tmp_path / "page.html").read_text()
+    image = Image.open(io.BytesIO(base64.b64decode(page.partition("base64,")[2].partition('"')[0])))
+    assert image.size == (40, 32) and "3 x 32 x 40" in page and "1.00 to 1" in page
+    pixels = np.asarray(image)
+    assert (pixels[:, :20] == pixels[:, 20:]).all() and pixels[0, 0] == 0 and pixels.max() == 65535
+    assert stoker("inspect", "v.zarr", "--html", "page.html").returncode == 0, "its own page is written over"
+    (tmp_path / "mine.html").write_text("mine")
+    refused = stoker("inspect", "v.zarr", "--html", "mine.html")
+    assert refused.returncode == 2 and "something else is there" in refused.stderr
+    np.save(tmp_path / "v.npy", plane)
+    refused = stoker("inspect", "v.npy", "--html", "page.html")
+    assert refused.returncode == 2 and "`--html` is for volumes" in refused.stderr
 
 
 def test_all_volumes_of_a_csv_are_shown_and_bad_ones_named(stoker, tmp_path):

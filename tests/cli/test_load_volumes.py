@@ -50,6 +50,7 @@ def test_volumes_are_packed_checked_and_loaded(stoker, volumes, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["volumes"], found["masks"]) == (2, 2) and found["patch_reads_in_pack"] < found["patch_reads_in_source"]
+    assert found["patch_s_in_pack"] > 0 and found["patch_s_in_source"] > 0
     bricks = numpy.load(tmp_path / "v.pack" / "image-00000.npy")
     assert bricks.ndim == 6 and (bricks[0, 0, 0] == numpy.load(tmp_path / "a.npy")[tuple(slice(edge) for edge in bricks.shape[3:])]).all()
     assert stoker("check", "v.pack").returncode == 0

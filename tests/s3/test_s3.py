@@ -97,6 +97,27 @@ def test_an_index_a_pack_and_shards_are_found_by_the_same_names(store, tmp_path,
     assert batches(store.address("s-{0..1}.tar")) == batches(tmp_path / "s-{0..1}.tar")
 
 
+@pytest.mark.parametrize("sharded", [False, True], ids=["chunks", "shards"])
+def test_patches_of_a_zarr_volume_are_those_of_the_folder(store, tmp_path, sharded):
+    zarr = pytest.importorskip("zarr")
+    random = np.random.default_rng(3)
+    for name, array in (("image", random.integers(0, 4096, (40, 90, 100), dtype=np.uint16)), ("mask", random.integers(0, 3, (40, 90, 100), dtype=np.uint8))):
+        zarr.create_array(tmp_path / "v" / f"{name}.zarr", data=array, chunks=(10, 30, 50), shards=(20, 90, 100) if sharded else None)
+    address = store.upload(tmp_path / "v", "volumes")
+
+    def patches(root, **options):
+        source = stoker.Volumes([(f"{root}/image.zarr", f"{root}/mask.zarr")], patch=(12, 40, 40), samples=60)
+        with stoker.Loader(source, batch_size=4, seed=7, output="numpy", cache_dir=tmp_path / "cache", **options) as loader:
+            taken = [(batch.image.tobytes(), batch.mask.tobytes(), batch.coords.tolist()) for _ in range(2) for batch in loader]
+            return taken, loader.stats()
+    for shuffle in (True, "blocks"):
+        local, _ = patches(tmp_path / "v", shuffle=shuffle)
+        for options in ({}, {"memory_limit": "24MB"}, {"cache_limit": "50MB"}, {"num_workers": 0}):
+            remote, stats = patches(address, shuffle=shuffle, **options)
+            assert remote == local, options
+    assert stats["fetch"]["bytes"] > 0
+
+
 def test_an_object_that_changed_is_named_and_the_others_come(store, tmp_path):
     folder = make_folder(tmp_path / "data", [f"a/{i}.wav" for i in range(20)])
     address = store.upload(folder, "set")

@@ -1,5 +1,7 @@
 #include "stoker/codec/chunk_codec.h"
 
+#include <algorithm>
+#include <climits>
 #include <cstring>
 
 #include <blosc.h>
@@ -36,25 +38,29 @@ Result unpack_deflate(Wrapper wrapper, Bytes packed, std::span<std::byte> into) 
   return check_length(written, into.size());
 }
 
-// libblosc reads sizes from the 16 bytes of the header: nothing is handed to it before they agree with the chunk.
-Result unpack_blosc(Bytes packed, std::span<std::byte> into) noexcept {
+// libblosc reads sizes from the 16 bytes of the header: nothing is handed to it before they agree with the chunk of
+// `bytes` bytes.
+Result check_blosc(Bytes packed, std::uint64_t size, std::uint64_t bytes) noexcept {
   if (packed.size() < BLOSC_MIN_HEADER_LENGTH) return failed(Code::truncated, "shorter than a blosc header", 0);
   if (static_cast<std::uint8_t>(packed[0]) > BLOSC_VERSION_FORMAT) {
     return failed(Code::unsupported, "a chunk of blosc2, which this version does not read", 0);
   }
-  if (little32(&packed[12]) > packed.size()) {
-    return failed(Code::truncated, "shorter than its blosc header says", packed.size());
-  }
+  if (little32(&packed[12]) > size) return failed(Code::truncated, "shorter than its blosc header says", size);
   std::size_t unpacked = 0;
-  if (little32(&packed[12]) != packed.size() || blosc_cbuffer_validate(packed.data(), packed.size(), &unpacked) != 0) {
+  if (little32(&packed[12]) != size || blosc_cbuffer_validate(packed.data(), size, &unpacked) != 0) {
     return failed(Code::corrupt, "the blosc header contradicts itself", 0);
   }
-  if (unpacked != into.size()) {
+  if (unpacked != bytes) {
     return failed(Code::corrupt,
-                  unpacked > into.size() ? "the chunk unpacks to more bytes than its shape has"
-                                         : "the chunk unpacks to fewer bytes than its shape has",
+                  unpacked > bytes ? "the chunk unpacks to more bytes than its shape has"
+                                   : "the chunk unpacks to fewer bytes than its shape has",
                   4);
   }
+  return {};
+}
+
+Result unpack_blosc(Bytes packed, std::span<std::byte> into) noexcept {
+  if (const Result result = check_blosc(packed, packed.size(), into.size()); !result.ok()) return result;
   const int written = blosc_decompress_ctx(packed.data(), into.data(), into.size(), /*numinternalthreads=*/1);
   if (written == -5) return failed(Code::unsupported, "packed by a compressor that this libblosc was built without", 2);
   if (written < 0 || static_cast<std::size_t>(written) != into.size()) {
@@ -134,6 +140,57 @@ Result check_sum(Bytes& bytes) noexcept {
     return failed(Code::corrupt, "the checksum (CRC32C) differs", content.size());
   }
   bytes = content;
+  return {};
+}
+
+Pieces pieces_of(const ChunkForm& form) noexcept {
+  if (form.rank != 0 || form.inner_sums != 0 || form.outer_sums != 0) return Pieces::none;
+  if (form.packing == Packing::none && !form.swap_bytes) return Pieces::stored;
+  return form.packing == Packing::blosc ? Pieces::unpacked : Pieces::none;
+}
+
+// Behind the header stands where each block begins. Blocks lie in any order, one behind another.
+Result find_piece(const ChunkForm& form, Bytes head, std::uint64_t packed, std::uint64_t first, std::uint64_t count,
+                  PackedRun& run) noexcept {
+  if (const Result result = check_blosc(head, packed, form.bytes); !result.ok()) return result;
+  run = {0, packed};
+  const std::uint64_t block = little32(&head[8]);
+  const bool is_copied = (static_cast<unsigned>(head[2]) & BLOSC_MEMCPYED) != 0;
+  if (is_copied || block == 0 || count == 0 || first + count > form.bytes) return {};
+  const std::uint64_t blocks = (form.bytes - 1) / block + 1, table = BLOSC_MIN_HEADER_LENGTH + 4 * blocks;
+  if (table > head.size()) return {};
+  const auto begin_of = [&](std::uint64_t i) {
+    return std::uint64_t{little32(&head[BLOSC_MIN_HEADER_LENGTH + 4 * i])};
+  };
+  std::uint64_t begin = packed, end = 0;
+  for (std::uint64_t i = first / block; i <= (first + count - 1) / block; ++i) {
+    const std::uint64_t at = begin_of(i);
+    if (at < table || at >= packed) return failed(Code::corrupt, "a block begins outside of the chunk", table);
+    std::uint64_t next = packed;
+    for (std::uint64_t other = 0; other < blocks; ++other) {
+      if (begin_of(other) > at) next = std::min(next, begin_of(other));
+    }
+    begin = std::min(begin, at);
+    end = std::max(end, next);
+  }
+  run = {begin, end - begin};
+  return {};
+}
+
+Result decode_piece(const ChunkForm& form, Bytes encoded, std::uint64_t first, std::span<std::byte> into) noexcept {
+  if (const Result result = check_blosc(encoded, encoded.size(), form.bytes); !result.ok()) return result;
+  const auto type_bytes = static_cast<std::uint64_t>(encoded[3]);
+  if (type_bytes == 0 || first % type_bytes != 0 || into.size() % type_bytes != 0 ||
+      into.size() / type_bytes > INT_MAX || first / type_bytes > INT_MAX) {
+    return failed(Code::corrupt, "the blosc header names a type of another size", 3);
+  }
+  const int written = blosc_getitem(encoded.data(), static_cast<int>(first / type_bytes),
+                                    static_cast<int>(into.size() / type_bytes), into.data());
+  if (written == -5) return failed(Code::unsupported, "packed by a compressor that this libblosc was built without", 2);
+  if (written < 0 || static_cast<std::size_t>(written) != into.size()) {
+    return failed(Code::corrupt, "damaged blosc data");
+  }
+  if (form.swap_bytes) swap_values(into.data(), into.size(), form.value_bytes);
   return {};
 }
 

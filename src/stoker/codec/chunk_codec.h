@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,24 @@ struct ChunkForm {
 std::uint64_t working_bytes(const ChunkForm& form) noexcept;
 // Writes form.bytes bytes to `into`.
 Result decode_packed(const ChunkForm& form, Bytes encoded, std::byte* into, Scratch& scratch) noexcept;
+
+// Whether a run of a chunk's bytes can be had without all of them: of the packed bytes alone, or of the file.
+enum class Pieces : std::uint8_t {
+  none,
+  unpacked,  // decode_piece() unpacks less than the chunk
+  stored,    // the elements lie in the file as they are handed out
+};
+Pieces pieces_of(const ChunkForm& form) noexcept;
+// Of Pieces::unpacked: which packed bytes decode_piece() looks at beside the first kPieceHead, of a chunk of `packed`
+// bytes that begins with `head`: kPieceHead bytes, or all. It takes a run of `count` decoded bytes from `first` on.
+inline constexpr std::size_t kPieceHead = 4096;
+struct PackedRun {
+  std::uint64_t first = 0, bytes = 0;
+};
+Result find_piece(const ChunkForm& form, Bytes head, std::uint64_t packed, std::uint64_t first, std::uint64_t count,
+                  PackedRun& run) noexcept;
+// Writes the bytes [first, first + into.size()) of the decoded chunk.
+Result decode_piece(const ChunkForm& form, Bytes encoded, std::uint64_t first, std::span<std::byte> into) noexcept;
 
 // Removes a CRC32C sum from the end of `bytes`, after it was compared.
 Result check_sum(Bytes& bytes) noexcept;

@@ -135,6 +135,57 @@ TEST(ChunkCodec, OtherSizesThanTheShapeAreDamage) {
   }
 }
 
+// A blosc chunk of several blocks, and the form of it.
+std::vector<std::byte> many_blocks(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i / 7 % 11);
+  return bytes;
+}
+File in_blocks(const std::vector<std::byte>& content) {
+  std::vector<std::byte> out(content.size() + BLOSC_MAX_OVERHEAD);
+  const int size = blosc_compress_ctx(5, BLOSC_SHUFFLE, 2, content.size(), content.data(), out.data(), out.size(),
+                                      "zstd", content.size() / 16, 1);
+  return File().bytes(Bytes(out).first(static_cast<std::size_t>(size)));
+}
+
+TEST(ChunkCodec, APieceNeedsItsOwnBlocksOnly) {
+  const std::vector<std::byte> content = many_blocks(60'000);
+  ChunkForm form = form_of(Packing::blosc);
+  form.bytes = content.size();
+  const File file = in_blocks(content);
+  const Bytes packed = file;
+  const Bytes head = packed.first(std::min(kPieceHead, packed.size()));
+  for (std::size_t first = 0; first < content.size(); first += 5000) {
+    const std::size_t count = std::min<std::size_t>(7000, content.size() - first);
+    PackedRun run;
+    ASSERT_TRUE(find_piece(form, head, packed.size(), first, count, run).ok());
+    EXPECT_LT(run.bytes, packed.size() / 2);
+    std::vector<std::byte> sparse(packed.size(), std::byte{0x55}), piece(count);
+    std::copy(head.begin(), head.end(), sparse.begin());
+    const Bytes needed = packed.subspan(run.first, run.bytes);
+    std::copy(needed.begin(), needed.end(), sparse.begin() + static_cast<std::ptrdiff_t>(run.first));
+    ASSERT_TRUE(decode_piece(form, sparse, first, piece).ok());
+    EXPECT_TRUE(std::equal(piece.begin(), piece.end(), content.begin() + static_cast<std::ptrdiff_t>(first)));
+  }
+}
+
+TEST(ChunkCodec, APieceOfADamagedChunkStaysInside) {
+  ChunkForm form = form_of(Packing::blosc);
+  form.bytes = many_blocks(6000).size();
+  const File file = in_blocks(many_blocks(6000));
+  const auto look = [&](Bytes bytes) {
+    PackedRun run;
+    std::vector<std::byte> piece(1000);
+    if (find_piece(form, bytes.first(std::min(kPieceHead, bytes.size())), bytes.size(), 2000, 1000, run).ok()) {
+      EXPECT_LE(run.first, bytes.size());
+      EXPECT_LE(run.bytes, bytes.size() - run.first);
+    }
+    (void)decode_piece(form, bytes, 2000, piece);
+  };
+  at_every_truncation(file, look);
+  at_every_flipped_bit(file, look);
+}
+
 TEST(ChunkCodec, EveryTruncationFails) {
   for (const Packing packing : kEveryPacking) {
     const File file = packed_by(packing, elements());

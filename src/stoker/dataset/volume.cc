@@ -22,6 +22,13 @@ storage::Location Volume::locate_chunk(std::uint64_t, std::span<char>) const noe
   return {};
 }
 
+Result Volume::find_planes(codec::Bytes, std::uint64_t, std::uint64_t, std::uint64_t,
+                           codec::PackedRun&) const noexcept {
+  return failed(Code::unsupported, "planes of its chunks cannot be had by themselves");
+}
+Result Volume::decode_planes(codec::Bytes, std::uint64_t, std::span<std::byte>) const noexcept {
+  return failed(Code::unsupported, "planes of its chunks cannot be had by themselves");
+}
 Result Volume::decode_chunk(std::uint64_t, codec::Bytes, std::byte*, Scratch&) const noexcept {
   return failed(Code::unsupported, "a plain volume has no chunks");
 }

@@ -16,6 +16,7 @@
 #include "stoker/base/dtype.h"
 #include "stoker/base/result.h"
 #include "stoker/base/scratch.h"
+#include "stoker/codec/chunk_codec.h"
 #include "stoker/codec/codec.h"
 #include "stoker/storage/location.h"
 #include "stoker/storage/source.h"
@@ -71,6 +72,16 @@ class Volume {
   // empty means an absent chunk, and a file that became empty is an error of the read.
   virtual Result decode_chunk(std::uint64_t chunk, codec::Bytes encoded, std::byte* into,
                               Scratch& scratch) const noexcept;
+  // Whether planes along z of a chunk can be had by themselves. Pieces::stored: its elements begin at the start of its
+  // location, as decode_chunk would write them.
+  virtual codec::Pieces pieces() const noexcept { return codec::Pieces::none; }
+  // Of Pieces::unpacked: which of the `encoded` bytes of a chunk decode_planes needs; see codec::find_piece.
+  virtual Result find_planes(codec::Bytes head, std::uint64_t encoded, std::uint64_t first_byte, std::uint64_t bytes,
+                             codec::PackedRun& run) const noexcept;
+  // As decode_chunk, of planes only, which lie behind one another. `first_byte` is where the first
+  // of them lies in the decoded chunk.
+  virtual Result decode_planes(codec::Bytes encoded, std::uint64_t first_byte,
+                               std::span<std::byte> into) const noexcept;
   virtual std::string chunk_name(std::uint64_t chunk) const;  // for messages: "chunk c/0/3/1 of `v.zarr`"
 
   // What locations refer to, for fetchers.

@@ -87,6 +87,49 @@ TEST(VolumeFiles, EveryFormatHasTheValuesThatItsOwnLibraryWrote) {
   }
 }
 
+TEST(VolumeFiles, PlanesOfAChunkAreThoseOfTheWholeChunk) {
+  std::vector<char> text(storage::kLocationText);
+  std::size_t stored = 0, unpacked = 0;
+  for (const Known& known : kKnown) {
+    SCOPED_TRACE(known.path);
+    const auto volume = open_volume(unpacked_formats(known.archive).at(known.path));
+    if (volume->pieces() == codec::Pieces::none) continue;
+    const VolumeInfo& info = volume->info();
+    const std::uint64_t plane = info.chunk[1] * info.chunk[2] * info.element_bytes(), first = info.chunk[0] / 2;
+    for (std::uint64_t chunk = 0; chunk < info.chunks(); ++chunk) {
+      const std::vector<std::byte> whole = read_chunk(*volume, chunk);
+      const storage::Location where = volume->locate_chunk(chunk, text);
+      std::vector<std::byte> planes(info.chunk_bytes() - first * plane);
+      if (volume->pieces() == codec::Pieces::stored) {
+        ++stored;
+        ASSERT_TRUE(storage::read_part(where, first * plane, planes).ok());
+      } else {
+        ++unpacked;
+        std::vector<std::byte> encoded;
+        ASSERT_TRUE(storage::read_whole(where, encoded).ok());
+        ASSERT_TRUE(volume->decode_planes(encoded, first * plane, planes).ok());
+        // The rest of the bytes does not matter.
+        const std::size_t head = std::min(codec::kPieceHead, encoded.size());
+        codec::PackedRun run;
+        ASSERT_TRUE(
+            volume->find_planes(codec::Bytes(encoded).first(head), encoded.size(), first * plane, planes.size(), run)
+                .ok());
+        for (std::size_t i = head; i < encoded.size(); ++i) {
+          if (i < run.first || i >= run.first + run.bytes) encoded[i] = std::byte{0x55};
+        }
+        std::fill(planes.begin(), planes.end(), std::byte{0x55});
+        ASSERT_TRUE(volume->decode_planes(encoded, first * plane, planes).ok());
+        encoded.resize(encoded.size() - 1);
+        std::vector<std::byte> unused(planes.size());
+        EXPECT_EQ(volume->decode_planes(encoded, first * plane, unused).code, Code::truncated);
+      }
+      EXPECT_TRUE(std::equal(planes.begin(), planes.end(), whole.begin() + static_cast<std::ptrdiff_t>(first * plane)));
+    }
+  }
+  EXPECT_GT(stored, 0u);
+  EXPECT_GT(unpacked, 0u);
+}
+
 TEST(VolumeFiles, EveryStorageGivesTheSameValues) {
   for (const auto storage : {storage::Storage::buffered, storage::Storage::direct, storage::Storage::mmap}) {
     VolumeOptions options;

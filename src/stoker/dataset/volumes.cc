@@ -18,6 +18,7 @@
 #include "stoker/dataset/listing.h"
 #include "stoker/os/file_limit.h"
 #include "stoker/os/memory.h"
+#include "stoker/storage/backend.h"
 
 namespace stoker::dataset {
 namespace {
@@ -109,6 +110,8 @@ class VolumesDataset final : public Dataset {
       if (foreground != nullptr && foreground->elements() == 0) ++unlabelled;
       if (foreground != nullptr && foreground->is_thinned()) ++thinned;
     }
+    // Planes of local files are read by a fetcher beside that of the store.
+    if (reads_local_planes() && !backends_.empty()) backends_.push_back(nullptr);
     facts_.fingerprint = print;
     describe(options.patches);
     for (std::uint32_t v = 0; v < set_->count(); ++v) {
@@ -204,6 +207,12 @@ class VolumesDataset final : public Dataset {
                        {"turn", patches.turn ? "yes" : "no"},
                        {"volumes", volumes},
                        {"weights", weights}};
+  }
+
+  bool reads_local_planes() const noexcept {
+    return std::any_of(sources_.begin(), sources_.end(), [](const storage::Source* source) {
+      return source->backend() == nullptr && source->view().empty();
+    });
   }
 
   void add(const Volume& volume) {

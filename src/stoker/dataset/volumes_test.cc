@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "stoker/dataset/page_cache.h"
 #include "stoker/dataset/tree_test.h"
 
 namespace stoker::dataset {
@@ -182,6 +183,19 @@ TEST_F(VolumesOpened, WhereTakesTheRowsThatMatch) {
                          (void)open_volumes({{a, "", 1}}, patches_of({2, 2, 2}, 8), opening);
                        }),
                        "where does not go with volumes that are named one by one"));
+}
+
+TEST_F(VolumesOpened, ChunksInFilesOfTheirOwnLeaveThePageCache) {
+  const std::string zarr = tree_.at("v.zarr");
+  tree_.write("v.zarr/.zarray",
+              R"({"zarr_format": 2, "shape": [4, 4, 8], "chunks": [4, 4, 4], "dtype": "|u1", "compressor": null,
+                  "filters": null, "fill_value": 0, "order": "C"})");
+  for (const char* const chunk : {"0.0.0", "0.0.1"}) tree_.write(std::string("v.zarr/") + chunk, std::string(64, 'x'));
+  const DatasetPtr data = open_volumes({{zarr, "", 1}}, patches_of({2, 2, 2}, 4), without_cache());
+  EXPECT_EQ(cached_share(*data), 1.0);
+  drop_from_page_cache(*data, [](std::uint64_t) { return true; });
+  if (cached_share(*data) == 1.0) GTEST_SKIP() << "this file system keeps everything in memory";
+  EXPECT_EQ(cached_share(*data), 0.0);
 }
 
 TEST_F(VolumesOpened, WordsOfTheCommandLineAreRead) {

@@ -191,6 +191,16 @@ class ZarrVolume final : public Volume {
     return {};
   }
 
+  codec::Pieces pieces() const noexcept override { return codec::pieces_of(array_.form); }
+  Result find_planes(codec::Bytes head, std::uint64_t encoded, std::uint64_t first_byte, std::uint64_t bytes,
+                     codec::PackedRun& run) const noexcept override {
+    return codec::find_piece(array_.form, head, encoded, first_byte, bytes, run);
+  }
+  Result decode_planes(codec::Bytes encoded, std::uint64_t first_byte,
+                       std::span<std::byte> into) const noexcept override {
+    return codec::decode_piece(array_.form, encoded, first_byte, into);
+  }
+
   std::string chunk_name(std::uint64_t chunk) const override {
     std::array<char, kKeyText> key;
     if (array_.shard.empty()) {

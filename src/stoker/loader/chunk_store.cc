@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "stoker/base/hash.h"
 #include "stoker/base/round.h"
 
 namespace stoker::loader {
@@ -12,10 +11,6 @@ constexpr std::uint64_t kSlotAlign = 4096;
 constexpr std::uint64_t kSlotBeside = 256;  // its entry, list nodes and place in the table
 
 }  // namespace
-
-std::size_t ChunkStore::HashKey::operator()(const Key& key) const noexcept {
-  return static_cast<std::size_t>(mix(key.volume, key.chunk));
-}
 
 std::uint64_t ChunkStore::bytes_for(std::uint64_t chunk_bytes) noexcept {
   return round_up(chunk_bytes, kSlotAlign) + kSlotBeside;
@@ -32,8 +27,12 @@ ChunkStore::ChunkStore(std::uint64_t limit_bytes, std::uint64_t chunk_bytes)
   found_.reserve(slots);
 }
 
-ChunkStore::Lease ChunkStore::lease(std::uint64_t volume, std::uint64_t chunk) {
-  const Key key{volume, chunk};
+bool ChunkStore::has(const ChunkKey& key) const {
+  const std::scoped_lock lock(mutex_);
+  return found_.contains(key);
+}
+
+ChunkStore::Lease ChunkStore::lease(const ChunkKey& key) {
   Lease lease;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -44,13 +43,7 @@ ChunkStore::Lease ChunkStore::lease(std::uint64_t volume, std::uint64_t chunk) {
       changed_.wait(lock);
       continue;
     }
-    if (slot.leases++ == 0) spare_.splice(spare_.begin(), idle_, slot.place);
-    ++figures_.hits;
-    lease.store_ = this;
-    lease.slot_ = known->second;
-    lease.data_ = address(known->second);
-    lease.is_filled_ = true;
-    return lease;
+    return hold_locked(known->second);
   }
   ++figures_.misses;
   std::size_t number = 0;
@@ -76,6 +69,26 @@ ChunkStore::Lease ChunkStore::lease(std::uint64_t volume, std::uint64_t chunk) {
   lease.slot_ = number;
   lease.data_ = address(number);
   return lease;
+}
+
+// A filled one.
+ChunkStore::Lease ChunkStore::hold_locked(std::size_t slot) {
+  if (slots_[slot].leases++ == 0) spare_.splice(spare_.begin(), idle_, slots_[slot].place);
+  ++figures_.hits;
+  Lease lease;
+  lease.store_ = this;
+  lease.slot_ = slot;
+  lease.data_ = address(slot);
+  lease.is_filled_ = true;
+  return lease;
+}
+
+ChunkStore::Lease ChunkStore::find(const ChunkKey& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = found_.find(key);
+  if (known != found_.end() && slots_[known->second].is_filled) return hold_locked(known->second);
+  ++figures_.misses;
+  return {};
 }
 
 void ChunkStore::release(Lease& lease) noexcept {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "stoker/loader/chunk_key.h"
 #include "stoker/os/arena.h"
 
 namespace stoker::loader {
@@ -62,7 +63,11 @@ class ChunkStore {
   };
 
   // The chunk, or room to decode it into. Waits where another thread decodes it.
-  Lease lease(std::uint64_t volume, std::uint64_t chunk);
+  Lease lease(const ChunkKey& key);
+  // The chunk where it is kept, else an empty lease: the caller takes what it needs of it from elsewhere.
+  Lease find(const ChunkKey& key);
+  bool has(const ChunkKey& key) const;  // or a thread is decoding it
+  std::uint64_t capacity_bytes() const noexcept { return slots_.size() * slot_bytes_; }
 
   struct Figures {
     std::uint64_t chunks = 0, hits = 0, misses = 0, memory_bytes = 0;
@@ -70,20 +75,14 @@ class ChunkStore {
   Figures figures() const;
 
  private:
-  struct Key {
-    std::uint64_t volume = 0, chunk = 0;
-    bool operator==(const Key&) const = default;
-  };
-  struct HashKey {
-    std::size_t operator()(const Key& key) const noexcept;
-  };
   struct Slot {
-    Key key;
+    ChunkKey key;
     std::uint32_t leases = 0;
     bool is_filled = false;
     std::list<std::size_t>::iterator place;  // among the idle ones, while it is filled and not leased
   };
 
+  Lease hold_locked(std::size_t slot);
   void release(Lease& lease) noexcept;
   std::byte* address(std::size_t slot) const noexcept { return arena_.data() + slot * slot_bytes_; }
 
@@ -96,7 +95,7 @@ class ChunkStore {
   std::list<std::size_t> spare_;  // list nodes to move into idle_: a lease allocates nothing
   std::size_t next_slot_ = 0;     // slots from here on were never used
   std::vector<std::size_t> free_;
-  std::unordered_map<Key, std::size_t, HashKey> found_;
+  std::unordered_map<ChunkKey, std::size_t, ChunkKey::Hash> found_;
   Figures figures_;
 };
 

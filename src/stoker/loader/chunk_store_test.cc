@@ -20,7 +20,7 @@ std::uint64_t room_for(std::uint64_t chunks) {
 
 // Takes the chunk, decoding it where it is not there. Whether it was.
 bool use(ChunkStore& store, std::uint64_t chunk) {
-  ChunkStore::Lease lease = store.lease(1, chunk);
+  ChunkStore::Lease lease = store.lease({1, chunk});
   const bool was_there = lease.is_filled();
   if (lease.data() != nullptr && !was_there) {
     std::memcpy(lease.data(), &chunk, sizeof chunk);
@@ -33,7 +33,7 @@ TEST(ChunkStore, DecodesAChunkOnceWhileItIsKept) {
   ChunkStore store(room_for(4), kChunk);
   EXPECT_FALSE(use(store, 7));
   EXPECT_TRUE(use(store, 7));
-  EXPECT_FALSE(store.lease(2, 7).is_filled()) << "of another volume";
+  EXPECT_FALSE(store.lease({2, 7}).is_filled()) << "of another volume";
   EXPECT_EQ(store.figures().hits, 1u);
 }
 
@@ -50,23 +50,23 @@ TEST(ChunkStore, StaysWithinItsLimitAndLeasedChunksStay) {
   ChunkStore store(room_for(2), kChunk);
   EXPECT_LE(store.figures().memory_bytes, room_for(2));
   use(store, 1);
-  const ChunkStore::Lease one = store.lease(1, 1);
-  const ChunkStore::Lease two = store.lease(1, 2);
+  const ChunkStore::Lease one = store.lease({1, 1});
+  const ChunkStore::Lease two = store.lease({1, 2});
   EXPECT_NE(two.data(), nullptr);
-  EXPECT_EQ(store.lease(1, 3).data(), nullptr) << "both are in use";
+  EXPECT_EQ(store.lease({1, 3}).data(), nullptr) << "both are in use";
 }
 
 TEST(ChunkStore, ForgetsAChunkThatCouldNotBeDecoded) {
   ChunkStore store(room_for(2), kChunk);
-  { const ChunkStore::Lease lease = store.lease(1, 5); }
-  EXPECT_FALSE(store.lease(1, 5).is_filled());
+  { const ChunkStore::Lease lease = store.lease({1, 5}); }
+  EXPECT_FALSE(store.lease({1, 5}).is_filled());
   EXPECT_FALSE(use(store, 5));
   EXPECT_TRUE(use(store, 5));
 }
 
 TEST(ChunkStore, WithoutRoomForOneItKeepsNothing) {
   ChunkStore store(100, kChunk);
-  EXPECT_EQ(store.lease(1, 1).data(), nullptr);
+  EXPECT_EQ(store.lease({1, 1}).data(), nullptr);
 }
 
 TEST(ChunkStore, ManyThreadsSeeWholeChunksOnly) {
@@ -78,7 +78,7 @@ TEST(ChunkStore, ManyThreadsSeeWholeChunksOnly) {
       Random random(t, 0, 0);
       for (int i = 0; i < 2000; ++i) {
         const std::uint64_t chunk = random.below(6);
-        ChunkStore::Lease lease = store.lease(1, chunk);
+        ChunkStore::Lease lease = store.lease({1, chunk});
         if (lease.data() == nullptr) continue;
         if (!lease.is_filled()) {
           if (random.below(8) == 0) continue;  // it could not be decoded

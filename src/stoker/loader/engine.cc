@@ -42,18 +42,21 @@ Loader::Engine::Engine(dataset::DatasetPtr dataset, LoaderOptions options)
 
 Loader::Engine::Parts::Parts(const Job& job, GivenOrder& given, std::unique_ptr<storage::RamStore> ram_store,
                              std::unique_ptr<SeekStore> seek_store, std::unique_ptr<ChunkStore> chunk_store,
-                             FetchStage::Fetchers fetchers, Signals& signals, std::function<void(const Text&)> note)
+                             std::unique_ptr<ChunkReader> reader_of_chunks, FetchStage::Fetchers fetchers,
+                             Signals& signals, std::function<void(const Text&)> note)
     : ram(std::move(ram_store)),
       seek(std::move(seek_store)),
       chunks(std::move(chunk_store)),
+      chunk_reader(std::move(reader_of_chunks)),
       bell(signals),
       work(job.memory.max_units, job.is_inline, job.options.num_workers, signals),
       units(job, work, bell, signals),
       batches(job, work, bell, signals),
       row_bytes(job, *fetchers.front(), ram.get()),
       planner(job, row_bytes, batches, units, signals, job.is_given() ? &given : nullptr),
-      fetch(job, std::move(fetchers), row_bytes, ram.get(), planner, batches, units, bell, signals, std::move(note)),
-      prep(job, work, batches, units, seek.get(), chunks.get(), signals) {}
+      fetch(job, std::move(fetchers), row_bytes, ram.get(), {chunks.get(), chunk_reader.get()}, planner, batches, units,
+            bell, signals, std::move(note)),
+      prep(job, work, batches, units, seek.get(), {chunks.get(), chunk_reader.get()}, signals) {}
 
 bool Loader::Engine::is_forked() const noexcept {
   return os::fork_generation() != fork_generation_;
@@ -101,9 +104,17 @@ void Loader::Engine::start_threads() {
   std::unique_ptr<ChunkStore> chunks;
   if (job_.memory.chunks > 0)
     chunks = std::make_unique<ChunkStore>(job_.memory.chunks, job_.recipe.facts().chunk_bytes);
+  std::unique_ptr<ChunkReader> chunk_reader;
+  if (job_.memory.chunk_reads > 0) {
+    const storage::FetcherOptions asked{
+        .depth = job_.options.io_depth, .io_batch = job_.options.io_batch, .cache = job_.cache};
+    chunk_reader = std::make_unique<ChunkReader>(storage::make_fetcher(asked, job_.dataset->backends()),
+                                                 job_.memory.chunk_reads, job_.memory.max_units);
+  }
   FetchStage::Fetchers fetchers = make_fetchers(ram || job_.dataset->sources().empty());
-  parts_ = std::make_unique<Parts>(job_, given_, std::move(ram), std::move(seek), std::move(chunks),
-                                   std::move(fetchers), signals_, [this](const Text& note) { note_once(note); });
+  parts_ =
+      std::make_unique<Parts>(job_, given_, std::move(ram), std::move(seek), std::move(chunks), std::move(chunk_reader),
+                              std::move(fetchers), signals_, [this](const Text& note) { note_once(note); });
   try {
     parts_->fetch.start();
     parts_->prep.add_workers_locked(job_.options.num_workers);
@@ -165,6 +176,10 @@ void Loader::Engine::add_stages_locked(Stats& stats) const {
   if (!parts_) return;
   parts_->fetch.add_to(stats.fetch);
   stats.store = parts_->fetch.store_figures_locked();
+  if (parts_->chunk_reader) {
+    parts_->chunk_reader->add_to(stats.fetch);
+    stats.store += parts_->chunk_reader->figures();
+  }
   parts_->prep.add_to(stats.prep);
 }
 
@@ -195,7 +210,7 @@ Stats Loader::Engine::stats() const {
   const SlabPool& pool = parts_->batches.pool();
   const WorkingMemory& working = parts_->prep.working_memory();
   const std::uint64_t kept = job_.memory.allowance.fixed_bytes + parts_->units.memory_bytes_locked() +
-                             seek.memory_bytes + ram.memory_bytes + chunks.memory_bytes;
+                             seek.memory_bytes + ram.memory_bytes + chunks.memory_bytes + job_.memory.chunk_reads;
   const std::uint64_t handed_over = job_.hand_over ? job_.hand_over->held_bytes() : 0;
   stats.memory_used = pool.used_bytes() + working.used_bytes() + kept + handed_over;
   stats.memory_peak =

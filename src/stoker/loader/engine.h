@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "stoker/loader/batch_queue.h"
+#include "stoker/loader/chunk_reader.h"
+#include "stoker/loader/chunk_store.h"
 #include "stoker/loader/error_list.h"
 #include "stoker/loader/fetch_stage.h"
 #include "stoker/loader/figures.h"
@@ -73,12 +75,14 @@ class Loader::Engine {
   // The parts that hold memory and threads. Made with the first epoch; a part uses those above it.
   struct Parts {
     Parts(const Job& job, GivenOrder& given, std::unique_ptr<storage::RamStore> ram_store,
-          std::unique_ptr<SeekStore> seek_store, std::unique_ptr<ChunkStore> chunk_store, FetchStage::Fetchers fetchers,
-          Signals& signals, std::function<void(const Text&)> note);
+          std::unique_ptr<SeekStore> seek_store, std::unique_ptr<ChunkStore> chunk_store,
+          std::unique_ptr<ChunkReader> reader_of_chunks, FetchStage::Fetchers fetchers, Signals& signals,
+          std::function<void(const Text&)> note);
 
-    std::unique_ptr<storage::RamStore> ram;  // storage=ram; else null
-    std::unique_ptr<SeekStore> seek;         // null: places in JPEG files are not noted
-    std::unique_ptr<ChunkStore> chunks;      // null: decoded chunks of volumes are not kept
+    std::unique_ptr<storage::RamStore> ram;     // storage=ram; else null
+    std::unique_ptr<SeekStore> seek;            // null: places in JPEG files are not noted
+    std::unique_ptr<ChunkStore> chunks;         // null: decoded chunks of volumes are not kept
+    std::unique_ptr<ChunkReader> chunk_reader;  // null: workers read the chunks of volumes
     ReaderBell bell;
     WorkQueue work;
     UnitStore units;

@@ -63,6 +63,8 @@ void Loader::Engine::drain(const Interrupted& interrupted) {
     wait_locked(lock, watch);
   }
   parts_->batches.release_locked(lock);
+  lock.unlock();
+  if (parts_->chunk_reader) parts_->chunk_reader->forget();
 }
 
 // Reading goes on from the consumer's place.
@@ -132,6 +134,7 @@ void Loader::Engine::join_threads() {
   };
   parts.batches.pool().forget_on_release();
   parts.prep.stop_waiting();
+  if (parts.chunk_reader) parts.chunk_reader->stop_waiting();
   parts.fetch.wake();
   now_ends(Ending::reads);
   parts.fetch.join();

@@ -29,9 +29,22 @@ void part_failed(const Part& part, ReadFault fault) {
 
 }  // namespace
 
+// Chunks of stores are read beside the parts: a worker takes them when it makes the row.
+void FetchStage::announce(const Row& row, const dataset::RowKey& key) const noexcept {
+  if (chunks_.reader == nullptr) return;
+  SampleKey sample;
+  sample.seed = key.seed;
+  sample.epoch = key.epoch;
+  sample.id = key.id;
+  sample.base_index = job_.dataset->base_index(row.index);
+  sample.chunks = chunks_;
+  job_.recipe.announce(sample);
+}
+
 void FetchStage::begin_parts(Reader& self, Unit& unit) {
   const Row& row = unit.pending->rows[unit.first_row];
   const dataset::RowKey key{job_.options.seed, unit.pending->epoch, row.id};
+  announce(row, key);
   const std::uint32_t count = unit.faults[0].too_large ? 0 : job_.dataset->parts(row.index, key);
   assert(count <= job_.dataset->facts().most_parts && "a data set keeps to its own most_parts");
   unit.parts.assign(count, {});

@@ -24,11 +24,12 @@ void charge(std::int64_t& since_ns, meter::Sum& sum) noexcept {
 }  // namespace
 
 FetchStage::FetchStage(const Job& job, Fetchers fetchers, const RowBytes& row_bytes, storage::RamStore* ram,
-                       Planner& planner, BatchQueue& batches, UnitStore& units, ReaderBell& bell, Signals& signals,
-                       std::function<void(const Text&)> note)
+                       Chunks chunks, Planner& planner, BatchQueue& batches, UnitStore& units, ReaderBell& bell,
+                       Signals& signals, std::function<void(const Text&)> note)
     : job_(job),
       row_bytes_(row_bytes),
       ram_(ram),
+      chunks_(chunks),
       planner_(planner),
       batches_(batches),
       units_(units),

@@ -33,8 +33,8 @@ class FetchStage {
   using Fetchers = std::vector<std::unique_ptr<storage::Fetcher>>;
   // One thread for each fetcher. `ram` keeps whole files as they are read; null: nothing is kept. `note` is called from
   // I/O threads, without any lock, with things worth saying once. Borrows the parts.
-  FetchStage(const Job& job, Fetchers fetchers, const RowBytes& row_bytes, storage::RamStore* ram, Planner& planner,
-             BatchQueue& batches, UnitStore& units, ReaderBell& bell, Signals& signals,
+  FetchStage(const Job& job, Fetchers fetchers, const RowBytes& row_bytes, storage::RamStore* ram, Chunks chunks,
+             Planner& planner, BatchQueue& batches, UnitStore& units, ReaderBell& bell, Signals& signals,
              std::function<void(const Text&)> note);
   FetchStage(const FetchStage&) = delete;
   FetchStage& operator=(const FetchStage&) = delete;
@@ -75,6 +75,7 @@ class FetchStage {
 
   // fetch_parts.cc
   void begin_parts(Reader& self, Unit& unit);
+  void announce(const Row& row, const dataset::RowKey& key) const noexcept;
   void submit_parts(Reader& self);
   void complete_part(Reader& self, const storage::Fetched& fetched);
   void parts_finished(Reader& self, Unit& unit);
@@ -88,6 +89,7 @@ class FetchStage {
   const Job& job_;
   const RowBytes& row_bytes_;
   storage::RamStore* const ram_;
+  const Chunks chunks_;
   Planner& planner_;
   BatchQueue& batches_;
   UnitStore& units_;

@@ -11,7 +11,8 @@ namespace {
 struct Fetching : EngineParts {
   Fetching(dataset::DatasetPtr data, const LoaderOptions& options)
       : EngineParts(std::move(data), options),
-        stage(job, make_fetchers(), row_bytes, nullptr, planner, batches, units, bell, signals, [](const Text&) {}) {
+        stage(job, make_fetchers(), row_bytes, nullptr, {}, planner, batches, units, bell, signals,
+              [](const Text&) {}) {
     planner.start(job.make_order(0, 0), 0, 0, 0);
     stage.start();
   }

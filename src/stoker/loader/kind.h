@@ -23,6 +23,7 @@
 
 namespace stoker::loader {
 
+class ChunkReader;
 class ChunkStore;
 
 inline constexpr std::size_t kMaxOutputs = 8;
@@ -33,6 +34,17 @@ struct Slot {
   std::array<std::byte*, kMaxOutputs> outputs{};
   std::uint64_t length = 0;  // elements of the last dimension, where it varies with the batch
   bool past_cache = false;   // the batch is larger than caches: what is only copied goes past them
+};
+
+// What volumes of chunks use.
+struct Chunks {
+  ChunkStore* store = nullptr;    // where decoded ones are kept; null: nowhere
+  ChunkReader* reader = nullptr;  // who reads those of stores; null: the worker
+};
+
+// How long a worker waited for bytes while it made a row. They count as fetching.
+struct Waits {
+  std::int64_t ns = 0, until_ns = 0;  // in all, and when the last wait ended; 0: there was none
 };
 
 // What is known of a sample beside its bytes: its random key, and its values from the index, which are those of
@@ -46,7 +58,8 @@ struct SampleKey {
   // KindFacts::takes_parts: the bytes of each of them, where they lie. Empty: they follow one another in `bytes`.
   std::span<const codec::Bytes> part_bytes{};
   std::uint64_t base_index = 0;  // of a row with parts: see Dataset::base_index
-  ChunkStore* chunks = nullptr;  // where decoded chunks are kept; null: nowhere
+  Chunks chunks{};
+  Waits* waits = nullptr;  // null: nobody wants to know
 };
 
 // What became of one row.
@@ -83,6 +96,9 @@ class Kind {
 
   // What runs together over the pixels of a sample, and how long it took for one sample in 16. Empty: not an image.
   virtual std::vector<transform::Pass> passes() const { return {}; }
+
+  // The row is planned: what it needs beside its parts can be asked for. From an I/O thread.
+  virtual void announce(const SampleKey& key) const noexcept { (void)key; }
 
   // The row length of a sample, where it varies.
   virtual RowResult measure(codec::Bytes bytes, std::uint64_t& length) const noexcept = 0;

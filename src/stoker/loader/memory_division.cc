@@ -12,9 +12,10 @@ namespace stoker::loader {
 namespace {
 
 constexpr std::uint64_t kLeastScratch = 256 * kKiB;
-constexpr std::uint64_t kReadTogether = 256 * kKiB;   // bytes of a unit
-constexpr std::uint64_t kSeekSlack = 2 * kMiB;        // for the odd file that a pack's places do not have
-constexpr std::uint32_t kFinest = 8, kCoarsest = 64;  // MCUs; docs/background/benchmark-tables.md: what they cost
+constexpr std::uint64_t kReadTogether = 256 * kKiB;    // bytes of a unit
+constexpr std::uint64_t kMostChunkReads = 256 * kMiB;  // a store that gives 1 GB/s after 0.1 s, and as much again
+constexpr std::uint64_t kSeekSlack = 2 * kMiB;         // for the odd file that a pack's places do not have
+constexpr std::uint32_t kFinest = 8, kCoarsest = 64;   // MCUs; docs/background/benchmark-tables.md: what they cost
 
 // What a sample takes on the ring: its bytes, one to see that it grew, and alignment (see Fetcher::buffer_bytes).
 std::uint64_t room_on_ring(const MemoryFacts& facts, std::uint64_t bytes) noexcept {
@@ -22,7 +23,8 @@ std::uint64_t room_on_ring(const MemoryFacts& facts, std::uint64_t bytes) noexce
 }
 
 std::uint64_t beside_allowance(const MemoryFacts& facts) noexcept {
-  return thread_bytes(facts.workers + facts.io_threads) + (facts.direct ? direct_bytes(facts.demand) : 0);
+  return thread_bytes(facts.workers + facts.io_threads + (facts.is_far && facts.chunk_bytes > 0 ? 1 : 0)) +
+         (facts.direct ? direct_bytes(facts.demand) : 0);
 }
 
 std::uint64_t at_least_one(std::uint64_t value) noexcept {
@@ -61,6 +63,11 @@ void share_with_seek(const MemoryFacts& facts, std::uint64_t room, Division& div
 // Of `room`; nothing where it does not hold one.
 void share_with_chunks(const MemoryFacts& facts, std::uint64_t room, Division& division) noexcept {
   if (facts.chunk_bytes == 0) return;
+  if (facts.is_far) {
+    division.chunk_reads = os::Arena::within(std::min({room / 4, kMostChunkReads, facts.chunked_bytes + kMiB}));
+    if (division.chunk_reads < facts.chunk_bytes + kMiB) division.chunk_reads = 0;  // it would hold none
+    room -= division.chunk_reads;
+  }
   const std::uint64_t wanted = os::Arena::rounded(facts.chunked_bytes);
   division.chunks = std::min(wanted, room);
   if (division.chunks < os::Arena::rounded(facts.chunk_bytes)) division.chunks = 0;
@@ -151,7 +158,7 @@ Division divide_memory(const MemoryFacts& facts) noexcept {
   share_with_seek(facts, left / 2, division);
   left -= division.seek;
   share_with_chunks(facts, left - std::min(left, 2 * slab), division);
-  left -= division.chunks;
+  left -= division.chunks + division.chunk_reads;
   share_with_ram(facts, left - std::min(left, 2 * slab), division);
   left -= division.ram;
   if (division.ram == 0) division.hand_over = std::min(facts.hand_over_bytes, left - std::min(left, 2 * slab));

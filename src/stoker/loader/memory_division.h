@@ -1,4 +1,4 @@
-// How memory_limit is divided: slabs, encoded bytes, working memory, places in JPEG files, decoded chunks, the data
+// How memory_limit is divided: slabs, encoded bytes, working memory, places in JPEG files, chunks of volumes, the data
 // itself. A pure
 // function of plain values: it reads nothing and keeps nothing. Every share is fixed before the first thread starts,
 // and the part that owns the share keeps it by admission.
@@ -62,6 +62,7 @@ struct Division {
   std::uint64_t seek = 0;                    // places in JPEG files
   std::uint32_t seek_step = 0;               // MCUs between places; 0: none are noted
   std::uint64_t chunks = 0;                  // decoded chunks of volumes
+  std::uint64_t chunk_reads = 0;             // encoded ones of stores, on their way
   std::uint64_t ram_room = 0, ram = 0;       // what the data itself could have, and what it gets
   std::uint64_t hand_over = 0;               // what opening has left, where `ram` is 0: else that takes it over
   std::uint32_t unit_rows = 1;               // rows that are read and handed over together

@@ -52,7 +52,7 @@ bool join_parts(std::span<const Part> parts, Scratch& scratch, codec::Bytes& who
 }  // namespace
 
 PrepStage::PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitStore& units, SeekStore* seek,
-                     ChunkStore* chunks, Signals& signals)
+                     Chunks chunks, Signals& signals)
     : job_(job),
       work_(work),
       batches_(batches),
@@ -81,7 +81,7 @@ void PrepStage::add_workers_locked(int workers) {
 void PrepStage::work_inline(Unit& unit) noexcept {
   const std::int64_t started = meter::now_ns();
   process(unit, consumer_);
-  consumer_.counters.busy_ns.add(meter::now_ns() - started);
+  consumer_.counters.busy_ns.add(meter::now_ns() - started - std::exchange(consumer_.waits, {}).ns);
 }
 
 void PrepStage::join() {
@@ -121,7 +121,9 @@ void PrepStage::loop(Worker& self, int number) {
     if (unit == nullptr) continue;
     if (!process(*unit, self)) return;
     const std::int64_t ended = meter::now_ns();
-    self.counters.busy_ns.add(ended - now);
+    const std::int64_t waited = std::exchange(self.waits, {}).ns;
+    self.counters.input_wait_ns.add(waited);
+    self.counters.busy_ns.add(ended - now - waited);
     now = ended;
   }
 }
@@ -186,8 +188,10 @@ void PrepStage::measure_rows(Unit& unit, Worker& self) {
 RowResult PrepStage::make_row(const Pending& pending, std::uint64_t row, std::uint64_t index, codec::Bytes bytes,
                               std::uint64_t& length, Worker& self) {
   const Row& place = pending.rows[row];
-  SampleKey key{
-      job_.options.seed, pending.epoch, place.index == index ? place.id : job_.dataset->id(index), {}, {}, {}};
+  SampleKey key;
+  key.seed = job_.options.seed;
+  key.epoch = pending.epoch;
+  key.id = place.index == index ? place.id : job_.dataset->id(index);
   // A given order may hold a sample twice in an epoch: each time is another draw. Where patches lie was decided by id.
   if (job_.is_given() && !job_.many_parts) key.id = mix(key.id, place.position);
   job_.recipe.read_values(*job_.dataset, index, key);
@@ -197,6 +201,7 @@ RowResult PrepStage::make_row(const Pending& pending, std::uint64_t row, std::ui
     key.part_bytes = self.part_bytes;
     key.base_index = job_.dataset->base_index(index);
     key.chunks = chunks_;
+    key.waits = &self.waits;
   }
   return job_.recipe.make(bytes, key, batches_.slot_of(pending, row), length, self.space.scratch, seek_);
 }
@@ -261,10 +266,15 @@ void PrepStage::make_rows(Unit& unit, Worker& self) {
       if (unit.in_place) return RowResult{};  // already there
       return make_row(pending, row, place.index, bytes, place.length, self);
     });
-    if (verdict.result.code == Code::io) {
+    if (!verdict.result.ok() && signals_.stopping) {
+      // Its chunks did not come because the loader closes: that is no fault of the sample.
+    } else if (verdict.result.code == Code::io) {
       row_failed(pending, row, describe_unread(job_, place.index, unit.faults[i]), self);
     } else if (!verdict.result.ok()) {
       row_failed(pending, row, describe_unmade(job_, verdict, self.space.scratch.wanted_bytes()), self);
+    }
+    if (const std::int64_t until = std::exchange(self.waits.until_ns, 0); until != 0) {
+      std::atomic_ref(pending.times[row].read_ns).store(until, std::memory_order_relaxed);
     }
     std::atomic_ref(pending.times[row].done_ns).store(meter::now_ns(), std::memory_order_relaxed);
     signals_.progress.fetch_add(1, std::memory_order_relaxed);

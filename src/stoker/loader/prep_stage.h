@@ -11,8 +11,8 @@
 
 #include "stoker/loader/bad_row.h"
 #include "stoker/loader/batch_queue.h"
-#include "stoker/loader/chunk_store.h"
 #include "stoker/loader/job.h"
+#include "stoker/loader/kind.h"
 #include "stoker/loader/seek_store.h"
 #include "stoker/loader/unit_store.h"
 #include "stoker/loader/work_queue.h"
@@ -23,9 +23,8 @@ namespace stoker::loader {
 
 class PrepStage {
  public:
-  // `seek` may be null: places in JPEG files are not noted. `chunks` may be null: decoded chunks are not kept. Borrows
-  // the parts.
-  PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitStore& units, SeekStore* seek, ChunkStore* chunks,
+  // `seek` may be null: places in JPEG files are not noted. Borrows the parts.
+  PrepStage(const Job& job, WorkQueue& work, BatchQueue& batches, UnitStore& units, SeekStore* seek, Chunks chunks,
             Signals& signals);
   PrepStage(const PrepStage&) = delete;
   PrepStage& operator=(const PrepStage&) = delete;
@@ -47,6 +46,7 @@ class PrepStage {
     std::thread thread;
     meter::StageCounters counters;
     Workspace space;
+    Waits waits;                           // of the unit in hand
     std::vector<storage::Location> parts;  // of the row in hand, where rows have several
     std::vector<codec::Bytes> part_bytes;  // and their bytes, where the kind takes them as they lie
   };
@@ -77,7 +77,7 @@ class PrepStage {
   BatchQueue& batches_;
   UnitStore& units_;
   SeekStore* const seek_;
-  ChunkStore* const chunks_;
+  const Chunks chunks_;
   Signals& signals_;
   WorkingMemory working_;
   std::vector<std::unique_ptr<Worker>> workers_;  // Signals::mutex

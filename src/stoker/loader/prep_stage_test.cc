@@ -10,7 +10,7 @@ namespace {
 // The prep stage over the other parts; the test reads, and takes batches.
 struct Preparing : EngineParts {
   explicit Preparing(const LoaderOptions& options)
-      : EngineParts(held_sounds(8), options), stage(job, work, batches, units, nullptr, nullptr, signals) {}
+      : EngineParts(held_sounds(8), options), stage(job, work, batches, units, nullptr, {}, signals) {}
   ~Preparing() {
     {
       const std::scoped_lock lock(signals.mutex);

@@ -48,6 +48,7 @@ class Recipe {
                  SeekStore* seek) const noexcept {
     return is_missing(bytes) ? kEmpty : kind_->make(bytes, key, slot, length, scratch, seek);
   }
+  void announce(const SampleKey& key) const noexcept { kind_->announce(key); }
 
  private:
   static constexpr RowResult kEmpty{failed(Code::truncated, "the file is empty", 0)};

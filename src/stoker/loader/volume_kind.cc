@@ -12,7 +12,9 @@
 
 #include "stoker/base/error.h"
 #include "stoker/base/format_text.h"
+#include "stoker/loader/chunk_reader.h"
 #include "stoker/loader/chunk_store.h"
+#include "stoker/meter/counters.h"
 #include "stoker/storage/prefault.h"
 #include "stoker/storage/read_whole.h"
 #include "stoker/transform/voxels.h"
@@ -86,6 +88,20 @@ ChunkSpan chunks_of(const VolumeInfo& info, const Extents& corner, const Extents
   return span;
 }
 
+// use(number, corner) of each chunk, in C order, until it returns false.
+template <typename Use>
+void for_each_chunk(const VolumeInfo& info, const ChunkSpan& span, const Use& use) {
+  const Extents grid = info.grid();
+  for (std::uint64_t z = span.first[0]; z <= span.last[0]; ++z) {
+    for (std::uint64_t y = span.first[1]; y <= span.last[1]; ++y) {
+      for (std::uint64_t x = span.first[2]; x <= span.last[2]; ++x) {
+        const Extents corner = {z * info.chunk[0], y * info.chunk[1], x * info.chunk[2]};
+        if (!use((z * grid[1] + y) * grid[2] + x, corner)) return;
+      }
+    }
+  }
+}
+
 std::uint64_t volume_bytes(const Extents& extents, std::uint64_t element_bytes) noexcept {
   return extents[0] * extents[1] * extents[2] * element_bytes;
 }
@@ -154,7 +170,10 @@ struct VolumeKind::Planes {
 };
 
 VolumeKind::VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const LoaderOptions& options)
-    : volumes_(std::move(volumes)), patch_(volumes_->plan().options().patch) {
+    : volumes_(std::move(volumes)),
+      patch_(volumes_->plan().options().patch),
+      is_mixed_(options.shuffle.how == dataset::Shuffle::How::full &&
+                volumes_->plan().options().sampling == dataset::Sampling::uniform) {
   const auto refuse = [](const char* name, Text hint) {
     throw Error(ErrorKind::usage, format_text("{} does not go with volumes", option(name)), std::move(hint))
         .about(name);
@@ -202,12 +221,36 @@ VolumeKind::VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const 
   facts_.scratch_estimate = std::max(facts_.scratch_estimate, transforms_.working_bytes());
 }
 
+// All chunks of the patch at once, of the image and of the mask, so that it waits once for them.
+void VolumeKind::announce(const SampleKey& key) const noexcept {
+  if (key.chunks.reader == nullptr) return;
+  const Placement placement = volumes_->plan().place(key.base_index, {key.seed, key.epoch, key.id});
+  thread_local std::vector<ChunkReader::Wanted> wanted;
+  try {
+    wanted.clear();
+    for (const bool is_mask : {false, true}) {
+      const Volume* const volume = is_mask ? volumes_->mask(placement.volume) : &volumes_->image(placement.volume);
+      if (volume == nullptr || !ChunkReader::is_for(*volume)) continue;
+      const std::uint64_t number = is_mask ? mask_number(placement.volume) : image_number(placement.volume);
+      const ChunkSpan span = chunks_of(volume->info(), placement.corner, volumes_->plan().inside(placement.volume));
+      for_each_chunk(volume->info(), span, [&](std::uint64_t chunk, const Extents&) {
+        const ChunkKey chunk_key{number, chunk};
+        if (key.chunks.store == nullptr || !key.chunks.store->has(chunk_key)) wanted.push_back({volume, chunk_key});
+        return true;
+      });
+    }
+    key.chunks.reader->ask(wanted);
+  } catch (const std::bad_alloc&) {  // the worker reads for itself
+  }
+}
+
 RowResult VolumeKind::measure(codec::Bytes, std::uint64_t&) const noexcept {
   return {};  // rows do not vary
 }
 
 RowResult VolumeKind::make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t&, Scratch& scratch,
                            SeekStore*) const noexcept {
+  announce(key);  // what another patch has decoded and forgotten since this one was planned
   const Placement placement = volumes_->plan().place(key.base_index, {key.seed, key.epoch, key.id});
   const Volume& image = volumes_->image(placement.volume);
   const Volume* const mask = volumes_->mask(placement.volume);
@@ -286,24 +329,17 @@ RowResult VolumeKind::find_planes(const Volume& volume, std::uint64_t number, co
 
 RowResult VolumeKind::gather(const Volume& volume, std::uint64_t number, const Placement& placement,
                              const SampleKey& key, Scratch& scratch, std::byte* into) const noexcept {
-  const VolumeInfo& info = volume.info();
-  const Extents grid = info.grid();
-  const ChunkSpan span = chunks_of(info, placement.corner, volumes_->plan().inside(placement.volume));
+  RowResult result;
   try {
-    for (std::uint64_t z = span.first[0]; z <= span.last[0]; ++z) {
-      for (std::uint64_t y = span.first[1]; y <= span.last[1]; ++y) {
-        for (std::uint64_t x = span.first[2]; x <= span.last[2]; ++x) {
-          const RowResult result =
-              copy_chunk(volume, number, (z * grid[1] + y) * grid[2] + x,
-                         {z * info.chunk[0], y * info.chunk[1], x * info.chunk[2]}, placement, key, scratch, into);
-          if (!result.result.ok()) return result;
-        }
-      }
-    }
+    const ChunkSpan span = chunks_of(volume.info(), placement.corner, volumes_->plan().inside(placement.volume));
+    for_each_chunk(volume.info(), span, [&](std::uint64_t chunk, const Extents& corner) {
+      result = copy_chunk(volume, number, chunk, corner, placement, key, scratch, into);
+      return result.result.ok();
+    });
   } catch (const std::bad_alloc&) {
     return bad(kNoRoom);
   }
-  return {};
+  return result;
 }
 
 // Copies what the patch has of one chunk.
@@ -311,30 +347,38 @@ RowResult VolumeKind::copy_chunk(const Volume& volume, std::uint64_t number, std
                                  const Placement& placement, const SampleKey& key, Scratch& scratch,
                                  std::byte* into) const {
   const VolumeInfo& info = volume.info();
-  ChunkStore::Lease lease = key.chunks != nullptr ? key.chunks->lease(number, chunk) : ChunkStore::Lease();
-  const Scratch::Mark mark = scratch.mark();
-  const std::byte* from = lease.data();
-  if (!lease.is_filled()) {
-    std::byte* target = lease.data();
-    if (target == nullptr) target = scratch.take(info.chunk_bytes()).data();
-    if (target == nullptr) return bad(kNoRoom);
-    const RowResult decoded = decode(volume, chunk, target, scratch);
-    if (!decoded.result.ok()) return decoded;
-    if (lease.data() != nullptr) lease.fill();
-    from = target;
-  }
   const Extents inside = volumes_->plan().inside(placement.volume);
   Extents first, count;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     first[axis] = std::max(corner[axis], placement.corner[axis]);
     count[axis] = std::min(corner[axis] + info.chunk[axis], placement.corner[axis] + inside[axis]) - first[axis];
   }
+  const Scratch::Mark mark = scratch.mark();
+  const bool by_pieces = takes_pieces(volume, key);
+  ChunkStore::Lease lease;
+  if (key.chunks.store != nullptr) {
+    lease = by_pieces ? key.chunks.store->find({number, chunk}) : key.chunks.store->lease({number, chunk});
+  }
+  const std::byte* from = lease.data();
+  std::uint64_t from_z = corner[0];  // of what lies at `from`
+  if (!lease.is_filled() && by_pieces) {
+    from_z = first[0];
+    const RowResult taken = take_planes(volume, chunk, first[0] - corner[0], count[0], scratch, from);
+    if (!taken.result.ok()) return taken;
+  } else if (!lease.is_filled()) {
+    std::byte* target = lease.data();
+    if (target == nullptr) target = scratch.take(info.chunk_bytes()).data();
+    if (target == nullptr) return bad(kNoRoom);
+    const RowResult decoded = decode(volume, number, chunk, key, target, scratch);
+    if (!decoded.result.ok()) return decoded;
+    if (lease.data() != nullptr) lease.fill();
+    from = target;
+  }
   const std::uint64_t element = info.element_bytes(), bytes = count[2] * element;
   for (std::uint64_t z = 0; z < count[0]; ++z) {
     for (std::uint64_t y = 0; y < count[1]; ++y) {
       const std::uint64_t source =
-          ((first[0] + z - corner[0]) * info.chunk[1] + first[1] + y - corner[1]) * info.chunk[2] + first[2] -
-          corner[2];
+          ((first[0] + z - from_z) * info.chunk[1] + first[1] + y - corner[1]) * info.chunk[2] + first[2] - corner[2];
       const std::uint64_t target =
           ((first[0] + z - placement.corner[0]) * inside[1] + first[1] + y - placement.corner[1]) * inside[2] +
           first[2] - placement.corner[2];
@@ -345,18 +389,95 @@ RowResult VolumeKind::copy_chunk(const Volume& volume, std::uint64_t number, std
   return {};
 }
 
-RowResult VolumeKind::decode(const Volume& volume, std::uint64_t chunk, std::byte* into, Scratch& scratch) const {
+bool VolumeKind::takes_pieces(const Volume& volume, const SampleKey& key) const noexcept {
+  if (!is_mixed_ || volume.pieces() == codec::Pieces::none || !volume.backends().empty()) return false;
+  return key.chunks.store == nullptr || key.chunks.store->capacity_bytes() < facts_.chunked_bytes / 2;
+}
+
+// `count` planes of a chunk, in `scratch` or where they lie.
+RowResult VolumeKind::take_planes(const Volume& volume, std::uint64_t chunk, std::uint64_t first, std::uint64_t count,
+                                  Scratch& scratch, const std::byte*& planes) const {
+  const VolumeInfo& info = volume.info();
+  const std::uint64_t plane = info.chunk[1] * info.chunk[2] * info.element_bytes();
   std::array<char, storage::kLocationText> text;
   const storage::Location where = volume.locate_chunk(chunk, text);
-  codec::Bytes encoded;
-  if (where.bytes > 0) {
-    const storage::WholeRead read = storage::read_whole(where, scratch);
-    if (read.state == storage::WholeRead::State::no_room) return bad(kNoRoom);
-    if (!read.ok()) return bad(failed(Code::corrupt, cause_in_chunk(volume, chunk, read.failure.text.c_str())), "read");
-    // Without bytes the chunk would count as absent.
-    if (read.bytes.empty())
-      return bad(failed(Code::truncated, cause_in_chunk(volume, chunk, "its file has become empty")), "read");
-    encoded = read.bytes;
+  const auto refuse = [&](Code code, const char* cause) {
+    return bad(failed(code, cause_in_chunk(volume, chunk, cause)), "read");
+  };
+  // Of the bytes of the chunk; into.size() of them.
+  const auto read_into = [&](std::uint64_t at, std::span<std::byte> into) -> RowResult {
+    const storage::WholeRead read = storage::read_part(where, at, into);
+    if (!read.ok()) return refuse(Code::corrupt, read.failure.text.c_str());
+    return read.bytes.size() == into.size() ? RowResult{} : refuse(Code::truncated, "its file has become shorter");
+  };
+  const bool is_stored = volume.pieces() == codec::Pieces::stored;
+  if (where.bytes == 0 || (is_stored && where.bytes != info.chunk_bytes())) {  // absent, or damaged
+    const std::span<std::byte> whole = scratch.take(info.chunk_bytes());
+    if (whole.empty()) return bad(kNoRoom);
+    planes = whole.data() + first * plane;
+    return decode(volume, 0, chunk, {}, whole.data(), scratch);
+  }
+  codec::Bytes encoded;  // of Pieces::unpacked
+  if (storage::has_view(where)) {
+    encoded = storage::read_whole(where, scratch).bytes;
+    planes = encoded.data() + first * plane;
+    if (is_stored) return {};
+  }
+  const std::span<std::byte> into = scratch.take(count * plane);
+  if (into.empty()) return bad(kNoRoom);
+  planes = into.data();
+  if (is_stored) return read_into(first * plane, into);
+  Result result;
+  if (encoded.empty()) {  // what lies between the head and the run is not looked at
+    const std::span<std::byte> packed = scratch.take(where.bytes);
+    if (packed.empty()) return bad(kNoRoom);
+    const std::size_t head = std::min(codec::kPieceHead, packed.size());
+    if (const RowResult read = read_into(0, packed.first(head)); !read.result.ok()) return read;
+    codec::PackedRun run;
+    result = volume.find_planes(packed.first(head), packed.size(), first * plane, into.size(), run);
+    if (result.ok()) {
+      if (const RowResult read = read_into(run.first, packed.subspan(run.first, run.bytes)); !read.result.ok())
+        return read;
+    }
+    encoded = packed;
+  }
+  if (result.ok()) result = volume.decode_planes(encoded, first * plane, into);
+  if (result.ok()) return {};
+  return bad(failed(result.code, cause_in_chunk(volume, chunk, result.cause), result.offset));
+}
+
+RowResult VolumeKind::decode(const Volume& volume, std::uint64_t number, std::uint64_t chunk, const SampleKey& key,
+                             std::byte* into, Scratch& scratch) const {
+  using State = ChunkReader::Taken::State;
+  const auto unread = [&](const std::string& cause) {
+    return bad(failed(Code::corrupt, cause_in_chunk(volume, chunk, cause.c_str())), "read");
+  };
+  const bool is_far = ChunkReader::is_for(volume);
+  const std::int64_t began = is_far && key.waits != nullptr ? meter::now_ns() : 0;
+  const auto has_waited = [&] {
+    if (began == 0) return;
+    key.waits->until_ns = meter::now_ns();
+    key.waits->ns += key.waits->until_ns - began;
+  };
+  ChunkReader::Taken taken;
+  if (key.chunks.reader != nullptr && is_far) taken = key.chunks.reader->take({number, chunk});
+  if (taken.has_waited()) has_waited();
+  codec::Bytes encoded = taken.bytes();
+  if (taken.state() == State::stopped) return unread("the loader was closed");
+  if (taken.state() == State::failed) return unread(taken.failure().text);
+  if (taken.state() == State::missing) {
+    std::array<char, storage::kLocationText> text;
+    const storage::Location where = volume.locate_chunk(chunk, text);
+    if (where.bytes > 0) {
+      const storage::WholeRead read = storage::read_whole(where, scratch);
+      has_waited();
+      if (read.state == storage::WholeRead::State::no_room) return bad(kNoRoom);
+      if (!read.ok()) return unread(read.failure.text);
+      // Without bytes the chunk would count as absent.
+      if (read.bytes.empty())
+        return bad(failed(Code::truncated, cause_in_chunk(volume, chunk, "its file has become empty")), "read");
+      encoded = read.bytes;
+    }
   }
   const Result result = volume.decode_chunk(chunk, encoded, into, scratch);
   if (result.ok() || result.code == Code::no_memory) return bad(result);

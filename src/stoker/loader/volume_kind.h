@@ -19,6 +19,7 @@ class VolumeKind final : public Kind {
  public:
   VolumeKind(std::shared_ptr<const dataset::VolumeSet> volumes, const LoaderOptions& options);  // throws Error
 
+  void announce(const SampleKey& key) const noexcept override;
   RowResult measure(codec::Bytes bytes, std::uint64_t& length) const noexcept override;
   RowResult make(codec::Bytes bytes, const SampleKey& key, const Slot& slot, std::uint64_t& length, Scratch& scratch,
                  SeekStore* seek) const noexcept override;
@@ -36,7 +37,12 @@ class VolumeKind final : public Kind {
   RowResult copy_chunk(const dataset::Volume& volume, std::uint64_t number, std::uint64_t chunk,
                        const dataset::Extents& corner, const dataset::Placement& placement, const SampleKey& key,
                        Scratch& scratch, std::byte* into) const;
-  RowResult decode(const dataset::Volume& volume, std::uint64_t chunk, std::byte* into, Scratch& scratch) const;
+  RowResult decode(const dataset::Volume& volume, std::uint64_t number, std::uint64_t chunk, const SampleKey& key,
+                   std::byte* into, Scratch& scratch) const;
+  // Whether less than a chunk is read or unpacked, as it is not kept for other patches.
+  bool takes_pieces(const dataset::Volume& volume, const SampleKey& key) const noexcept;
+  RowResult take_planes(const dataset::Volume& volume, std::uint64_t chunk, std::uint64_t first, std::uint64_t count,
+                        Scratch& scratch, const std::byte*& planes) const;
   void write_image(const Planes& planes, const dataset::Placement& placement, const Slot& slot,
                    std::byte* line) const noexcept;
   void write_mask(const Planes& planes, const dataset::Placement& placement, const Slot& slot,
@@ -48,6 +54,7 @@ class VolumeKind final : public Kind {
 
   const std::shared_ptr<const dataset::VolumeSet> volumes_;
   const dataset::Extents patch_;
+  const bool is_mixed_;  // patches come from anywhere, one after another: a chunk is seldom needed again soon
   transform::VolumePlan transforms_;
   mutable std::mutex causes_mutex_;
   mutable std::deque<std::string> causes_;

@@ -2,12 +2,14 @@
 #include "stoker/dataset/volumes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 
 #include "stoker/base/hash.h"
 #include "stoker/loader/made_data_test.h"
+#include "stoker/storage/memory_store_test.h"
 
 namespace stoker::loader {
 namespace {
@@ -370,6 +373,173 @@ TEST(ChunkedPatches, AreTheSameWhereTheStoreHoldsFewOfThem) {
   const std::vector<Taken> all = epoch_of(open(), options);
   options.memory_limit = 12 << 20;
   EXPECT_EQ(epoch_of(open(), options), all);
+}
+
+// ---- chunks of stores
+
+// A zarr volume of 24 x 24 x 24 in 27 chunks, and a mask beside it.
+class StoredChunks : public ::testing::Test {
+ protected:
+  static constexpr Extents kWhole = {24, 24, 24};
+  static constexpr std::uint64_t kEdge = 8, kChunks = 27;
+
+  StoredChunks() {
+    for (const std::uint64_t volume : {0, 1}) {
+      store_.put(
+          fmt::format("bucket/{}.zarr/zarr.json", volume),
+          R"({"zarr_format": 3, "node_type": "array", "shape": [24, 24, 24], "data_type": "uint8", "fill_value": 9,
+                     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 8, 8]}},
+                     "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+                     "codecs": [{"name": "bytes"}]})");
+      for (std::uint64_t c = 0; c < kChunks; ++c) {
+        const Extents corner = {c / 9 * kEdge, c / 3 % 3 * kEdge, c % 3 * kEdge};
+        std::string bytes;
+        for (std::uint64_t z = 0; z < kEdge; ++z)
+          for (std::uint64_t y = 0; y < kEdge; ++y)
+            for (std::uint64_t x = 0; x < kEdge; ++x)
+              bytes += static_cast<char>(element(volume, corner[0] + z, corner[1] + y, corner[2] + x));
+        store_.put(key_of(volume, c), bytes);
+      }
+    }
+  }
+
+  static std::string key_of(std::uint64_t volume, std::uint64_t chunk) {
+    return fmt::format("bucket/{}.zarr/c/{}/{}/{}", volume, chunk / 9, chunk / 3 % 3, chunk % 3);
+  }
+
+  DatasetPtr open(const Extents& patch, std::uint64_t samples, std::string mask = "") const {
+    dataset::OpenOptions opening;
+    opening.use_cache = false;
+    opening.storage = Storage::direct;
+    return dataset::open_volumes({{store_.address("bucket/0.zarr"), std::move(mask), 1}}, patches_of(patch, samples),
+                                 opening);
+  }
+
+  static void expect_elements(const Batch& batch, std::size_t tensor, std::uint64_t volume, const Extents& patch) {
+    const std::uint64_t row_bytes = patch[0] * patch[1] * patch[2];
+    for (std::uint64_t row = 0; row < batch.size(); ++row) {
+      const Extents corner = corner_of(batch, row);
+      const auto* at = reinterpret_cast<const std::uint8_t*>(batch.tensors()[tensor].data) + row * row_bytes;
+      for (std::uint64_t z = 0; z < patch[0]; ++z)
+        for (std::uint64_t y = 0; y < patch[1]; ++y)
+          for (std::uint64_t x = 0; x < patch[2]; ++x)
+            ASSERT_EQ(*at++, element(volume, corner[0] + z, corner[1] + y, corner[2] + x));
+    }
+  }
+
+  storage::MemoryStore store_{"vault"};
+};
+
+TEST_F(StoredChunks, OfImageAndMaskGoOutTogether) {
+  store_.await_in_flight(2 * kChunks);  // nothing is answered before all of the patch was asked for
+  Loader loader(open(kWhole, 1, store_.address("bucket/1.zarr")), batches_of(1, 1));
+  loader.start_epoch(0);
+  const BatchPtr batch = loader.next();
+  ASSERT_TRUE(batch);
+  expect_elements(*batch, 0, 0, kWhole);
+  expect_elements(*batch, 1, 1, kWhole);
+  EXPECT_EQ(store_.most_in_flight(), 2 * kChunks);
+}
+
+TEST_F(StoredChunks, AreReadOnceForAllPatchesWhereAllOfThemFit) {
+  const Extents patch = {12, 12, 12};
+  const DatasetPtr data = open(patch, 100);
+  const std::uint64_t before = store_.requests();
+  Loader loader(data, batches_of(4, 3));
+  for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+    loader.start_epoch(epoch);
+    while (const BatchPtr batch = loader.next()) expect_elements(*batch, 0, 0, patch);
+  }
+  EXPECT_LT(store_.requests() - before, 2 * kChunks);
+  EXPECT_GE(loader.stats().fetch.bytes, kChunks * kEdge * kEdge * kEdge);
+}
+
+TEST_F(StoredChunks, AreTheSameWhereMemoryHoldsFewOfThem) {
+  const Extents patch = {12, 12, 12};
+  const std::vector<Taken> all = epoch_of(open(patch, 60), batches_of(4, 3));
+  LoaderOptions options = batches_of(4, 3);
+  options.memory_limit = 12 << 20;
+  EXPECT_EQ(epoch_of(open(patch, 60), options), all);
+}
+
+TEST_F(StoredChunks, ThatAreAbsentHaveTheFillValueAndThatFailAreNamed) {
+  store_.remove(key_of(0, 4));
+  const Extents patch = kWhole;
+  const std::vector<Taken> filled = epoch_of(open(patch, 1), batches_of(1));
+  EXPECT_EQ(filled.at(0).rows.at(0)[(0 * 24 + 8) * 24 + 8], 9);
+
+  const auto refusal = [&] {
+    try {
+      (void)epoch_of(open(patch, 1), batches_of(1));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("it was taken");
+  };
+  storage::Failure failure;
+  failure.text = "the store is tired";
+  store_.fail(key_of(0, 7), failure);
+  EXPECT_NE(refusal().find("chunk c/0/2/1 of `vault://bucket/0.zarr`: the store is tired"), std::string::npos)
+      << refusal();
+  store_.forgive();
+  const DatasetPtr listed = open(patch, 1);
+  store_.put(key_of(0, 7), std::string(512, 'x'));
+  try {
+    (void)epoch_of(listed, batches_of(1));
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("it changed since it was listed"), std::string::npos) << error.message();
+  }
+}
+
+TEST_F(StoredChunks, ThatAreLateCountAsFetching) {
+  store_.set_latency(std::chrono::milliseconds(200));
+  Loader loader(open(kWhole, 1), batches_of(1, 1));
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next());
+  const Stats stats = loader.stats();
+  EXPECT_GT(stats.wait.fetch_ns, stats.wait.prep_ns);
+  EXPECT_GT(stats.prep.input_wait_s, stats.prep.busy_s);
+}
+
+TEST_F(StoredChunks, ThatNeverComeDoNotHoldUpClosing) {
+  store_.hold(key_of(0, 13));
+  Loader loader(open(kWhole, 8), batches_of(1, 2));
+  loader.start_epoch(0);
+  while (store_.answered() < kChunks - 1) std::this_thread::yield();
+  loader.close();
+  EXPECT_EQ(loader.stats().errors, 0u);
+}
+
+TEST_F(StoredChunks, OfAnEpochThatWasLeftDoNotStandInTheWay) {
+  const Extents patch = {12, 12, 12};
+  const DatasetPtr data = open(patch, 60);
+  Loader loader(data, batches_of(2, 2));
+  for (std::uint64_t epoch = 0; epoch < 8; ++epoch) {
+    loader.start_epoch(epoch);
+    ASSERT_TRUE(loader.next());
+  }
+  loader.start_epoch(9);
+  std::uint64_t rows = 0;
+  while (const BatchPtr batch = loader.next()) {
+    expect_elements(*batch, 0, 0, patch);
+    rows += batch->size();
+  }
+  EXPECT_EQ(rows, 60u);
+}
+
+TEST_F(StoredChunks, StandBesideAMaskThatIsReadPastThePageCache) {
+  const Folder folder;
+  folder.write("mask.npy", npy_of(elements_of(1, kWhole), kWhole));
+  const Extents patch = {12, 12, 12};
+  LoaderOptions options = batches_of(4, 2);
+  options.storage = Storage::direct;
+  Loader loader(open(patch, 20, folder.path("mask.npy")), options);
+  loader.start_epoch(0);
+  while (const BatchPtr batch = loader.next()) {
+    expect_elements(*batch, 0, 0, patch);
+    expect_elements(*batch, 1, 1, patch);
+  }
 }
 
 TEST(VolumeOptionsOfALoader, ThatDoNotGoWithVolumesAreRefused) {

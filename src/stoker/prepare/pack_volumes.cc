@@ -1,6 +1,7 @@
 #include "stoker/prepare/pack_volumes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -16,9 +17,11 @@
 #include "stoker/codec/swap_values.h"
 #include "stoker/dataset/listing.h"
 #include "stoker/dataset/pack_format.h"
+#include "stoker/dataset/page_cache.h"
 #include "stoker/dataset/volume_box.h"
 #include "stoker/dataset/volume_pack.h"
 #include "stoker/dataset/volumes.h"
+#include "stoker/loader/loader.h"
 #include "stoker/os/file.h"
 #include "stoker/os/file_facts.h"
 #include "stoker/os/read_file.h"
@@ -39,6 +42,8 @@ constexpr Extents kUsualPatch = {64, 64, 64};
 constexpr std::uint64_t kBricksOfAPatch = 4;  // along each axis: a patch then reads about twice its own bytes
 constexpr std::uint64_t kLeastBrick = 4096;   // elements: a smaller one costs a page all the same
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kMeasuredPatches = 64, kLeastMeasured = 4;
+constexpr double kMeasuredSeconds = 2;  // of the source, and of the pack
 
 // The average number of elements along an axis that pieces of `piece` hold, of which a run of `wanted` touches some.
 double touched(std::uint64_t wanted, std::uint64_t piece) {
@@ -89,6 +94,7 @@ class VolumePacking {
     }
     write();
     report_.seconds = progress_.seconds();
+    if (options_.measure && options_.patch != Extents{}) measure();
     return std::move(report_);
   }
 
@@ -184,6 +190,38 @@ class VolumePacking {
     report_.patch_bytes = wanted / count;
     report_.read_before = before / count;
     report_.read_after = after / count;
+  }
+
+  // The same patches of both, with nothing of them in memory before.
+  void measure() {
+    report_.patch_s_before = seconds_per_patch(addresses_);
+    report_.patch_s_after = seconds_per_patch(dataset::read_volumes_csv(dataset::volumes_csv_of(options_.destination)));
+  }
+
+  double seconds_per_patch(std::vector<dataset::VolumeAddress> addresses) {
+    for (dataset::VolumeAddress& address : addresses) address.mask.clear();
+    dataset::VolumesOptions options;
+    options.patches.patch = options_.patch;
+    options.patches.samples = kMeasuredPatches;
+    options.patches.pad = true;
+    const dataset::DatasetPtr patches = dataset::open_volumes(addresses, options);
+    dataset::drop_from_page_cache(*patches, [&](std::uint64_t) {
+      tell("measuring");
+      return true;
+    });
+    loader::LoaderOptions loading;
+    loading.batch_size = 1;
+    loading.shuffle.how = dataset::Shuffle::How::full;
+    loader::Loader loader(patches, loading);
+    const auto began = std::chrono::steady_clock::now();
+    const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+    loader.start_epoch(0);
+    std::uint64_t count = 0;
+    while ((count < kLeastMeasured || passed() < kMeasuredSeconds) && loader.next()) {
+      ++count;
+      tell("measuring");
+    }
+    return passed() / static_cast<double>(std::max<std::uint64_t>(count, 1));
   }
 
   bool is_there() {

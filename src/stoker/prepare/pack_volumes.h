@@ -18,6 +18,7 @@ struct PackVolumesOptions {
   bool force = false;        // replace what is there, if it is a pack
   bool rebuild = false;      // write all of it again, also where it is up to date: it is damaged
   bool dry_run = false;
+  bool measure = false;   // cut some patches from the source and from the pack, once it is written
   TellProgress progress;  // planes read
 };
 
@@ -29,7 +30,9 @@ struct PackVolumesReport {
   bool idle = false, dry_run = false;  // idle: the pack is there, and its settings are the same
   // Bytes that a random patch reads, on average, in its source and in the pack; 0: no patch was given.
   double patch_bytes = 0, read_before = 0, read_after = 0;
-  double seconds = 0;
+  // Seconds that a random patch took, on average, from the disk. 0: not measured.
+  double patch_s_before = 0, patch_s_after = 0;
+  double seconds = 0;  // without measuring
 };
 
 PackVolumesReport pack_volumes(const PackVolumesOptions& options);  // throws Error

@@ -1,5 +1,6 @@
 #include "stoker/storage/read_whole.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -43,8 +44,10 @@ WholeRead read_range(const Source& source, std::uint64_t offset, std::uint64_t b
   return done(into);
 }
 
+// At most `most` bytes from `first` on.
 template <typename Take>
-WholeRead read_file_now(const Location& location, const Take& take) {
+WholeRead read_file_now(const Location& location, const Take& take, std::uint64_t first = 0,
+                        std::uint64_t most = ~std::uint64_t{0}) {
   if (location.name == nullptr) return failed(failure_of(ENAMETOOLONG));
   int error_number = 0;
   // Opening a pipe must not wait for a writer.
@@ -56,12 +59,13 @@ WholeRead read_file_now(const Location& location, const Take& take) {
     if (size == -ENOTSUP) failure.text = "it is not a regular file";
     return failed(std::move(failure));
   }
-  const auto bytes = static_cast<std::size_t>(size);
+  const auto there = static_cast<std::uint64_t>(size);
+  const auto bytes = static_cast<std::size_t>(std::min(there - std::min(there, first), most));
   const std::span<std::byte> into = take(bytes);
   if (into.size() != bytes) return {WholeRead::State::no_room, {}, {}};
   std::size_t at = 0;
   while (at < bytes) {
-    const std::int64_t got = os::read_some(fd.get(), into.subspan(at), at);
+    const std::int64_t got = os::read_some(fd.get(), into.subspan(at), first + at);
     if (got < 0) return failed(failure_of(static_cast<int>(-got)));
     if (got == 0) break;
     at += static_cast<std::size_t>(got);
@@ -111,6 +115,12 @@ WholeRead read_whole(const Location& location, Scratch& scratch) {
     }
   }
   return read_with(location, [&](std::size_t bytes) { return scratch.take(bytes); });
+}
+
+WholeRead read_part(const Location& location, std::uint64_t first, std::span<std::byte> into) {
+  const auto take = [&](std::size_t count) { return into.first(count); };
+  if (location.source != nullptr) return read_range(*location.source, location.offset + first, into.size(), take);
+  return read_file_now(location, take, first, into.size());
 }
 
 WholeRead read_whole(const Location& location, std::vector<std::byte>& bytes) {

@@ -29,6 +29,9 @@ struct WholeRead {
 // A range or an object is read as it is given. A file is read as it is now, whatever Location::bytes says.
 // The bytes live in `scratch` until its next reset, or in the source's own memory.
 WholeRead read_whole(const Location& location, Scratch& scratch);
+// Fills `into` from the byte `first` on of a location that is not an object and has as many bytes. A file is read as it
+// is now: fewer come where it has become shorter.
+WholeRead read_part(const Location& location, std::uint64_t first, std::span<std::byte> into);
 // The same into `bytes`, which grows as needed: never State::no_room.
 WholeRead read_whole(const Location& location, std::vector<std::byte>& bytes);
 
