@@ -22,7 +22,7 @@ from .passes import Plan, make_plan, mixing_text
 from .per_sample import per_sample, refuse_beside_callables, refuse_beside_dataset, refuse_rows_of_zeros
 from .python_rows import Call, Steps
 from .ragged import Ragged, array_names
-from .ranks import Rank, check_against_other_ranks, check_against_process_group, find_rank, given_rank, made_at
+from .ranks import Rank, check_against_other_ranks, check_against_process_group, cpus_of_ray, find_rank, given_rank, made_at
 from .result_form import form_to_state
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_items, open_source
@@ -205,6 +205,9 @@ class Loader(ReadByTrainers):
         self._copy = switch("copy", copy)
         # The engine checks each of them by its table of options.
         self._given: dict[str, Any] = dict(
+        if num_workers == "auto" and (cpus := cpus_of_ray()) is not None:
+            num_workers = cpus
+            self._say(f"num_workers={cpus}: the CPUs that Ray gives this process")
             batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=switch("drop_last", drop_last), last_batch=last_batch,
             epochs=epochs,
             transform=transform_text, arrays=array_names(arrays), shapes=shapes, color=color, decode="none" if self._decode else decode, seek_index=seek_index,
