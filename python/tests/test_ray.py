@@ -137,6 +137,7 @@ def test_ctrl_c_ends_the_programs_and_the_next_call_resumes(cluster, large_pictu
 @pytest.fixture(scope="module")
 def two_nodes():
     """A cluster of its own: what its nodes run is killed with them."""
+    os.environ.update(RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_USAGE_STATS_ENABLED="0")
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     from ray.cluster_utils import Cluster
 
@@ -230,5 +231,6 @@ def test_wrong_use_is_said():
 
 def test_without_ray_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(stoker.UsageError, match="pip install ray"):
+    with pytest.raises(stoker.UsageError, match="is not installed") as caught:
         stoker.ray.pack("a", "b")
+    assert "stoker[ray]" in caught.value.hint
