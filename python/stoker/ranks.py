@@ -92,6 +92,8 @@ def check_against_other_ranks(name: str, rank: int, facts: dict[str, Any]) -> No
     torch.distributed, and the others compare theirs. Without a process group nobody can tell."""
     if _process_group() is None:
         return
+    if os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0":  # torchrun keeps the store over restarts, and an earlier world may have been another
+        facts = {word: value for word, value in facts.items() if word not in ("world_size", "the epoch", "the position")}
     text = json.dumps({"rank": rank, **facts})
     try:
         from torch.distributed.distributed_c10d import _get_default_store
