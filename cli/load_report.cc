@@ -326,7 +326,7 @@ Json to_json(const std::vector<loader::SampleError>& errors) {
 }
 
 Json shuffle_json(const dataset::Shuffle& shuffle) {
-  if (shuffle.how == dataset::Shuffle::How::blocks) return text(shuffle);
+  if (!is_switch(shuffle)) return text(shuffle);
   return shuffle.how == dataset::Shuffle::How::full;
 }
 

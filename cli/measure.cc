@@ -1,4 +1,5 @@
 // stoker measure: runs a training job unchanged and says why it is slow.
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -191,12 +192,26 @@ class Output {
   Output(const Arguments& arguments, const Face& face)
       : face_(face), folder_(arguments.text("--out")), trace_(arguments.text("--trace")) {
     const bool force = arguments.is_on("--force").value_or(false);
+    if (arguments.has("--shared")) folder_ = folder_of_node(arguments);
     if (!trace_.empty()) require_free(trace_, force, "--trace");
     if (folder_.empty()) return;
     for (const char* name : kFiles) require_free(folder_ + "/" + name, force, "--out");
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) throw system_error(error.value(), "make the folder", folder_);
+  }
+
+  // The part of this node. Nodes write at different times and need not hear of each other.
+  static std::string folder_of_node(const Arguments& arguments) {
+    if (arguments.has("--out"))
+      throw Error(ErrorKind::usage, "`--out` and `--shared` exclude each other",
+                  "`--shared` has a folder for each node");
+    std::string name = arguments.text("--node");
+    if (const char* const slurm = std::getenv("SLURMD_NODENAME"); name.empty() && slurm != nullptr) name = slurm;
+    if (name.empty()) name = os::host_name();
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+      throw Error(ErrorKind::usage, fmt::format("`{}` cannot name the folder of a node", name), "give --node a name");
+    return arguments.text("--shared") + "/" + name;
   }
 
   void give(const Finding& finding, const measure::Job& job) const {
@@ -412,6 +427,8 @@ const Verb& measure_verb() {
        {"stoker measure --steps 200 --stop -- python train.py", "end the job after 200 steps"},
        {"stoker measure --out runs/monday -- torchrun --nproc-per-node 8 train.py",
         "measure every rank, and name the slowest"},
+       {"stoker measure --shared /shared/monday -- torchrun --nnodes 4 train.py",
+        "measure on each node; `stoker report /shared/monday` joins what they wrote"},
        {"stoker measure --json -- python train.py --epochs 1", "print one JSON object after the job's own output"},
        {"stoker measure --pid 4711 --log train.log", "look at a job that runs already, and at its log"},
        {"stoker measure --log results_8_2048.log --log results_16_1024.log", "compare what two runs printed"},
@@ -440,6 +457,10 @@ const Verb& measure_verb() {
               true}}},
            {"results",
             {{"--out", "DIR", "", "write measure.json and steps.csv there", true},
+             {"--shared", "DIR", "",
+              "of a job on several nodes: each writes its part into a folder of its own in DIR, which all share; "
+              "`stoker report DIR` joins them"},
+             {"--node", "NAME", "", "with --shared: the name of this node; without: its host name"},
              {"--trace", "FILE", "",
               "write the steps and what the workers did as a trace for Perfetto; x.json, or x.json.gz"},
              {"--force", "", "", "let --out and --trace overwrite"}}},

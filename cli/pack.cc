@@ -14,6 +14,7 @@
 #include "json_head.h"
 #include "narrowing_flags.h"
 #include "pack_bar.h"
+#include "pack_ray.h"
 #include "pack_volumes.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -174,13 +175,22 @@ Json to_json(const PackReport& report) {
 
 int run_pack(const Arguments& arguments) {
   const Face face = make_face(arguments, arguments.text("--color"));
-  if (arguments.has("--kind") && arguments.text("--kind") == "volume") return run_pack_volumes(arguments, face);
+  if (arguments.has("--kind") && arguments.text("--kind") == "volume") {
+    if (arguments.has("--ray"))
+      throw Error(ErrorKind::usage, "packs of volumes have no parts, which `--ray` would make", "leave it out");
+    return run_pack_volumes(arguments, face);
+  }
   for (const Flag& flag : volume_pack_flags().flags) {
     if (arguments.has(flag.name))
       throw Error(ErrorKind::usage, fmt::format("`{}` goes with `--kind volume`", flag.name),
                   "add it, or leave this out");
   }
   PackOptions options = pack_options(arguments);
+  if (arguments.has("--ray")) return run_pack_on_ray(arguments, face);
+  for (const char* flag : {"--ray-parts", "--ray-cpus", "--python"}) {
+    if (arguments.has(flag))
+      throw Error(ErrorKind::usage, fmt::format("`{}` goes with `--ray`", flag), "add it, or leave this out");
+  }
   PackBar bar(face);
   options.progress = std::ref(bar);
   const PackReport report = prepare::make_pack(options);
@@ -212,6 +222,8 @@ const Verb& pack_verb() {
         "cut 3-D volumes into bricks that fit a patch"},
        {"stoker pack data/train train.pack --part 1/4",
         "make a quarter on each of four machines; --join completes the pack"},
+       {"stoker pack /shared/train /shared/train.pack --ray auto",
+        "make the parts as tasks of a Ray cluster, and join them"},
        {"stoker pack data/train train.pack --dry-run", "say how large and how long, and write nothing"}},
       {{"what is packed",
         {{"--kind", "KIND", "",
@@ -240,6 +252,7 @@ const Verb& pack_verb() {
          {"--num-workers", "N", "auto", "threads that decode"},
          {"--memory-limit", "SIZE", "25 % of RAM, 8GB at most", "bound on memory while decoding, as 4GB"},
          {"--on-error", "HOW", "raise", "a bad sample: raise, or skip to leave it out"}}},
+       ray_flags(),
        common_flags()},
       nullptr,
       run_pack};

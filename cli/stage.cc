@@ -45,6 +45,8 @@ StageOptions stage_options(const Arguments& arguments) {
   options.prune = arguments.has("--prune");
   options.force = arguments.has("--force");
   options.dry_run = arguments.has("--dry-run");
+  if (arguments.has("--part")) options.part = prepare::parse_part(arguments.text("--part"));
+  options.join = arguments.has("--join");
   return options;
 }
 
@@ -86,7 +88,8 @@ std::string to_text(const StageReport& report, const Terminal& terminal) {
   const std::string what =
       fmt::format("{}, {}", report.to_pack ? format_count(report.files) + " samples" : files_text(report.files),
                   format_bytes(report.bytes));
-  out += fmt::format("{}: {}{} of {} ({})\n", printable(report.destination),
+  out += fmt::format("{}{}: {}{} of {} ({})\n", printable(report.destination),
+                     report.part ? fmt::format(", part {}", report.part->text()) : "",
                      report.dry_run ? "would hold "
                      : report.idle  ? "up to date, "
                                     : "",
@@ -141,6 +144,7 @@ Json to_json(const StageReport& report) {
                {"seconds", report.seconds},
                {"measured_files", report.measured_files},
                {"classes_of_source", report.classes_of_source}});
+  json["part"] = report.part ? Json{{"number", report.part->number}, {"of", report.part->of}} : Json(nullptr);
   json["classes"] = report.classes;
   json["splits"] = Json::array();
   for (const StageReport::Split& split : report.splits)
@@ -192,6 +196,9 @@ const Verb& stage_verb() {
          {"--label", "COLUMN", "", "of an index.csv; without: `label` where there is one"},
          {"--max-rate", "SIZE", "", "read at most SIZE per second, such as 50MB; without: no limit"},
          {"--dry-run", "", "", "say how many bytes and requests it takes, and how long; write nothing", true},
+         {"--part", "K/N", "",
+          "fetch the K-th of N parts; several machines may make one copy on a disk that they share"},
+         {"--join", "", "", "join the parts, when all are fetched; give it the choice of the parts"},
          {"--prune", "", "", "remove files of earlier runs that are not chosen any more"},
          {"--force", "", "", "replace files in DEST that stage did not write, or that changed since"},
          {"--on-error", "HOW", "raise", "a bad object: raise, or skip to leave it out and name it", true},

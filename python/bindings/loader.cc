@@ -193,8 +193,7 @@ nb::dict options_dict(const LoaderOptions& options) {
 
 // True and False are what people know; only blocks need words.
 nb::object shuffle_value(const dataset::Shuffle& shuffle) {
-  if (shuffle.how == dataset::Shuffle::How::blocks || shuffle.how == dataset::Shuffle::How::given)
-    return nb::cast(text(shuffle));
+  if (!is_switch(shuffle)) return nb::cast(text(shuffle));
   return nb::cast(shuffle.how == dataset::Shuffle::How::full);
 }
 
@@ -361,6 +360,18 @@ void bind_loader(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("epoch"), nb::arg("position"), nb::arg("seed"), nb::arg("shuffle"), nb::arg("size"),
           nb::arg("fingerprint"), nb::arg("settings"))
+      .def(
+          "keep_order",
+          [](LoaderHandle& self, std::uint64_t epoch, std::uint64_t position, const std::string& shuffle) {
+            if (shuffle == text(kGiven)) return false;
+            loader::State state;
+            state.epoch = epoch, state.position = position, state.shuffle = dataset::parse_shuffle(shuffle);
+            return self.get().keep_order(state);
+          },
+          nb::arg("epoch"), nb::arg("position"), nb::arg("shuffle"),
+          "shuffle=nodes: the rest of this epoch keeps the order of a state. Whether it differs from the loader's own.")
+      .def("shuffle_of",
+           [](const LoaderHandle& self, std::uint64_t epoch) { return shuffle_value(self.get().shuffle_of(epoch)); })
       .def(
           "set_num_workers",
           [](LoaderHandle& self, nb::handle workers) {

@@ -98,8 +98,10 @@ class Epochs:
         """The epoch that begins next begins that much later."""
         self.start = (self.start[0], self.start[1] + samples)
 
-    def load(self, place: Place) -> None:
+    def load(self, place: Place, reordered: bool = False) -> None:
         self.start = self._stands = place
+        if reordered:
+            self._entered = None
 
     def _enter(self) -> None:
         if self._entered == self.start:

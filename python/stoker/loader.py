@@ -22,7 +22,7 @@ from .passes import Plan, make_plan, mixing_text
 from .per_sample import per_sample, refuse_beside_callables, refuse_beside_dataset, refuse_rows_of_zeros
 from .python_rows import Call, Steps
 from .ragged import Ragged, array_names
-from .ranks import Rank, check_against_other_ranks, check_against_process_group, find_rank, given_rank, made_at
+from .ranks import Rank, check_against_other_ranks, check_against_process_group, cpus_of_ray, find_rank, given_rank, made_at
 from .result_form import form_to_state
 from .sample_errors import ErrorList, SampleError
 from .source import cache_folder, class_names, open_items, open_source
@@ -62,7 +62,8 @@ class Loader(ReadByTrainers):
       cache_dir: where listings, seek indexes and objects of a store are kept (False: nowhere).
       listing: "kept" lists a store once and keeps the answer in cache_dir.
     Which order:
-      shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that are fast in order; "blocks:32:4096" keeps 32 together and mixes 4096).
+      shuffle: True, or "blocks" to mix blocks of neighbours (for packs and arrays on disks that are fast in order; "blocks:32:4096" keeps 32 together and mixes 4096),
+        or "nodes" to keep samples on their node in every epoch (for disk caches of many nodes; "nodes:4" says how many there are).
       batch_size (per rank), seed, drop_last or last_batch="keep|drop|pad".
       sampler: gives the samples of each epoch by number, such as one of torch.utils.data, for this rank alone. The loader reads it a few batches ahead.
       batch_sampler: the same, a list of numbers for each batch; batch_size is then that of the largest, if it does not say so itself.
@@ -199,10 +200,14 @@ class Loader(ReadByTrainers):
             batch_size = largest_batch(batch_sampler, batch_size)
         self._rank = given_rank(rank, world_size) if self._order is None else Rank(0, 1)  # None until it is needed
         self._rank_is_given = self._rank is not None
+        self._kept_order: tuple[int, int, str] | None = None  # epoch, position and shuffle of the state that was loaded last
         self._place = made_at()
         self._is_compared = False  # with what other ranks have
 
         self._copy = switch("copy", copy)
+        if num_workers == "auto" and (cpus := cpus_of_ray()) is not None:
+            num_workers = cpus
+            self._say(f"num_workers={cpus}: the CPUs that Ray gives this process")
         # The engine checks each of them by its table of options.
         self._given: dict[str, Any] = dict(
             batch_size=batch_size, shuffle=shuffle_value(shuffle), seed=seed, drop_last=switch("drop_last", drop_last), last_batch=last_batch,
@@ -294,19 +299,24 @@ class Loader(ReadByTrainers):
         """
         state = self._usable(closed=True).state()
         state["epoch"], state["position"] = self._epochs.now
+        state["shuffle"] = self._usable(closed=True).shuffle_of(state["epoch"])
         results = None if self._calls is None else form_to_state(self._calls.stage.form)
         return {"version": 1, **state, "fingerprint": f"{state['fingerprint']:016x}", **({} if results is None else {"results": results})}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Takes a state of :meth:`state_dict`: the next ``iter()`` gives the batch after the last one handed out then.
 
-        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ. What a callable returns must have the shapes and types
+        The data set, seed and shuffle must be the same; rank count, batch size and workers may differ. With ``shuffle="nodes"`` the rest of the epoch keeps the
+        order of the state where its nodes or batches were others. What a callable returns must have the shapes and types
         that ``state["results"]`` tells; without that entry the first result decides again.
         """
         engine = self._usable()
         known = read_state(state, None if self._calls is None else self._calls.kind)
         engine.check_state(**known.numbers, shuffle=known.shuffle, settings=known.settings)
-        self._epochs.load((known.numbers["epoch"], known.numbers["position"]))
+        place = known.numbers["epoch"], known.numbers["position"]
+        self._kept_order = (*place, known.shuffle)
+        self._keep_order()
+        self._epochs.load(place, known.shuffle.startswith("nodes"))
         self._iteration += 1
         if self._calls is not None:
             self._calls.drop()
@@ -528,9 +538,17 @@ class Loader(ReadByTrainers):
         if (options["rank"], options["world_size"]) != rank[:2]:  # no thread of it has started
             self._engine = self._epochs.engine = self._make_engine(rank)
         self._rank = rank
+        self._keep_order()
         if rank.note:
             self._say(rank.note)
             warnings.warn(rank.note, Note, stacklevel=3)
+
+    def _keep_order(self) -> None:
+        """``shuffle="nodes"``: the rest of the epoch of a state keeps its order, so that every sample comes once."""
+        if self._kept_order is None or not self._usable().keep_order(*self._kept_order) or self._rank is None:
+            return
+        epoch, _, shuffle = self._kept_order
+        self._say(f"epoch {epoch} goes on in the order of the saved state, shuffle={shuffle!r}; later epochs keep samples on the nodes of this run")
 
     def _compare_ranks(self) -> None:
         options = self._usable().options()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from . import _engine
 from .errors import Error, UsageError
 
-__all__ = ["Rank", "check_against_other_ranks", "check_against_process_group", "find_rank", "given_rank", "made_at"]
+__all__ = ["Rank", "check_against_other_ranks", "check_against_process_group", "cpus_of_ray", "find_rank", "given_rank", "made_at"]
 
 # Slurm sets SLURM_PROCID in a batch script too, where one process stands for all tasks. SLURM_STEP_NUM_TASKS exists only
 # in a step (srun), which has as many processes as it says.
@@ -41,10 +41,13 @@ def given_rank(rank: int | None, world_size: int | None) -> Rank | None:
 
 
 def find_rank() -> Rank:
-    """From torch.distributed if it is initialised, else from the variables of torchrun, a Slurm step, Open MPI or MPICH."""
+    """From torch.distributed if it is initialised, else from Ray Train, else from the variables of torchrun, a Slurm step, Open MPI or MPICH."""
     group = _process_group()
     if group is not None:
         return _taken(*group, "torch.distributed")
+    trains = _ray_train()
+    if trains is not None:
+        return _taken(*trains, "Ray Train")
     for rank_name, size_name, launcher in _VARIABLES:
         if os.environ.get(rank_name) and os.environ.get(size_name):
             rank, world_size = _variable(rank_name), _variable(size_name)
@@ -89,6 +92,8 @@ def check_against_other_ranks(name: str, rank: int, facts: dict[str, Any]) -> No
     torch.distributed, and the others compare theirs. Without a process group nobody can tell."""
     if _process_group() is None:
         return
+    if os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0":  # torchrun keeps the store over restarts, and an earlier world may have been another
+        facts = {word: value for word, value in facts.items() if word not in ("world_size", "the epoch", "the position")}
     text = json.dumps({"rank": rank, **facts})
     try:
         from torch.distributed.distributed_c10d import _get_default_store
@@ -112,6 +117,29 @@ def _process_group() -> tuple[int, int] | None:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
     return distributed.get_rank(), distributed.get_world_size()
+
+
+def _ray_train() -> tuple[int, int] | None:
+    """(rank, world_size) inside a worker of Ray Train; it starts a process group for torch only."""
+    train = sys.modules.get("ray.train")
+    try:
+        context = train.get_context()  # type: ignore[union-attr]
+        rank, world_size = context.get_world_rank(), context.get_world_size()
+    except Exception:  # not inside of a training function, or another version of Ray
+        return None
+    return (rank, world_size) if isinstance(rank, int) and isinstance(world_size, int) else None
+
+
+def cpus_of_ray() -> int | None:
+    """CPUs that Ray gives this task or actor, at least 1; None outside of one. Ray counts CPUs and binds nobody to them."""
+    ray = sys.modules.get("ray")
+    if ray is None or not getattr(ray, "is_initialized", bool)():
+        return None
+    try:
+        cpus = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)
+    except Exception:  # this is the driver
+        return None
+    return max(1, int(cpus)) if cpus else None
 
 
 def _variable(name: str) -> int:

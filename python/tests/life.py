@@ -151,7 +151,7 @@ class Life:
         self.size = self.draw.choice(sizes) or self.draw.randrange(20, 50)
         count = self.draw.choice((0, 1, 3, self.size)) if may_be_bad else 0
         bad = sorted({self.draw.randrange(1, self.size) for _ in range(count)}) if self.size > 1 else []
-        shuffle = self.draw.choice((False, True, True, "blocks", "blocks:3:12"))
+        shuffle = self.draw.choice((False, True, True, "blocks", "blocks:3:12", "nodes:3:5"))
         self.what = dict(seed=seed, shuffle=shuffle, transform=self.draw.choice(transforms), output="numpy", cache_dir=False, timeout=TIMEOUT_S,
                          memory_limit="64MB")
         self.note(f"a data set: {kind}, {self.size} samples, bad: {bad}; shuffle={shuffle!r}, transform={self.what['transform']}")

@@ -37,7 +37,7 @@ def load(path, **options):
 
 @FEW
 @given(count=some.integers(1, 60), batch_size=some.integers(1, 9), ranks=some.integers(1, 4), seed=some.integers(0, 2**64 - 1),
-       shuffle=some.sampled_from([False, True, "blocks", "blocks:3:12"]), storage=some.sampled_from(["buffered", "direct"]))
+       shuffle=some.sampled_from([False, True, "blocks", "blocks:3:12", "nodes:2:7", "nodes:3:5"]), storage=some.sampled_from(["buffered", "direct"]))
 def test_every_sample_comes_exactly_once_over_all_ranks(numbers, count, batch_size, ranks, seed, shuffle, storage):
     seen, steps = [], set()
     for rank in range(ranks):
@@ -118,7 +118,8 @@ def test_blocks_keep_neighbours_near_and_are_part_of_the_state(numbers):
             loader.load_state_dict(state)
 
 
-@pytest.mark.parametrize("wrong", ["yes", "block", "blocks:", "blocks:0:9", "blocks:9", "blocks:9:3", "blocks:3:9x", [1], b"blocks"])
+@pytest.mark.parametrize("wrong", ["yes", "block", "blocks:", "blocks:0:9", "blocks:9", "blocks:9:3", "blocks:3:9x", "node", "nodes:", "nodes:0",
+                                   "nodes:2:0", "nodes:2:3:4", [1], b"blocks"])
 def test_a_wrong_shuffle_is_refused(numbers, wrong):
     with pytest.raises(ValueError, match="shuffle is"):
         load(numbers(10), shuffle=wrong)

@@ -31,15 +31,27 @@ def test_train_torch(photos):
     assert out.count("epoch") == 3 and "samples/s" in out
 
 
+SHARED = [(0, 0, 12, 3), (0, 1, 12, 3), (1, 0, 12, 3), (1, 1, 12, 3), (0, 2, 24, 6), (0, 3, 24, 6)]  # two ranks, then one: rank, epoch, samples, steps
+
+
 @pytest.mark.slow
-def test_train_ddp(photos, tmp_path):
-    pytest.importorskip("torch")
+@pytest.mark.parametrize("name, needs", [("train_ddp.py", "torch"), ("train_fsdp.py", "torch"), ("train_accelerate.py", "accelerate")])
+def test_examples_of_torchrun_resume_with_another_number_of_ranks(photos, tmp_path, name, needs):
+    pytest.importorskip(needs)
     lines = []
     for ranks in (2, 1):
-        out = run("train_ddp.py", photos, tmp_path / "checkpoint.pt", ranks=ranks)  # what the ranks print may share a line
+        out = run(name, photos, tmp_path / "checkpoint.pt", ranks=ranks)  # what the ranks print may share a line
         lines += sorted(re.findall(r"rank \d, epoch \d: \d+ samples in \d+ steps", out))
-    assert lines == [f"rank {rank}, epoch {epoch}: {samples} samples in {steps} steps"
-                     for rank, epoch, samples, steps in ((0, 0, 12, 3), (0, 1, 12, 3), (1, 0, 12, 3), (1, 1, 12, 3), (0, 2, 24, 6), (0, 3, 24, 6))]
+    assert lines == [f"rank {rank}, epoch {epoch}: {samples} samples in {steps} steps" for rank, epoch, samples, steps in SHARED]
+
+
+@pytest.mark.slow
+def test_train_lightning(photos, tmp_path):
+    pytest.importorskip("pytorch_lightning")
+    lines = []
+    for ranks in (2, 1):
+        lines += sorted(re.findall(r"rank \d, epoch \d: \d+ samples", run("train_lightning.py", photos, tmp_path / "checkpoint.ckpt", ranks)))
+    assert lines == [f"rank {rank}, epoch {epoch}: {samples} samples" for rank, epoch, samples, _ in SHARED]
 
 
 @pytest.mark.slow

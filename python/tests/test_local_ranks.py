@@ -1,5 +1,6 @@
 """Ranks that share a machine: their cores, their memory, and data that they hold once."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -208,3 +209,47 @@ def test_a_rank_whose_neighbours_never_come_holds_everything_if_it_has_room(soun
                 for _ in loader:
                     pass
             assert least <= loader.stats()["ram_bytes"] <= most
+
+
+def ids_of_ranks(path, ranks, local, state=None, steps=10**9, epochs=1, monkeypatch=None, shuffle="nodes"):
+    """What each rank sees in each epoch, and the state after that. `local` ranks share a node."""
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(local))
+    seen, states = [], []
+    for rank in range(ranks):
+        monkeypatch.setenv("LOCAL_RANK", str(rank % local))
+        with stoker.Loader(path, batch_size=3, shuffle=shuffle, seed=5, num_workers=1, output="numpy", rank=rank, world_size=ranks) as loader:
+            if state is not None:
+                loader.load_state_dict(state)
+            seen.append([[int(one) for found in itertools.islice(loader, steps) for one in found.ids] for _ in range(epochs)])
+            states.append(json.dumps(loader.state_dict()))
+            notes = list(loader.notes)
+    assert len(set(states)) == 1
+    return seen, json.loads(states[0]), notes
+
+
+def test_samples_stay_on_their_node_in_every_epoch(array, monkeypatch):
+    seen, state, notes = ids_of_ranks(array(120), 4, 2, epochs=4, monkeypatch=monkeypatch)
+    nodes = [{one for rank in node for epoch in rank for one in epoch} for node in (seen[:2], seen[2:])]
+    assert len(nodes[0]) == len(nodes[1]) == 60 and not nodes[0] & nodes[1]
+    assert seen[0][0] != seen[0][1], "each epoch mixes them anew"
+    assert any("each of 2 nodes (LOCAL_WORLD_SIZE=2) mixes samples of its own, 6 of each step" in note for note in notes)
+    assert state["shuffle"] == "nodes:2:6" and state["epoch"] == 4
+
+
+def test_nodes_that_come_and_go_see_every_sample_once(array, monkeypatch):
+    """An epoch that another number of nodes continues keeps its order; the next one has that of the nodes there are."""
+    begun, state, _ = ids_of_ranks(array(121), 4, 2, steps=3, monkeypatch=monkeypatch)
+    rest, after, notes = ids_of_ranks(array(121), 3, 1, state, monkeypatch=monkeypatch)
+    assert sorted(one for rank in begun + rest for one in rank[0]) == list(range(121))
+    assert any("epoch 0 goes on in the order of the saved state, shuffle='nodes:2:6'" in note for note in notes)
+    assert (after["shuffle"], after["epoch"]) == ("nodes:3:3", 1)
+    following, _, notes = ids_of_ranks(array(121), 3, 1, after, monkeypatch=monkeypatch)
+    assert following == ids_of_ranks(array(121), 3, 1, {**after, "shuffle": "nodes:2:6"}, monkeypatch=monkeypatch)[0]
+    assert not any("goes on" in note for note in notes)
+
+
+def test_nodes_of_unequal_ranks_are_refused(array, monkeypatch):
+    with pytest.raises(stoker.UsageError, match="6 ranks, of which 4 share this one \\(LOCAL_WORLD_SIZE=4\\)"):
+        ids_of_ranks(array(40), 6, 4, monkeypatch=monkeypatch)
+    with pytest.raises(stoker.UsageError, match="cannot share 6 ranks among 4 nodes"):
+        ids_of_ranks(array(40), 6, 1, shuffle="nodes:4", monkeypatch=monkeypatch)

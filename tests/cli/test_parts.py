@@ -147,3 +147,83 @@ def test_slices_that_several_machines_wrote_are_those_of_one(stoker, tmp_path):
     assert run("out", "--join").returncode == 0
     assert contents(tmp_path / "out") == contents(tmp_path / "one")
     assert "up to date" in run("out").stdout
+
+
+# ---- copies that several machines make
+
+
+def test_a_copy_in_parts_is_the_copy_of_one_run(stoker, many, tmp_path):
+    (many / "c9").mkdir()
+    write_wav(many / "c9" / "one.wav", frames=100)
+    assert stoker("stage", "data", "one").returncode == 0
+    for number in (2, 1, 3):
+        made = json.loads(stoker("stage", "data", "x", "--part", f"{number}/3", "--json").stdout)
+        assert made["part"] == {"number": number, "of": 3} and made["fetched"] in (40, 41)
+    assert not (tmp_path / "x").exists()
+    done = stoker("stage", "data", "x", "--join", "--json")
+    assert done.returncode == 0, done.stderr
+    assert (json.loads(done.stdout)["files"], json.loads(done.stdout)["fetched"]) == (121, 0)
+    found, right = contents(tmp_path / "x"), contents(tmp_path / "one")
+    assert found.keys() == right.keys() and all(found[name] == right[name] for name in right if name != ".stage.jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "one", "x"]
+    for again in (["--join"], ["--part", "2/3"], []):
+        known = stoker("stage", "data", "x", *again)
+        assert known.returncode == 0 and "up to date" in known.stdout, known.stderr
+
+
+def test_a_copy_of_an_index_in_parts_has_the_index(stoker, many, tmp_path):
+    rows = ["path,label", *(f"data/c{i % 4}/{i:03}.wav,{i % 3}" for i in range(120))]
+    (tmp_path / "index.csv").write_text("\n".join(rows) + "\n")
+    assert stoker("stage", "index.csv", "one").returncode == 0
+    for number in (1, 2):
+        assert stoker("stage", "index.csv", "x", "--part", f"{number}/2").returncode == 0
+    assert stoker("stage", "index.csv", "x", "--join").returncode == 0
+    assert (tmp_path / "x" / "index.csv").read_bytes() == (tmp_path / "one" / "index.csv").read_bytes()
+
+
+def test_a_part_of_a_copy_that_is_killed_goes_on(stoker, binary, environment, many, tmp_path):
+    assert stoker("stage", "data", "x", "--part", "1/2").returncode == 0
+    run = subprocess.Popen([binary, "stage", "data", "x", "--part", "2/2", "--max-rate", "200kB"], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / ".x.parts" / "2-of-2").glob(".stage-*.part")) and run.poll() is None and time.monotonic() < deadline:
+        pass
+    joined = stoker("stage", "data", "x", "--join")
+    assert joined.returncode == 2 and "part 2/2 is being made" in joined.stderr
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    joined = stoker("stage", "data", "x", "--join")
+    assert joined.returncode == 2 and "run the parts again" in joined.stderr, joined.stderr
+    assert stoker("stage", "data", "x", "--part", "2/2").returncode == 0
+    assert stoker("stage", "data", "x", "--join").returncode == 0
+    assert len(contents(tmp_path / "x")) == 121
+
+
+@pytest.mark.parametrize("before, command, says", [
+    ([["--part", "1/3"], ["--part", "3/3"]], ["--join"], "part 2/3 is missing"),
+    ([["--part", "1/2"], ["--part", "2/3"]], ["--join"], "there are parts 1/2 and 2/3"),
+    ([["--part", "1/2"], ["--part", "2/2", "--subset", "30"]], ["--join"], "part 2/2 is of another choice of samples"),
+    ([], ["--join"], "120 files are in none of them"),
+    ([], ["--part", "3/2"], "3/2"),
+    ([], ["--part", "1/2", "--prune"], "a part removes nothing"),
+    ([], ["--part", "1/2", "--dry-run"], "cannot be tried"),
+    ([], ["--part", "1/2", "--join"], "at once")])
+def test_parts_of_a_copy_that_do_not_fit_together_are_named(stoker, many, before, command, says):
+    for words in before:
+        assert stoker("stage", "data", "x", *words).returncode == 0
+    refused = stoker("stage", "data", "x", *command)
+    assert refused.returncode == 2 and says in " ".join(refused.stderr.split()), refused.stderr
+
+
+def test_parts_of_another_source_or_beside_other_files_are_named(stoker, many, tmp_path):
+    shutil.copytree(many, tmp_path / "other")
+    assert stoker("stage", "data", "x", "--part", "1/2").returncode == 0
+    assert stoker("stage", "other", "x", "--part", "2/2").returncode == 0
+    refused = stoker("stage", "data", "x", "--join")
+    assert refused.returncode == 2 and "part 2/2 is of another source" in refused.stderr
+    assert stoker("stage", "data", "x", "--part", "2/2", "--force").returncode == 0
+    (tmp_path / "x" / "c1").mkdir(parents=True)
+    (tmp_path / "x" / "c1" / "001.wav").write_text("mine")
+    refused = stoker("stage", "data", "x", "--join")
+    assert refused.returncode == 2 and "stage did not write" in refused.stderr
+    assert (tmp_path / "x" / "c1" / "001.wav").read_text() == "mine"

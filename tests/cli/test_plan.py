@@ -315,11 +315,12 @@ def test_many_nodes_are_planned_from_a_rate_alone(stoker):
     assert many["run"]["requests"] == pytest.approx(90 * 1.28e6) and many["run"]["cost"] == pytest.approx(90 * (1280 * 0.0004 + 150 * 0.09))
     assert rows[1000, "staged once"]["epoch_0"]["bytes"] == pytest.approx(1000 * 150e9) and rows[1000, "staged once"]["last_epoch"]["requests"] == 0
     assert rows[1000, "disk cache"]["last_epoch"]["requests"] == pytest.approx(1.28e6 * 0.999**89)
+    assert rows[1000, "disk cache, shuffle=nodes"]["epoch_1"]["requests"] == 0 and (1, "disk cache, shuffle=nodes") not in rows
     assert {change["nodes"] for change in fleet["changes"]} == {8, 1000}
     text = stoker(*words).stdout
     assert "it is full at 2.20 such nodes" in text and "stage at 1,000 nodes" in " ".join(text.split()) and "one node takes" in text
     table = [line for line in text.splitlines() if " nodes, " in line or " node, " in line or "many nodes and one store" in line]
-    assert len({len(line) for line in table[:10]}) == 1  # aligned
+    assert len({len(line) for line in table[:12]}) == 1  # aligned
 
 
 def test_many_nodes_without_prices_cost_nothing_that_is_told(stoker):

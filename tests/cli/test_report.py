@@ -301,3 +301,49 @@ def test_a_page_prints(browser, tuned, tmp_path):
     browser.print_to(target)
     text = target.read_bytes()
     assert text.startswith(b"%PDF") and 1 <= len(re.findall(rb"/Type ?/Page\b", text)) <= 8
+
+
+def part_of_node(shared, node, ranks, world_size, wait_ms, bound="fetch_bound"):
+    """What `stoker measure --shared` leaves of one node: ranks and how long each waits in a step of 20 ms of compute."""
+    shared.mkdir(exist_ok=True)
+    measured(shared / node, 320, 30, 2)
+    answer = json.loads((shared / node / "measure.json").read_text())
+    loaders = []
+    for rank, ms in zip(ranks, wait_ms):
+        def part(value, step_ms=20 + ms):
+            return {"share": value / step_ms, "ms_per_step": value}
+        total = {"steps": 40, "samples": 1280, "running_s": 4, "step_ms": 20 + ms, "compute": part(20), "h2d": None,
+                 "wait": {**part(ms), "fetch": part(ms), "prep": part(0), "handoff": part(0)}}
+        loaders.append({**answer["loaders"][0], "rank": rank, "world_size": world_size, "role": "train", "verdict": {"bound": bound}, "total": total})
+    answer["loaders"] = loaders
+    (shared / node / "measure.json").write_text(json.dumps(answer))
+
+
+def test_what_nodes_measured_is_joined_and_the_slowest_rank_is_named(stoker, tmp_path):
+    part_of_node(tmp_path / "monday", "node-a", (0, 1), 4, (1, 2))
+    part_of_node(tmp_path / "monday", "node-b", (2, 3), 4, (60, 3))
+    done = stoker("report", "monday")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "Rank 2 on node node-b is the slowest of 4: it waits 75 % of its time for its loader (fetch_bound)" in said
+    assert "Ranks and nodes" in titles(page_of(tmp_path / "monday" / "report.html"))
+    markdown = (tmp_path / "monday" / "report.md").read_text()
+    assert re.search(r"node-b \| +2 \|", markdown) and "stoker measure --shared monday-again" in markdown
+    part_of_node(tmp_path / "tuesday", "node-a", (0, 1), 2, (0.1, 0.2))
+    assert "No rank waits for its loader" in " ".join(stoker("report", "tuesday").stdout.split())
+
+
+@pytest.mark.parametrize("other, says", [
+    (((2,), 3), "2 of 3 ranks are here, and rank 1 is not"), (((0,), 3), "rank 0 is in `a` and in `b`"), (((1,), 2), "`a` is of 3 ranks, `b` of 2 ranks")])
+def test_parts_of_nodes_that_do_not_fit_together_are_named(stoker, tmp_path, other, says):
+    part_of_node(tmp_path / "monday", "a", (0,), 3, (1,))
+    part_of_node(tmp_path / "monday", "b", other[0], other[1], (1,))
+    done = stoker("report", "monday")
+    assert says in " ".join((done.stdout + done.stderr).split()), done.stdout + done.stderr
+    assert (done.returncode == 0) == ("are here" in says)
+
+
+def test_what_several_nodes_measured_is_not_compared(stoker, tmp_path):
+    part_of_node(tmp_path / "monday", "a", (0,), 1, (1,))
+    refused = stoker("report", "--before", "monday", "--after", "monday")
+    assert refused.returncode == 2 and "cannot compare with `monday`: it holds what several nodes measured" in refused.stderr

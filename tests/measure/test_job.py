@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -258,6 +259,42 @@ dist.destroy_process_group()
     assert {loader["rank"] for loader in answer["loaders"]} == {0, 1}
     assert answer["verdict"]["bound"] == "fetch_bound"
     assert "of rank 1 alone, which waits most for its own loader; the job has 2 ranks" in " ".join(answer["notes"])
+
+
+@pytest.mark.slow
+def test_nodes_of_one_job_write_their_parts_and_a_report_names_the_slowest_rank(binary, environment, tmp_path):
+    (tmp_path / "train.py").write_text(LOOP + """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+class Slower(Samples):
+    def __getitem__(self, index):
+        time.sleep(0.02 if dist.get_rank() == 1 else 0.001)
+        return torch.zeros(4)
+for batch in DataLoader(Slower(), batch_size=4):
+    dist.all_reduce(torch.ones(1))
+dist.destroy_process_group()
+""")
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = str(found.getsockname()[1])
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "127.0.0.1", "--master-port", port]
+    nodes = [subprocess.Popen([binary, "measure", "--shared", "out", "--node", f"node-{number}", "--", *launch, "--node-rank", str(number), "train.py"],
+                              cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for number in (0, 1)]
+    said = [node.communicate(timeout=240)[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    done = subprocess.run([binary, "report", "out"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "Rank 1 on node node-1 is the slowest of 2" in text and "(fetch_bound)" in text
+    again = subprocess.run([binary, "measure", "--shared", "out", "--node", "node-1", "--", "true"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert again.returncode == 2 and "out/node-1/measure.json" in again.stderr
+
+
+@pytest.mark.parametrize("flags, says", [(["--out", "x"], "exclude each other"), (["--node", "a/b"], "cannot name the folder of a node")])
+def test_a_shared_folder_needs_a_name_for_the_node(binary, environment, tmp_path, flags, says):
+    done = subprocess.run([binary, "measure", "--shared", "out", *flags, "--", "true"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and says in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_loader_made_anew_each_epoch_is_one_loader(script):

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kOrderKey = 0x6F72646572;
 constexpr std::uint64_t kReplacementKey = 0x7265706C616365;
 constexpr std::uint64_t kWindowKey = 0x77696E646F77;
+constexpr std::uint64_t kHomeKey = 0x686F6D65;
+constexpr std::uint64_t kNodeKey = 0x6E6F6465;
 
 OrderOptions checked(const OrderOptions& options, std::uint64_t start) {
   if (options.batch_size == 0)
@@ -39,6 +41,12 @@ OrderOptions checked(const OrderOptions& options, std::uint64_t start) {
   if (options.shuffle.how == Shuffle::How::blocks && options.shuffle.block == 0) {
     throw Error(ErrorKind::usage, "cannot shuffle blocks of 0 samples: a block is at least 1");
   }
+  if (const Shuffle& by = options.shuffle; by.how == Shuffle::How::nodes) {
+    if (by.nodes == 0 || by.of_node == 0 || by.of_node > Permutation::kMaxSize / by.nodes)
+      throw Error(ErrorKind::usage, fmt::format("cannot share steps of {} samples each among {} nodes: both are at "
+                                                "least 1, and at most 2^48 together",
+                                                by.of_node, by.nodes));
+  }
   if (start > options.size) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot start at position {}: the data set has {} samples", start, options.size),
@@ -55,6 +63,12 @@ std::uint64_t windows_of(std::uint64_t blocks, const OrderOptions& options) noex
   const std::uint64_t most =
       std::max<std::uint64_t>(1, std::min(options.shuffle.window, options.size) / options.shuffle.block);
   return std::max<std::uint64_t>(1, (blocks + most - 1) / most);
+}
+
+// Which sample is at home where does not change from epoch to epoch.
+std::uint64_t order_key(const OrderOptions& options, std::uint64_t epoch) noexcept {
+  if (options.shuffle.how == Shuffle::How::nodes) return mix(options.seed, kHomeKey);
+  return mix(mix(options.seed, kOrderKey), epoch);
 }
 
 // A number of at least 1 and what follows it.
@@ -75,30 +89,45 @@ std::string text(const Shuffle& shuffle) {
       return "full";
     case Shuffle::How::given:
       return "given";
+    case Shuffle::How::nodes:
+      if (shuffle.nodes == 0) return "nodes";
+      return shuffle.of_node == 0 ? fmt::format("nodes:{}", shuffle.nodes)
+                                  : fmt::format("nodes:{}:{}", shuffle.nodes, shuffle.of_node);
     case Shuffle::How::blocks:
       break;
   }
   return shuffle.block == 0 ? "blocks" : fmt::format("blocks:{}:{}", shuffle.block, shuffle.window);
 }
 
+bool is_switch(const Shuffle& shuffle) {
+  return shuffle.how == Shuffle::How::off || shuffle.how == Shuffle::How::full;
+}
+
 Shuffle parse_shuffle(std::string_view text) {
   if (text == "off") return false;
   if (text == "full") return true;
-  constexpr std::string_view kBlocks = "blocks";
+  constexpr std::string_view kBlocks = "blocks", kNodes = "nodes";
+  std::string_view rest = text;
+  const auto take = [&rest](std::uint64_t& count) {
+    if (!rest.starts_with(':')) return false;
+    rest.remove_prefix(1);
+    return take_count(rest, count);
+  };
   if (text.starts_with(kBlocks)) {
     Shuffle shuffle(Shuffle::How::blocks, 0, 0);
-    std::string_view rest = text.substr(kBlocks.size());
-    const auto take = [&rest](std::uint64_t& count) {
-      if (!rest.starts_with(':')) return false;
-      rest.remove_prefix(1);
-      return take_count(rest, count);
-    };
+    rest.remove_prefix(kBlocks.size());
     if (rest.empty()) return shuffle;
     if (take(shuffle.block) && take(shuffle.window) && rest.empty() && shuffle.window >= shuffle.block) return shuffle;
+  } else if (text.starts_with(kNodes)) {
+    Shuffle shuffle = Shuffle::by_node();
+    rest.remove_prefix(kNodes.size());
+    if (rest.empty() || (take(shuffle.nodes) && (rest.empty() || (take(shuffle.of_node) && rest.empty()))))
+      return shuffle;
   }
   throw Error(ErrorKind::usage,
-              format_text("{} is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `{}`", option("shuffle"), text),
-              "blocks:32:4096 keeps 32 neighbours together and mixes 4096 samples")
+              format_text("{} is off, full, blocks, blocks:NEIGHBOURS:MIXED, nodes or nodes:COUNT, not `{}`",
+                          option("shuffle"), text),
+              "blocks:32:4096 keeps 32 neighbours together and mixes 4096 samples; nodes keeps samples on their node")
       .about("shuffle");
 }
 
@@ -109,7 +138,9 @@ Order::Order(const OrderOptions& options, std::uint64_t epoch, std::uint64_t sta
       steps_(0),
       blocks_(has_blocks(options) ? options.size / options.shuffle.block : 0),
       windows_(has_blocks(options) ? windows_of(blocks_, options) : 1),
-      permutation_(has_blocks(options) ? blocks_ : options.size, mix(mix(options.seed, kOrderKey), epoch)) {
+      permutation_(has_blocks(options) ? blocks_ : options.size, order_key(options, epoch)) {
+  if (const Shuffle& by = options_.shuffle; by.how == Shuffle::How::nodes)
+    whole_ = options_.size / (by.nodes * by.of_node) * by.of_node;
   const std::uint64_t left = options_.size - start_;
   const std::uint64_t per_step = options_.batch_size * options_.world_size;
   steps_ = left / per_step;
@@ -148,6 +179,8 @@ std::uint64_t Order::sample(std::uint64_t position) const noexcept {
       return permutation_(position);
     case Shuffle::How::blocks:
       return sample_of_blocks(position);
+    case Shuffle::How::nodes:
+      return sample_of_node(position);
   }
   return position;
 }
@@ -169,6 +202,8 @@ std::uint64_t Order::position_of(std::uint64_t sample) const noexcept {
       return permutation_.inverse(sample);
     case Shuffle::How::blocks:
       return position_in_blocks(sample);
+    case Shuffle::How::nodes:
+      return position_on_node(sample);
   }
   return sample;
 }
@@ -198,6 +233,36 @@ std::uint64_t Order::position_in_blocks(std::uint64_t sample) const noexcept {
   const std::uint64_t place = of_block < blocks_ ? permutation_.inverse(of_block) * block + sample % block : sample;
   const Mixed mixed = mixed_with(place);  // places and positions have the same windows
   return mixed.first + mixed.permutation.inverse(place - mixed.first);
+}
+
+// The places of a node's samples, and how this epoch mixes them.
+Order::Mixed Order::home_of(std::uint64_t node) const noexcept {
+  const std::uint64_t nodes = options_.shuffle.nodes, each = options_.size / nodes, longer = options_.size % nodes;
+  const std::uint64_t key = mix(mix(mix(options_.seed, kNodeKey), epoch_), node);
+  return {node * each + std::min(node, longer), Permutation(each + (node < longer ? 1 : 0), key)};
+}
+
+std::uint64_t Order::sample_of_node(std::uint64_t position) const noexcept {
+  const std::uint64_t nodes = options_.shuffle.nodes, of_node = options_.shuffle.of_node, step = nodes * of_node;
+  std::uint64_t node = position % step / of_node, place = position / step * of_node + position % of_node;
+  if (const std::uint64_t whole = whole_ * nodes; position >= whole) {  // what is left of each node
+    const std::uint64_t each = options_.size / nodes - whole_, longer = options_.size % nodes, at = position - whole;
+    node = at < longer * (each + 1) ? at / (each + 1) : longer + (at - longer * (each + 1)) / each;
+    place = whole_ + at - (node * each + std::min(node, longer));
+  }
+  const Mixed home = home_of(node);
+  return permutation_(home.first + home.permutation(place));
+}
+
+std::uint64_t Order::position_on_node(std::uint64_t sample) const noexcept {
+  const std::uint64_t nodes = options_.shuffle.nodes, of_node = options_.shuffle.of_node;
+  const std::uint64_t each = options_.size / nodes, longer = options_.size % nodes;
+  const std::uint64_t at = permutation_.inverse(sample);
+  const std::uint64_t node = at < longer * (each + 1) ? at / (each + 1) : longer + (at - longer * (each + 1)) / each;
+  const Mixed home = home_of(node);
+  const std::uint64_t place = home.permutation.inverse(at - home.first);
+  if (place < whole_) return place / of_node * nodes * of_node + node * of_node + place % of_node;
+  return whole_ * nodes + node * (each - whole_) + std::min(node, longer) + place - whole_;
 }
 
 std::uint64_t Order::replacement(std::uint64_t position, std::uint32_t attempt) const noexcept {

@@ -29,10 +29,12 @@ Draw draw(std::uint64_t trial) {
   d.start = d.size == 0 || random.below(2) == 0 ? 0 : random.below(static_cast<std::uint32_t>(d.size + 1));
   d.seed = random.next();
   d.epoch = random.below(100);
-  if (const std::uint32_t how = random.below(5); how < 2) {
+  if (const std::uint32_t how = random.below(7); how < 2) {
     d.shuffle = {Shuffle::How::blocks, 1 + random.below(50), random.below(1000)};
+  } else if (how < 4) {
+    d.shuffle = Shuffle::by_node(1 + random.below(9), 1 + random.below(60));
   } else {
-    d.shuffle = how != 2;
+    d.shuffle = how != 4;
   }
   d.last = static_cast<LastBatch>(random.below(3));
   return d;
@@ -236,6 +238,51 @@ TEST(Order, MixesWholeBlocksOfNeighboursWithinWindows) {
             Order(options, 4).sample(0) / 10 + Order(options, 5).sample(0) / 10);
 }
 
+// The samples of each node in the whole steps of an epoch, where two ranks share a node.
+std::vector<std::set<std::uint64_t>> samples_of_nodes(const OrderOptions& options, std::uint64_t epoch) {
+  std::vector<std::set<std::uint64_t>> nodes(options.shuffle.nodes);
+  for (std::uint64_t rank = 0; rank < options.world_size; ++rank) {
+    OrderOptions own = options;
+    own.rank = rank;
+    const Order order(own, epoch);
+    for (std::uint64_t step = 0; step + 1 < order.steps(); ++step) {
+      const BatchRange range = order.batch(step);
+      for (std::uint64_t i = 0; i < range.count; ++i) nodes[rank / 2].insert(order.sample(range.first + i));
+    }
+  }
+  return nodes;
+}
+
+TEST(Order, KeepsSamplesOnTheirNodeAndMixesThemAnewEachEpoch) {
+  const OrderOptions options{
+      .size = 1013, .shuffle = Shuffle::by_node(3, 20), .seed = 5, .batch_size = 10, .world_size = 6};
+  std::vector<std::set<std::uint64_t>> homes(3);
+  for (std::uint64_t epoch = 0; epoch < 8; ++epoch) {
+    const auto nodes = samples_of_nodes(options, epoch);
+    for (std::size_t node = 0; node < 3; ++node) homes[node].insert(nodes[node].begin(), nodes[node].end());
+  }
+  std::set<std::uint64_t> all;
+  for (const auto& home : homes) {
+    EXPECT_LE(home.size(), 338u);  // a third of the samples, whichever epoch
+    EXPECT_GE(home.size(), 330u);  // what the last steps leave out of an epoch is in another one
+    for (const std::uint64_t sample : home) EXPECT_TRUE(all.insert(sample).second) << sample << " has two homes";
+  }
+  std::uint64_t same = 0;
+  for (std::uint64_t p = 0; p < 960; ++p) same += Order(options, 0).sample(p) == Order(options, 1).sample(p);
+  EXPECT_LT(same, 30u);
+}
+
+TEST(Order, OfHalfTheNodesJoinsTheirHomes) {
+  const OrderOptions four{
+      .size = 800, .shuffle = Shuffle::by_node(4, 20), .seed = 5, .batch_size = 10, .world_size = 8};
+  const OrderOptions two{.size = 800, .shuffle = Shuffle::by_node(2, 20), .seed = 5, .batch_size = 10, .world_size = 4};
+  auto of_four = samples_of_nodes(four, 0), of_two = samples_of_nodes(two, 1);
+  for (const std::size_t node : {0u, 1u}) {
+    for (const std::uint64_t sample : of_two[node])
+      EXPECT_FALSE(of_four[2 - 2 * node].contains(sample) || of_four[3 - 2 * node].contains(sample));
+  }
+}
+
 TEST(Order, NamesAStandInThatIsAnotherSampleAndTheSameForEveryRankCount) {
   for (std::uint64_t trial = 0; trial < kTrials; ++trial) {
     Draw d = draw(trial);
@@ -288,6 +335,8 @@ TEST(Order, RefusesImpossibleOptionsInOneSentence) {
   EXPECT_TRUE(refuses({.size = 4, .rank = 2, .world_size = 2}, 0));
   EXPECT_TRUE(refuses({.size = 4, .batch_size = std::uint64_t{1} << 60, .world_size = 32}, 0));
   EXPECT_TRUE(refuses({.size = 4}, 5));
+  EXPECT_TRUE(refuses({.size = 4, .shuffle = Shuffle::by_node(2, 0)}, 0));
+  EXPECT_TRUE(refuses({.size = 4, .shuffle = Shuffle::by_node(std::uint64_t{1} << 40, std::uint64_t{1} << 40)}, 0));
 }
 
 }  // namespace

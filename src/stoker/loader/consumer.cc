@@ -310,6 +310,7 @@ State Loader::Engine::state() const {
   State state{epoch_,        position_, options.seed, options.shuffle, job_.dataset->size(), facts.fingerprint,
               facts.settings};
   if (is_over()) ++state.epoch, state.position = 0;
+  state.shuffle = job_.shuffle_of(state.epoch);
   return state;
 }
 
@@ -323,7 +324,10 @@ void Loader::Engine::check_state(const State& state) const {
                             dataset.size(), changes.empty() ? "" : ": ", changes),
                 "resume with the data set the state was saved with, or start a new run");
   }
-  if (state.seed != options.seed || state.shuffle != options.shuffle) {
+  using How = dataset::Shuffle::How;
+  const bool is_by_node = state.shuffle.how == How::nodes && options.shuffle.how == How::nodes &&
+                          state.shuffle.nodes > 0 && state.shuffle.of_node > 0;  // the epoch goes on in its order
+  if (state.seed != options.seed || (state.shuffle != options.shuffle && !is_by_node)) {
     throw Error(ErrorKind::usage,
                 fmt::format("the saved state has seed {} and shuffle {}, this loader seed {} and shuffle {}",
                             state.seed, text(state.shuffle), options.seed, text(options.shuffle)),
@@ -336,7 +340,22 @@ void Loader::Engine::check_state(const State& state) const {
 
 void Loader::Engine::load_state(const State& state, const Interrupted& interrupted) {
   check_state(state);
+  keep_order(state);
   start_epoch(state.epoch, state.position, interrupted);
+}
+
+bool Loader::Engine::keep_order(const State& state) {
+  const bool differs =
+      state.shuffle.how == dataset::Shuffle::How::nodes && state.position > 0 && state.shuffle != job_.options.shuffle;
+  if (job_.keep_order(differs ? std::optional(Job::Kept{state.epoch, state.shuffle}) : std::nullopt)) {
+    const std::scoped_lock lock(signals_.mutex);
+    order_changed_ = true;
+  }
+  return differs;
+}
+
+dataset::Shuffle Loader::Engine::shuffle_of(std::uint64_t epoch) const {
+  return job_.shuffle_of(epoch);
 }
 
 }  // namespace stoker::loader

@@ -54,6 +54,8 @@ class Loader::Engine {
   State state() const;
   void check_state(const State& state) const;
   void load_state(const State& state, const Interrupted& interrupted);
+  bool keep_order(const State& state);
+  dataset::Shuffle shuffle_of(std::uint64_t epoch) const;
   void set_num_workers(int workers);
   Stats stats() const;
   void reset_stats();
@@ -159,6 +161,7 @@ class Loader::Engine {
   GivenOrder given_;
   std::uint64_t epoch_ = 0, step_ = 0, position_ = 0, serial_ = 0;
   bool asked_ = false;                          // for a batch, since the epoch was entered
+  bool order_changed_ = false;                  // by keep_order(): what was planned is of another order
   std::uint64_t end_serial_ = Planner::kNoEnd;  // expect_steps(): the consumer wants no batch from here on
 };
 

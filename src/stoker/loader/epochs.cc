@@ -31,7 +31,8 @@ void Loader::Engine::enter_epoch(std::uint64_t epoch, std::uint64_t position, co
     const std::scoped_lock lock(signals_.mutex);
     const bool follows = position == 0 && epoch == epoch_ + 1 && step_ == order_.steps() && planned >= epoch;
     const bool is_there = epoch == epoch_ && position == position_ && !asked_;
-    prefetched = planned && !parts_->batches.fatal_locked() && (follows || is_there) && !job_.is_given();
+    const bool reordered = std::exchange(order_changed_, false);
+    prefetched = planned && !parts_->batches.fatal_locked() && (follows || is_there) && !job_.is_given() && !reordered;
   }
   if (!prefetched) drain(interrupted);
   {

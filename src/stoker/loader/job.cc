@@ -119,6 +119,7 @@ Job::Job(dataset::DatasetPtr data, const LoaderOptions& asked)
                                 disk.describe(options.shuffle.how == dataset::Shuffle::How::full)));
   }
   choose_blocks();
+  choose_nodes();
   divide(sweeps);
   note_ranks();
 }
@@ -232,13 +233,25 @@ std::uint64_t Job::steps_ahead() const noexcept {
 
 dataset::Order Job::make_order(std::uint64_t epoch, std::uint64_t position) const {
   return dataset::Order({.size = dataset->size(),
-                         .shuffle = options.shuffle,
+                         .shuffle = shuffle_of(epoch),
                          .seed = options.seed,
                          .batch_size = options.batch_size,
                          .rank = options.rank,
                          .world_size = options.world_size,
                          .last_batch = options.last_batch},
                         epoch, position);
+}
+
+dataset::Shuffle Job::shuffle_of(std::uint64_t epoch) const {
+  const std::scoped_lock lock(kept_mutex_);
+  return kept_ && kept_->epoch == epoch ? kept_->shuffle : options.shuffle;
+}
+
+bool Job::keep_order(const std::optional<Kept>& kept) {
+  const std::scoped_lock lock(kept_mutex_);
+  if (kept_ == kept) return false;
+  kept_ = kept;
+  return true;
 }
 
 // The bytes of a row, of all its parts together.
@@ -284,6 +297,36 @@ void Job::choose_blocks() {
                               format_bytes(shuffle.block * mean),
                               format_count(std::min(shuffle.window, dataset->size())),
                               format_bytes(std::min(shuffle.window, dataset->size()) * mean)));
+}
+
+// What shuffle=nodes leaves open: how many nodes there are, and what each takes of a step. Neighbouring ranks share a
+// node.
+void Job::choose_nodes() {
+  dataset::Shuffle& shuffle = options.shuffle;
+  if (shuffle.how != dataset::Shuffle::How::nodes || shuffle.of_node != 0) return;
+  const auto local = static_cast<std::uint64_t>(std::max(1, ranks.count));
+  const bool is_given = shuffle.nodes != 0;
+  if (!is_given && options.world_size > local && options.world_size % local != 0) {
+    throw Error(
+        ErrorKind::usage,
+        format_text("cannot tell how many nodes {} are: {} ranks, of which {} share this one ({})",
+                    option("shuffle", "nodes"), options.world_size, local, ranks.origin),
+        format_text("every node needs as many ranks; or give the count of nodes: {}", option("shuffle", "nodes:2")))
+        .about("shuffle");
+  }
+  if (!is_given) shuffle.nodes = std::max<std::uint64_t>(1, options.world_size / local);
+  if (options.world_size > 1 && options.world_size % shuffle.nodes != 0) {
+    throw Error(ErrorKind::usage,
+                format_text("cannot share {} ranks among {} nodes: every node needs as many ranks", options.world_size,
+                            shuffle.nodes),
+                format_text("give {} a count that divides {}", option("shuffle"), options.world_size))
+        .about("shuffle");
+  }
+  shuffle.of_node = std::max<std::uint64_t>(1, options.batch_size * options.world_size / shuffle.nodes);
+  notes.push_back(format_text("{}: each of {} nodes{} mixes samples of its own, {} of each step, in every epoch",
+                              option("shuffle", "nodes"), shuffle.nodes,
+                              is_given || ranks.origin.empty() ? "" : fmt::format(" ({})", ranks.origin),
+                              format_count(shuffle.of_node)));
 }
 
 // Where the places in JPEG files come from.

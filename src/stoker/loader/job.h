@@ -1,10 +1,13 @@
 // What one loader does, settled before any of its threads starts: the data set, the options with every "auto" resolved,
 // the recipe, and the shares of memory. The parts of the engine read it from any thread without a lock. Only the engine
-// changes it later, and only `options.num_workers`, `options.io_threads` and `notes`, which no other part reads.
+// changes it later, and only `options.num_workers`, `options.io_threads` and `notes`, which no other part reads, and
+// the order of the epoch that a state continues.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,15 @@ struct Job {
   Job(dataset::DatasetPtr data, const LoaderOptions& asked);
 
   dataset::Order make_order(std::uint64_t epoch, std::uint64_t position) const;
+  // How this epoch is mixed: as the options say, or for shuffle=nodes as the state that it continues says.
+  dataset::Shuffle shuffle_of(std::uint64_t epoch) const;
+  // The rest of this epoch keeps the order of a state whose nodes or batches were others; none: no epoch does.
+  struct Kept {
+    std::uint64_t epoch = 0;
+    dataset::Shuffle shuffle{};
+    friend bool operator==(const Kept&, const Kept&) = default;
+  };
+  bool keep_order(const std::optional<Kept>& kept);  // whether that changes anything
   bool is_given() const noexcept { return options.shuffle.how == dataset::Shuffle::How::given; }  // the order
   // How many batches of a given order are worth knowing beyond the one handed out last: those being made, and what
   // is read ahead of them.
@@ -75,9 +87,13 @@ struct Job {
   void choose_io_depth();
   void open_cache();
   void choose_blocks();
+  void choose_nodes();
   void choose_seek();
   void choose_ram();
   void divide(bool sweeps);
+
+  mutable std::mutex kept_mutex_;
+  std::optional<Kept> kept_;
 };
 
 }  // namespace stoker::loader

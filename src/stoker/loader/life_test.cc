@@ -151,8 +151,8 @@ class Life {
   LoaderOptions draw_what(std::uint64_t seed) {
     LoaderOptions what;
     what.seed = seed;
-    what.shuffle =
-        one_of<Shuffle>({false, true, true, Shuffle(Shuffle::How::blocks, 3, 12), Shuffle(Shuffle::How::blocks, 0, 0)});
+    what.shuffle = one_of<Shuffle>({false, true, true, Shuffle(Shuffle::How::blocks, 3, 12),
+                                    Shuffle(Shuffle::How::blocks, 0, 0), Shuffle::by_node(3, 5)});
     what.memory_limit = 64 << 20;
     what.timeout = kTimeout;
     if (!is_sound()) return what;

@@ -79,6 +79,12 @@ void Loader::check_state(const State& state) const {
 void Loader::load_state(const State& state, const Interrupted& interrupted) {
   engine_->load_state(state, interrupted);
 }
+bool Loader::keep_order(const State& state) {
+  return engine_->keep_order(state);
+}
+dataset::Shuffle Loader::shuffle_of(std::uint64_t epoch) const {
+  return engine_->shuffle_of(epoch);
+}
 void Loader::set_num_workers(int workers) {
   engine_->set_num_workers(workers);
 }

@@ -113,7 +113,12 @@ class Loader {
   State state() const;
   // Throws Error(usage) unless the state belongs to this data set, seed and shuffle. Starts nothing.
   void check_state(const State& state) const;
-  void load_state(const State& state, const Interrupted& interrupted = {});  // check_state, then start_epoch
+  void load_state(const State& state, const Interrupted& interrupted = {});  // check_state, keep_order, start_epoch
+  // With shuffle=nodes, the rest of the state's epoch keeps its order where its nodes or batches were others, so that
+  // every sample comes once; later epochs have the order of this loader. Returns whether that is so. Call it between
+  // check_state and start_epoch.
+  bool keep_order(const State& state);
+  dataset::Shuffle shuffle_of(std::uint64_t epoch) const;  // how that epoch is mixed
 
   void set_num_workers(int workers);  // takes effect at once; never changes what the batches hold
   Stats stats() const;

@@ -53,7 +53,7 @@ transform::Ops parse_transform(const std::string& text) {
 }
 
 Value shuffle_value(const dataset::Shuffle& shuffle) {
-  if (shuffle.how == dataset::Shuffle::How::blocks || shuffle.how == dataset::Shuffle::How::given) return text(shuffle);
+  if (!is_switch(shuffle)) return text(shuffle);
   return shuffle.how == dataset::Shuffle::How::full;
 }
 
@@ -195,7 +195,8 @@ constexpr std::array kTable = {
            .type = ValueType::shuffle,
            .placeholder = "HOW",
            .meaning = "draw a new order every epoch; blocks mixes blocks of neighbours, for disks that are fast in "
-                      "order; blocks:N:M keeps N neighbours together and mixes M samples",
+                      "order; blocks:N:M keeps N neighbours together and mixes M samples; nodes keeps samples on "
+                      "their node in every epoch, for caches there",
            .set = [](Request& to, const Value& value) { to.loader.shuffle = dataset::parse_shuffle(word(value)); },
            .get = [](const Request& of) { return shuffle_value(of.loader.shuffle); },
            .takes_none = true,

@@ -211,7 +211,7 @@ std::string values_text(const Option& row) {
     case ValueType::on_off:
       return "on or off";
     case ValueType::shuffle:
-      return "off, full, blocks or blocks:NEIGHBOURS:MIXED";
+      return "off, full, blocks, blocks:NEIGHBOURS:MIXED, nodes or nodes:COUNT";
     case ValueType::text:
       return "a text";
     case ValueType::names:

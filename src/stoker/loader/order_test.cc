@@ -1,6 +1,7 @@
 // The promises about order, for files and for objects: same batches whatever the workers, exactly once, resume, ranks.
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -218,6 +219,84 @@ TEST_P(LoaderOrder, ResumesAnywhereWithAnyRanksAndWorkers) {
     }
     ASSERT_EQ(taken, reference) << trial;
   }
+}
+
+// shuffle=nodes: the order depends on the nodes, so an epoch that is resumed goes on in the order of its state.
+TEST_P(LoaderOrder, OfNodesResumesWithOtherNodesRanksAndBatchesAndGivesEverySampleOnce) {
+  Folder folder;
+  write_wavs(folder, 97, 20);
+  const auto data = placed(folder);
+  LoaderOptions options = shuffled(5);
+  options.transform = parse_ops("pad:20");
+  std::vector<std::int64_t> every(97);
+  std::iota(every.begin(), every.end(), 0);
+  for (std::uint64_t trial = 0; trial < 12; ++trial) {
+    Random random(trial, 0, 0);
+    std::map<std::uint64_t, std::vector<std::int64_t>> epochs;
+    State state{0, 0, 42, dataset::Shuffle::by_node(1, 5), data->size(), data->facts().fingerprint};
+    while (state.epoch < 3) {
+      const std::uint64_t nodes = 1 + random.below(3), ranks = nodes * (1 + random.below(2));
+      const std::uint64_t steps = 1 + random.below(9);
+      options.shuffle = dataset::Shuffle::by_node(nodes);
+      options.batch_size = 1 + random.below(9);
+      options.num_workers = static_cast<int>(random.below(3));
+      options.world_size = ranks;
+      State after;
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        options.rank = rank;
+        Loader loader(data, options);
+        loader.load_state(state);
+        const std::vector<std::int64_t> taken = indices_of(drain(loader, steps));
+        auto& epoch = epochs[state.epoch];
+        epoch.insert(epoch.end(), taken.begin(), taken.end());
+        after = loader.state();
+      }
+      state = after;
+    }
+    for (auto& [epoch, seen] : epochs) {
+      std::sort(seen.begin(), seen.end());
+      ASSERT_EQ(seen, every) << "trial " << trial << ", epoch " << epoch;
+    }
+  }
+}
+
+TEST_P(LoaderOrder, OfAStateOfOtherNodesEndsWithItsEpoch) {
+  Folder folder;
+  folder.write("x.npy", npy(96, 8));
+  const auto data = placed(folder, "x.npy");
+  LoaderOptions options = shuffled(4);
+  options.shuffle = dataset::Shuffle::by_node(2);
+  options.world_size = 2;
+  Loader two(data, options);
+  two.start_epoch(0);
+  const auto begun = indices_of(drain(two, 3));
+  const State state = two.state();
+  ASSERT_EQ(state.shuffle, dataset::Shuffle::by_node(2, 4));
+  options.world_size = 4;
+  options.shuffle = dataset::Shuffle::by_node(4);
+  const auto straight = [&](const dataset::Shuffle& shuffle, std::uint64_t epoch, std::uint64_t from) {
+    LoaderOptions other = options;
+    other.shuffle = shuffle;
+    Loader loader(data, other);
+    loader.start_epoch(epoch, from);
+    return indices_of(drain(loader));
+  };
+  Loader four(data, options);
+  four.start_epoch(0, state.position);  // reading ahead in an order that the state then replaces
+  four.load_state(state);
+  EXPECT_EQ(indices_of(drain(four)), straight(state.shuffle, 0, state.position));
+  EXPECT_EQ(four.state().shuffle, dataset::Shuffle::by_node(4, 4));
+  four.start_epoch(1);
+  EXPECT_EQ(indices_of(drain(four)), straight(dataset::Shuffle::by_node(4, 4), 1, 0));
+}
+
+TEST_P(LoaderOrder, OfNodesThatRanksDoNotDivideIsRefused) {
+  Folder folder;
+  folder.write("x.npy", npy(96, 8));
+  LoaderOptions options = shuffled(4);
+  options.shuffle = dataset::Shuffle::by_node(4);
+  options.world_size = 6;
+  EXPECT_THROW(Loader(placed(folder, "x.npy"), options), Error);
 }
 
 TEST_P(LoaderOrder, AStateOfAnotherDataSetIsRefused) {

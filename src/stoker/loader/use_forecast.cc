@@ -7,7 +7,8 @@
 namespace stoker::loader {
 namespace {
 
-// Neither the rank nor the number of ranks is part of it: the global sequence does not depend on them.
+// Neither the rank nor the number of ranks is part of it: the global sequence does not depend on them. That of
+// shuffle=nodes depends on the nodes.
 std::uint64_t number_of_order(const Job& job) {
   const dataset::Dataset& data = *job.dataset;
   if (data.stored_count() < data.size() || job.many_parts) return 0;
@@ -18,6 +19,7 @@ std::uint64_t number_of_order(const Job& job) {
        {job.options.seed, static_cast<std::uint64_t>(shuffle.how), shuffle.block, shuffle.window}) {
     number = mix(number, part);
   }
+  if (shuffle.how == dataset::Shuffle::How::nodes) number = mix(mix(number, shuffle.nodes), shuffle.of_node);
   return number == 0 ? 1 : number;
 }
 

@@ -118,6 +118,11 @@ std::vector<ThreadCounters> thread_counters(int pid, std::size_t most, const std
   return all;
 }
 
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
 std::optional<std::string> process_name(int pid, const std::string& root) {
   return read_small_file(proc(root, pid, "comm"));
 }

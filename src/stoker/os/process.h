@@ -36,6 +36,8 @@ struct ThreadCounters {
 // At most `most` of them. Empty: the process has ended, or cannot be seen.
 std::vector<ThreadCounters> thread_counters(int pid, std::size_t most, const std::string& root = "/");
 
+std::string host_name();  // of this machine, as the kernel knows it; empty: unknown
+
 std::optional<std::string> process_name(int pid, const std::string& root = "/");  // as `ps` shows it, 15 characters
 
 std::optional<std::chrono::nanoseconds> process_run_delay(int pid, const std::string& root = "/");  // main thread

@@ -27,6 +27,8 @@ double hit_share(const FleetInput& input, StoreAccess access, double nodes, doub
       return 0;
     case StoreAccess::disk_cache:
       return std::min(cached_share(input), 1 - std::pow(1 - 1 / nodes, epoch));
+    case StoreAccess::cache_by_node:
+      return epoch < 1 ? 0 : std::min(1.0, nodes * cached_share(input));
     case StoreAccess::staged:
       return 1;
   }
@@ -58,7 +60,7 @@ FleetEpoch epoch_of(const FleetInput& input, StoreAccess access, double nodes, d
   const FleetNode& node = input.node;
   const double misses = 1 - hit_share(input, access, nodes, epoch);
   const bool uses_disk =
-      access == StoreAccess::staged || (access == StoreAccess::disk_cache && cached_share(input) > 0);
+      access == StoreAccess::staged || (access != StoreAccess::from_store && cached_share(input) > 0);
   Longest longest;
   longest.offer(node.limit, input.samples / nodes, node.per_s);
   longest.offer(FleetLimit::fetch, misses * input.samples / nodes, node.fetch_per_s);
@@ -149,6 +151,16 @@ std::vector<FleetChange> changes_of(const FleetInput& input, const FleetRow& now
     offer("disk cache",
           fmt::format("a disk cache on each node: it answers {} of the last epoch's reads", percent(hits)), cached);
   }
+  if (cached_share(input) > 0 && now.nodes > 1) {
+    const FleetEpoch by_node = epoch_of(input, StoreAccess::cache_by_node, now.nodes, input.samples, last);
+    if (by_node.seconds < cached.seconds / kWorthSaying) {
+      offer("shuffle=nodes",
+            fmt::format("a disk cache on each node, and samples that stay on their node: it answers {} of the last "
+                        "epoch's reads",
+                        percent(hit_share(input, StoreAccess::cache_by_node, now.nodes, last))),
+            by_node);
+    }
+  }
   if (cached_share(input) < 1) {
     FleetInput larger = input;
     larger.node.cache_bytes.reset();
@@ -203,9 +215,11 @@ bool is_of_store(FleetLimit limit) noexcept {
 Fleet plan_fleet(const FleetInput& input, std::span<const double> nodes) {
   Fleet fleet{.input = input, .rows = {}, .changes = {}};
   for (const double count : nodes) {
-    for (const StoreAccess access : {StoreAccess::from_store, StoreAccess::disk_cache, StoreAccess::staged})
-      fleet.rows.push_back(row_of(input, access, count));
-    const FleetRow& remote = fleet.rows[fleet.rows.size() - 3];
+    const FleetRow remote = row_of(input, StoreAccess::from_store, count);
+    fleet.rows.push_back(remote);
+    for (const StoreAccess access : {StoreAccess::disk_cache, StoreAccess::staged, StoreAccess::cache_by_node}) {
+      if (access != StoreAccess::cache_by_node || count > 1) fleet.rows.push_back(row_of(input, access, count));
+    }
     const FleetLimit limit = remote.last.limit;
     if (!is_of_store(limit) && limit != FleetLimit::nic && limit != FleetLimit::fetch) continue;
     for (FleetChange& change : changes_of(input, remote)) fleet.changes.push_back(std::move(change));

@@ -14,6 +14,7 @@
 // from the store   h = 0.
 // disk cache       h = min(C / D, 1 - (1 - 1/N)^e) in epoch e, for C bytes on each node: a node caches what it reads,
 //                  which is one N-th of the data in each epoch.
+// cache by node    h = 0 in epoch 0, then min(C / (D / N), 1): shuffle=nodes gives a node the same samples each time.
 // staged once      h = 1. Before epoch 0 each node copies all: N x D bytes, N x max(R, D / kPieceBytes) requests.
 #pragma once
 
@@ -84,7 +85,7 @@ struct FleetChange {
 
 struct Fleet {
   FleetInput input = {};
-  std::vector<FleetRow> rows;          // for each count of nodes: in the order of StoreAccess
+  std::vector<FleetRow> rows;  // for each count of nodes: in the order of StoreAccess; one node has no own order
   std::optional<double> full_at = {};  // nodes that the store just feeds without caches; none: it has no limit
   FleetLimit full_of = FleetLimit::store_requests;
   std::vector<FleetChange> changes;  // for each count that the store, the NIC or fetching limits; fastest first

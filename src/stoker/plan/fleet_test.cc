@@ -131,6 +131,26 @@ TEST(Fleet, CachesFillByOneShareOfTheDataInEachEpoch) {
   }
 }
 
+TEST(Fleet, CachesOfSamplesThatStayOnTheirNodeFillInOneEpoch) {
+  struct Case {
+    double nodes, cache_bytes, misses;
+  };
+  const Case cases[] = {{2, kTotal, 0}, {2, 0.5 * kTotal, 0}, {2, 0.2 * kTotal, 0.6}, {64, kTotal / 64, 0}, {64, 0, 1}};
+  for (const Case& one : cases) {
+    FleetInput input = nodes_of(kEach);
+    input.node.cache_bytes = one.cache_bytes;
+    input.epochs = 90;
+
+    const FleetRow row = row_for(input, one.nodes, StoreAccess::cache_by_node);
+
+    EXPECT_NEAR(row.first.use.requests, kImages, 1e-3) << one.nodes;
+    EXPECT_NEAR(row.second.use.requests, one.misses * kImages, 1e-3) << one.nodes << " " << one.cache_bytes;
+    EXPECT_NEAR(row.last.use.requests, one.misses * kImages, 1e-3) << one.nodes << " " << one.cache_bytes;
+  }
+  EXPECT_EQ(plan_fleet(nodes_of(kEach), std::array{1.0}).rows.size(), 3u);  // one node has no other order
+  EXPECT_EQ(plan_fleet(nodes_of(kEach), std::array{2.0}).rows.size(), 4u);
+}
+
 TEST(Fleet, OneNodeCostsWhatTheCostsOfAStoreSay) {
   const StorePrices prices{0.0004, 0.09, 40e9};
   for (const double epochs : {0.5, 1.0, 2.0, 90.0}) {
@@ -206,6 +226,8 @@ TEST(Fleet, OffersWhatWidensTheLimit) {
   EXPECT_NEAR(find("disk cache")->gain, 1 / 0.9, 1e-6);
   ASSERT_NE(find("larger cache"), fleet.changes.end());
   EXPECT_NEAR(find("larger cache")->gain, 1 / std::pow(63.0 / 64, 89), 1e-6);
+  ASSERT_NE(find("shuffle=nodes"), fleet.changes.end());
+  EXPECT_NEAR(find("shuffle=nodes")->last_epoch_s, 15.625, 1e-9);
   EXPECT_TRUE(std::ranges::is_sorted(fleet.changes, std::ranges::greater(), &FleetChange::gain));
 }
 

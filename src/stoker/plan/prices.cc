@@ -23,6 +23,8 @@ std::string_view name(StoreAccess access) noexcept {
       return "from the store";
     case StoreAccess::disk_cache:
       return "disk cache";
+    case StoreAccess::cache_by_node:
+      return "disk cache, shuffle=nodes";
     case StoreAccess::staged:
       return "staged once";
   }

@@ -25,7 +25,8 @@ struct StoreUse {
   double requests = 0, bytes = 0, cost = 0;
 };
 
-enum class StoreAccess : std::uint8_t { from_store, disk_cache, staged };
+// cache_by_node: a disk cache, where shuffle=nodes keeps each sample on its node; of one node it is a disk cache.
+enum class StoreAccess : std::uint8_t { from_store, disk_cache, staged, cache_by_node };
 std::string_view name(StoreAccess access) noexcept;  // "from the store", "disk cache", "staged once"
 
 struct StoreCost {

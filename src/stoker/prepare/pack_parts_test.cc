@@ -2,6 +2,7 @@
 #include "stoker/prepare/pack_parts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -103,6 +104,24 @@ TEST(PackParts, JoinToTheBytesOfAPackThatOneMachineMakes) {
     }
     fs::remove_all(one.destination);
   }
+}
+
+TEST(PackParts, OfMachinesWhoseClocksAreApartJoinToTheSameBytes) {
+  const Folder folder;
+  add_sounds(folder, 23);
+  const PackOptions one = packing(folder, "one.pack"), several = packing(folder);
+  make_pack(one);
+  constexpr std::int64_t kDayNs = std::int64_t{86'400} * 1'000'000'000;
+  for (const std::int64_t days : {-1, 0, 1}) {
+    PackOptions part = part_of(several, static_cast<std::uint64_t>(days + 2), 3);
+    part.now_ns = [days] { return std::chrono::system_clock::now().time_since_epoch().count() + days * kDayNs; };
+    make_pack(part);
+  }
+
+  make_pack(joining(several));
+
+  EXPECT_EQ(contents_of(several.destination), contents_of(one.destination));
+  EXPECT_TRUE(make_pack(several).idle);
 }
 
 TEST(PackParts, ASkippedSampleShortensItsShardAndMovesNoBorder) {

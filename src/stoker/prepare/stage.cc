@@ -4,6 +4,10 @@
 //   3. fetch the rest (object_reader.h) and write it (stage_writer.h);
 //   4. write index.csv where the source is one, remove what is not chosen any more if asked, rewrite the manifest.
 // A kill at any time leaves whole files only, and a manifest that names each of them.
+//
+// A part is a copy of its own in `.copy.parts/2-of-4` beside `copy`, without the things that concern all of it. To
+// join, the manifest notes the files of all parts, they are renamed into the destination, and the run then finds all
+// there.
 #include "stoker/prepare/stage.h"
 
 #include <algorithm>
@@ -27,6 +31,7 @@
 #include "stoker/os/entry.h"
 #include "stoker/os/file.h"
 #include "stoker/os/file_limit.h"
+#include "stoker/os/folder_entries.h"
 #include "stoker/os/read_file.h"
 #include "stoker/prepare/object_reader.h"
 #include "stoker/prepare/stage_choice.h"
@@ -64,12 +69,17 @@ std::string lasting_address(const std::string& address) {
 class Staging {
  public:
   explicit Staging(const StageOptions& options)
-      : options_(options), folder_(without_slashes(options.destination)), manifest_(folder_) {}
+      : options_(options),
+        whole_(without_slashes(options.destination)),
+        folder_(options.part ? fmt::format("{}/{}", parts_of(whole_), options.part->folder()) : whole_),
+        manifest_(folder_) {}
 
   StageReport run() {
+    if (options_.part && options_.join) throw Error(ErrorKind::usage, "cannot make a part and join the parts at once");
     choice_ = choose_samples(options_, [&](std::uint64_t seen) { return say("scanning", seen, 0, 0, 0); });
     report_.source = options_.source;
-    report_.destination = folder_;
+    report_.destination = whole_;
+    report_.part = options_.part;
     report_.dry_run = options_.dry_run;
     report_.source_kind = choice_.parts.front().data->facts().kind;
     // What narrows a split concerns that one alone; the splits have lines of their own.
@@ -81,9 +91,14 @@ class Staging {
     require_files();
     require_folder();
     if (!options_.dry_run) lock();
+    if (options_.part) read_joined();
+    const std::vector<PartName> parts = options_.join ? bring_parts() : std::vector<PartName>{};
     compare();
-    look_for_leftovers();
-    look_for_empty_folders();
+    if (options_.join) require_all();
+    if (!options_.part) {
+      look_for_leftovers();
+      look_for_empty_folders();
+    }
     refuse_conflicts();
     require_room();
     if (options_.dry_run) {
@@ -92,6 +107,11 @@ class Staging {
     }
     const Clock::time_point began = Clock::now();
     copy();
+    for (const PartName& part : parts) {
+      std::error_code ignored;
+      fs::remove_all(part_folder(part), ignored);
+    }
+    if (options_.join) (void)os::remove_empty_folder(parts_of(whole_));
     std::sort(report_.bad.begin(), report_.bad.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     report_.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     return std::move(report_);
@@ -118,6 +138,125 @@ class Staging {
     if (where.is_file()) return fmt::format("changed {}", item.modified_ns);
     return where.version == nullptr ? "" : where.version;
   }
+  static std::string parts_of(const std::string& destination) {
+    const std::size_t slash = destination.rfind('/');
+    return fmt::format("{}.{}.parts", destination.substr(0, slash + 1),
+                       destination.substr(slash + 1));  // npos + 1 is 0
+  }
+  std::string part_folder(const PartName& part) const { return fmt::format("{}/{}", parts_of(whole_), part.folder()); }
+
+  // What lies in the destination already is not fetched again by a part.
+  void read_joined() {
+    joined_ = StageManifest(whole_);
+    if (joined_->was_there() && joined_->source() != lasting_address(options_.source)) joined_.reset();
+  }
+  bool is_joined(const std::string& path, const Item& item, const std::string& version) {
+    if (!joined_ || version.empty()) return false;
+    const StageManifest::Known* const known = joined_->find(path);
+    return known != nullptr && known->now.version == version && known->now.bytes == item.bytes &&
+           known->now.is(os::look_up(fmt::format("{}/{}", whole_, path)));
+  }
+
+  // The parts that lie there: all of one number, and none missing.
+  std::vector<PartName> all_parts() const {
+    std::vector<PartName> parts;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(parts_of(whole_), error)) {
+      PartName part;
+      if (read_part_folder(entry.path().filename().string(), part)) parts.push_back(part);
+    }
+    std::sort(parts.begin(), parts.end(),
+              [](const PartName& a, const PartName& b) { return a.of != b.of ? a.of < b.of : a.number < b.number; });
+    if (parts.empty()) return parts;
+    if (parts.front().of != parts.back().of) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("cannot join the parts of `{}`: there are parts {} and {}", whole_, parts.front().text(),
+                              parts.back().text()),
+                  fmt::format("remove `{}` or `{}`", part_folder(parts.front()), part_folder(parts.back())));
+    }
+    for (std::uint64_t number = 1; number <= parts.front().of; ++number) {
+      if (number <= parts.size() && parts[number - 1].number == number) continue;
+      const PartName missing{number, parts.front().of};
+      throw Error(
+          ErrorKind::usage, fmt::format("cannot join the parts of `{}`: part {} is missing", whole_, missing.text()),
+          format_text("make it with {}, or look whether its machine shares this disk", option("part", missing.text())));
+    }
+    return parts;
+  }
+
+  // Notes the files of all parts in the manifest, then gives them their places. A kill in between is made good by the
+  // next --join: what has its place is noted.
+  std::vector<PartName> bring_parts() {
+    const std::vector<PartName> parts = all_parts();
+    const std::string source = lasting_address(options_.source);
+    const Json settings = settings_of(options_);
+    std::vector<os::Fd> locks;
+    std::vector<std::pair<std::string, std::string>> moves;
+    const bool was_there = manifest_.was_there();
+    for (const PartName& part : parts) {
+      const std::string folder = part_folder(part);
+      locks.push_back(os::lock_folder(folder));
+      if (!locks.back())
+        throw Error(ErrorKind::unavailable,
+                    fmt::format("cannot join the parts of `{}`: part {} is being made", whole_, part.text()),
+                    "wait until it has ended");
+      StageManifest made(folder);
+      if (made.source() != source || made.settings() != settings) {
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("cannot join the parts of `{}`: part {} is of {}", whole_, part.text(),
+                        made.source() != source ? fmt::format("another source, `{}`", made.source())
+                                                : std::string("another choice of samples")),
+            format_text("remove the folder `{}`, then make it again with {}", folder, option("part", part.text())));
+      }
+      if (locks.size() == 1) manifest_.begin(source, was_there ? manifest_.settings() : settings);
+      for (const auto& [path, known] : made.files()) {
+        const std::string from = fmt::format("{}/{}", folder, path), to = fmt::format("{}/{}", whole_, path);
+        if (!known.wrote(os::look_up(from))) continue;  // in its place already, or changed by somebody
+        const StageManifest::Known* const here = manifest_.find(path);
+        if (const os::Entry entry = os::look_up(to);
+            entry.kind != os::Entry::Kind::missing && !options_.force && (here == nullptr || !here->wrote(entry))) {
+          throw Error(
+              ErrorKind::usage,
+              fmt::format("cannot join the parts of `{}`: `{}` is there, and stage did not write it", whole_, path),
+              format_text("move it away, or add {} to replace it", option("force", "True")));
+        }
+        manifest_.add(path, known.now);
+        moves.emplace_back(from, to);
+      }
+    }
+    if (parts.empty()) return parts;
+    manifest_.flush();
+    os::sync_file_system(directory_.get(), whole_);
+    for (const auto& [from, to] : moves) {
+      refuse_links(to.substr(whole_.size() + 1));
+      os::make_folders(to.substr(0, to.rfind('/')));
+      if (const int error_number = os::rename_entry(from, to); error_number != 0)
+        throw system_error(error_number, "write", to);
+    }
+    is_there_ = true;
+    return parts;
+  }
+
+  // Joining fetches nothing.
+  void require_all() {
+    if (items_.empty()) return;
+    const std::string first = path_of(items_.front());
+    if (options_.on_error == loader::OnError::skip) {
+      for (const Item& item : items_) {
+        drop(item);
+        bad(path_of(item), "no part has copied it");
+      }
+      items_.clear();
+      report_.fetched_bytes = 0;
+      return;
+    }
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot join the parts of `{}`: {} {} in none of them, such as `{}`", whole_,
+                            format_count(items_.size()), items_.size() == 1 ? "file is" : "files are", first),
+                "run the parts again: each fetches what it lacks");
+  }
+
   const dataset::Dataset& data_of(const Item& item) const { return *choice_.parts[item.part].data; }
   std::string path_of(const Item& item) const { return choice_.parts[item.part].path(item.index); }
 
@@ -188,12 +327,14 @@ class Staging {
       report_.splits.push_back({part.folder, 0, 0});
       std::unordered_set<std::uint64_t> paths;  // rows of an index.csv may name one file twice
       for (std::uint64_t i = 0; i < part.data->size(); ++i) {
-        if (!say("comparing", seen++, total, 0, 0)) throw Error(ErrorKind::unavailable, "interrupted");
+        const std::uint64_t number = seen++;
+        if (!say("comparing", number, total, 0, 0)) throw Error(ErrorKind::unavailable, "interrupted");
         const std::string path = part.path(i);
         if (part.is_index() && !paths.insert(hash_text(path)).second) continue;
+        if (options_.part && (number < options_.part->begin(total) || number >= options_.part->end(total))) continue;
         compare_one({p, i}, path);
       }
-      if (part.is_index()) compare_made(part.index_path());
+      if (part.is_index() && !options_.part) compare_made(part.index_path());
     }
     if (choice_.parts.size() == 1 && choice_.parts.front().folder.empty()) report_.splits.clear();
   }
@@ -215,6 +356,10 @@ class Staging {
     StageReport::Split& split = report_.splits[item.part];
     ++split.files, ++report_.files;
     split.bytes += item.bytes, report_.bytes += item.bytes;
+    if (is_joined(path, item, version)) {
+      ++report_.kept;
+      return;
+    }
     const os::Entry here = is_there_ ? os::look_up(fmt::format("{}/{}", folder_, path)) : os::Entry{};
     StageManifest::Known* const known = manifest_.find(path);
     if (known != nullptr) known->is_wanted = true;
@@ -409,10 +554,11 @@ class Staging {
   void copy() {
     const Json settings = settings_of(options_);
     const bool same_choice = manifest_.was_there() && manifest_.settings() == settings;
-    const bool has_index =
-        std::any_of(choice_.parts.begin(), choice_.parts.end(), [](const StagePart& part) { return part.is_index(); });
+    const bool has_index = !options_.part && std::any_of(choice_.parts.begin(), choice_.parts.end(),
+                                                         [](const StagePart& part) { return part.is_index(); });
     const bool has_leftovers = !leftovers_.empty() || !empty_folders_.empty();
-    const bool is_complete = items_.empty() && !(has_leftovers && options_.prune) && !lacks_class_folders();
+    const bool is_complete =
+        items_.empty() && !(has_leftovers && options_.prune) && (options_.part || !lacks_class_folders());
     report_.idle = is_complete && report_.bad.empty();
     if (is_complete && same_choice && !has_index) return;
     manifest_.begin(lasting_address(options_.source), settings);
@@ -440,9 +586,11 @@ class Staging {
       const bool is_done = read_objects(to_read(items_), backends(), reader_options(), handlers);
       writer.settle();
       if (!is_done) throw Error(ErrorKind::unavailable, "interrupted");
-      make_class_folders();
-      write_indexes();
-      prune();
+      if (!options_.part) {
+        make_class_folders();
+        write_indexes();
+        prune();
+      }
       manifest_.finish();
       os::sync_file_system(directory_.get(), folder_);
     } catch (const Error& error) {
@@ -559,8 +707,9 @@ class Staging {
   }
 
   const StageOptions& options_;
-  std::string folder_;
+  std::string whole_, folder_;  // the destination; where this run writes: the destination or the part
   StageManifest manifest_;
+  std::optional<StageManifest> joined_;  // of the destination, while a part is made
   StageChoice choice_;
   StageReport report_;
   os::Fd directory_;
@@ -589,7 +738,18 @@ StageReport stage(const StageOptions& options) {
     throw Error(ErrorKind::usage, fmt::format("cannot copy to `{}`: a copy lies on a local disk", options.destination),
                 "`stoker pack SOURCE s3://...` writes packs to a store");
   }
-  if (ends_with_any_case(without_slashes(options.destination), ".pack")) return stage_pack(options);
+  const bool shares = options.part || options.join;
+  if (shares && options.dry_run)
+    throw Error(ErrorKind::usage, "a part and a join cannot be tried", "leave one of them out");
+  if (options.part && options.prune)
+    throw Error(ErrorKind::usage, format_text("a part removes nothing: {} goes with {}", option("prune", "True"),
+                                              option("join", "True")));
+  if (ends_with_any_case(without_slashes(options.destination), ".pack")) {
+    if (shares)
+      throw Error(ErrorKind::usage, format_text("cannot make `{}` in parts: it is a pack", options.destination),
+                  fmt::format("`stoker pack {} {}` takes the same flags", options.source, options.destination));
+    return stage_pack(options);
+  }
   return Staging(options).run();
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "stoker/base/text.h"
 #include "stoker/dataset/narrowing.h"
 #include "stoker/loader/options.h"
+#include "stoker/prepare/part_name.h"
 
 namespace stoker::prepare {
 
@@ -40,6 +42,10 @@ struct StageOptions {
   loader::OnError on_error = loader::OnError::raise;      // or skip: leave bad objects out, and name them
   bool prune = false;                                     // remove files of earlier runs that are not chosen any more
   bool force = false;                                     // replace files that no run wrote, or that changed since
+  // Several machines may make one copy on a disk that they share: each fetches parts into folders beside the
+  // destination, then one of them joins these. A part owns neighbours of the listing. Folders only.
+  std::optional<PartName> part;
+  bool join = false;
   bool dry_run = false;   // say what would be copied and how long that would take; write nothing
   std::string cache_dir;  // as in dataset::OpenOptions
   // Called several times a second, on the calling thread. False ends the copy with Error(unavailable, "interrupted").
@@ -53,6 +59,7 @@ struct StageReport {
   std::uint64_t fetched = 0, fetched_bytes = 0;         // dry_run: to be fetched
   std::uint64_t kept = 0;                               // were there, unchanged
   std::uint64_t pruned = 0;
+  std::optional<PartName> part;      // this run made one part; the figures are those of the part
   std::uint64_t requests = 0;        // for objects of a store; listings are not counted
   double seconds = 0;                // taken; dry_run: expected
   std::uint64_t measured_files = 0;  // dry_run: how many files the estimate rests on

@@ -1,5 +1,6 @@
 #include "stoker/report/files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
@@ -41,7 +42,24 @@ Json read_json(const std::string& file) {
   return Json::parse(os::read_text(file), file);
 }
 
-enum class Kind : std::uint8_t { rows, job, plan };
+// Folders of nodes below a folder into which each of them wrote its part of a measured job; by name.
+std::vector<std::string> nodes_below(const std::string& place) {
+  std::vector<std::string> nodes;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
+    if (os::exists(entry.path().string() + "/measure.json")) nodes.push_back(entry.path().string());
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+std::vector<MeasuredJob> read_nodes(const std::string& place) {
+  std::vector<MeasuredJob> nodes;
+  for (const std::string& folder : nodes_below(place)) nodes.push_back(read_measured_job(folder));
+  return nodes;
+}
+
+enum class Kind : std::uint8_t { rows, job, nodes, plan };
 
 Kind kind_of(const std::string& place) {
   if (!os::exists(place)) {
@@ -51,6 +69,7 @@ Kind kind_of(const std::string& place) {
   if (!is_folder(place)) return place.ends_with(".json") ? Kind::plan : Kind::rows;
   if (os::exists(place + "/results.csv")) return Kind::rows;
   if (os::exists(place + "/measure.json")) return Kind::job;
+  if (!nodes_below(place).empty()) return Kind::nodes;
   if (os::exists(place + "/plan.json")) return Kind::plan;
   throw Error(ErrorKind::not_found,
               fmt::format("there is nothing to report in `{}`: neither results.csv nor measure.json", place),
@@ -89,6 +108,10 @@ Side side_at(const std::string& place, const tune::ColumnMap& columns) {
   if (kind_of(place) == Kind::plan) {
     throw Error(ErrorKind::usage, fmt::format("cannot compare with `{}`: a plan was not measured", place),
                 "compare folders of `stoker measure --out` or `stoker tune`");
+  }
+  if (kind_of(place) == Kind::nodes) {
+    throw Error(ErrorKind::usage, fmt::format("cannot compare with `{}`: it holds what several nodes measured", place),
+                fmt::format("compare the folders of one node, such as `{}`", nodes_below(place).front()));
   }
   return kind_of(place) == Kind::job ? side_of(read_measured_job(place)) : side_of(read_run(place, columns));
 }
@@ -141,6 +164,9 @@ Report read_report(const ReportOptions& options) {
   switch (kind_of(main)) {
     case Kind::job:
       report = from_measure(read_measured_job(main));
+      break;
+    case Kind::nodes:
+      report = from_nodes(read_nodes(main), main);
       break;
     case Kind::plan:
       if (!is_folder(main)) plan = main;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stoker/base/error.h"
 #include "stoker/base/shell.h"
 #include "stoker/report/settings.h"
 #include "stoker/report/words.h"
@@ -173,6 +174,114 @@ Report from_measure(const MeasuredJob& job) {
                                   : file == "steps.csv"  ? "one row per step"
                                                          : ""});
   }
+  return report;
+}
+
+namespace {
+
+constexpr std::size_t kMostBars = 8;
+constexpr double kFine = 0.05;  // of the time in wait: nothing to be named
+
+std::string node_of(const MeasuredJob& job) {
+  return job.place.substr(job.place.rfind('/') + 1);
+}
+
+struct RankOfNode {
+  const MeasuredJob* node = nullptr;
+  const MeasuredRank* rank = nullptr;
+};
+
+// Every rank of the job, by number.
+std::vector<RankOfNode> ranks_on(const std::vector<MeasuredJob>& nodes, const std::string& place) {
+  std::vector<RankOfNode> all;
+  for (const MeasuredJob& node : nodes) {
+    for (const MeasuredRank& rank : node.ranks) all.push_back({&node, &rank});
+  }
+  if (all.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("no node below `{}` has seen a rank with a loader", place),
+                "`stoker report` of the folder of one node says what it saw");
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.rank->rank < b.rank->rank; });
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const RankOfNode &one = all[i - 1], &other = all[i];
+    if (one.rank->world_size != other.rank->world_size) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("the parts below `{}` are not of one job: `{}` is of {}, `{}` of {}", place,
+                              node_of(*one.node), plural(one.rank->world_size, "rank"), node_of(*other.node),
+                              plural(other.rank->world_size, "rank")),
+                  "remove what another run has left there");
+    }
+    if (one.rank->rank == other.rank->rank) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("the parts below `{}` are not of one job: rank {} is in `{}` and in `{}`", place,
+                              one.rank->rank, node_of(*one.node), node_of(*other.node)),
+                  "remove what another run has left there");
+    }
+  }
+  return all;
+}
+
+std::string missing_text(const std::vector<RankOfNode>& ranks) {
+  const std::size_t world_size = ranks.front().rank->world_size;
+  if (ranks.size() >= world_size) return "";
+  std::size_t first = 0;
+  for (const RankOfNode& one : ranks) first += one.rank->rank == first;
+  return fmt::format("{} of {} are here, and rank {} is not: its node has written nothing into this folder",
+                     ranks.size(), plural(world_size, "rank"), first);
+}
+
+Table table_of(const std::vector<RankOfNode>& ranks) {
+  Table table{.title = "", .header = {"node", "rank", "steps", "samples/s", "step", "compute", "wait", "bound"}};
+  for (const auto& [node, rank] : ranks) {
+    table.rows.push_back({node_of(*node), std::to_string(rank->rank), std::to_string(rank->steps),
+                          rank->samples_per_s ? per_second(*rank->samples_per_s) : "", milliseconds(rank->step_ms),
+                          milliseconds(rank->times.compute_ms), percent(rank->wait_share), rank->bound});
+  }
+  table.note =
+      "Ranks that train together take equal steps. The one that waits most for its own loader holds the others up: "
+      "they "
+      "wait for it inside their compute.";
+  return table;
+}
+
+}  // namespace
+
+Report from_nodes(const std::vector<MeasuredJob>& nodes, const std::string& place) {
+  const std::vector<RankOfNode> ranks = ranks_on(nodes, place);
+  const RankOfNode slowest = *std::max_element(
+      ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.rank->wait_share < b.rank->wait_share; });
+  Report report = from_measure(*slowest.node);
+  const MeasuredRank& rank = *slowest.rank;
+  report.title = fmt::format("{} on {}", report.title, plural(nodes.size(), "node"));
+  const std::string where = fmt::format("rank {} on node {}", rank.rank, node_of(*slowest.node));
+  std::string what =
+      rank.wait_share < kFine
+          ? fmt::format("no rank waits for its loader; most of all {}, {} of its time", where, percent(rank.wait_share))
+          : fmt::format("{} is the slowest of {}: it waits {} of its time for its loader", where, ranks.size(),
+                        percent(rank.wait_share));
+  if (!rank.bound.empty()) what += fmt::format(" ({})", rank.bound);
+  report.findings.insert(report.findings.begin(),
+                         fmt::format("Of node {}: {}", node_of(*slowest.node), report.headline));
+  report.headline = sentence(what);
+  if (const std::string missing = missing_text(ranks); !missing.empty())
+    report.findings.insert(report.findings.begin(), sentence(missing));
+  report.ranks = table_of(ranks);
+  report.split.clear();
+  for (const auto& [node, one] : ranks) {
+    if (report.split.size() == kMostBars && one != &rank) continue;
+    SplitBar bar = bar_of(one->times, fmt::format("rank {}, {}", one->rank, node_of(*node)));
+    if (!bar.parts.empty()) report.split.push_back(std::move(bar));
+  }
+  std::erase_if(report.commands, [](const Command& command) { return command.does != "Measure again"; });
+  for (Command& command : report.commands) {
+    std::vector<std::string> words = {"stoker", "measure", "--shared", place + "-again", "--"};
+    words.insert(words.end(), slowest.node->command.begin(), slowest.node->command.end());
+    command = {"Measure again, on each node", command_line(words)};
+  }
+  report.commands.push_back({"Write this report again", fmt::format("stoker report {}", shell_word(place))});
+  report.links.clear();
+  for (const MeasuredJob& node : nodes)
+    report.links.push_back({node_of(node) + "/measure.json", fmt::format("what node {} measured", node_of(node))});
   return report;
 }
 

@@ -12,6 +12,10 @@
 namespace stoker::report {
 
 Report from_measure(const MeasuredJob& job);
+// A job on several nodes: what each of them wrote, in a folder of its own below `place`. The report is about the
+// slowest rank, which waits most for its own loader: the others wait for it inside their steps. No clock is compared.
+// Throws Error(usage) where the parts are not those of one job.
+Report from_nodes(const std::vector<MeasuredJob>& nodes, const std::string& place);
 
 // One side of a comparison.
 struct Side {

@@ -85,6 +85,7 @@ class Page {
     configuration();
     outcomes();
     findings();
+    ranks();
     charts();
     choice();
     options();
@@ -268,6 +269,13 @@ class Page {
     }
     add(html + "</tbody></table></div>");
     paragraph(table.note, "small");
+  }
+
+  void ranks() {
+    if (!report_.ranks) return;
+    open("ranks", "Ranks and nodes");
+    table(*report_.ranks);
+    close();
   }
 
   void choice() {

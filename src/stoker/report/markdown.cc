@@ -56,6 +56,10 @@ class MarkdownPage {
       for (const std::string& text : report_.findings) add("- " + plain(text));
       add("");
     }
+    if (report_.ranks) {
+      add("## Ranks and nodes\n");
+      table(*report_.ranks);
+    }
     charts();
     if (report_.choice) {
       add("## Best and chosen configuration\n");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,6 +67,39 @@ MeasuredLoader loader_of(const std::string& place, const Json& json) {
   return loader;
 }
 
+std::vector<MeasuredRank> ranks_of(const std::string& place, const Json& loaders) {
+  struct Found {
+    MeasuredRank rank;
+    bool trains = false;
+    double waited_ms = 0;
+  };
+  std::map<std::size_t, Found> ranks;
+  if (!loaders.is_array()) return {};
+  for (const Json& json : loaders) {
+    const Json& total = json["total"];
+    if (!total.is_object()) continue;
+    Found found{.rank = {.rank = count_at(json, "rank"),
+                         .world_size = std::max<std::size_t>(1, count_at(json, "world_size")),
+                         .steps = count_at(total, "steps"),
+                         .step_ms = ms_at(place, total, {"step_ms"}),
+                         .times = times_of(place, total),
+                         .bound = text_at(json["verdict"], "bound"),
+                         .samples_per_s = number_at(json, {"corrected_samples_per_s"})},
+                .trains = text_at(json, "role") != "val"};
+    MeasuredRank& rank = found.rank;
+    const double wait_ms = rank.times.fetch_ms + rank.times.prep_ms + rank.times.handoff_ms;
+    rank.wait_share = rank.step_ms > 0 ? std::min(1.0, wait_ms / rank.step_ms) : 0;
+    found.waited_ms = wait_ms * static_cast<double>(rank.steps);
+    const auto [at, is_new] = ranks.try_emplace(rank.rank, found);
+    if (is_new) continue;
+    if (std::pair(found.trains, found.waited_ms) > std::pair(at->second.trains, at->second.waited_ms))
+      at->second = found;
+  }
+  std::vector<MeasuredRank> all;
+  for (const auto& [number, found] : ranks) all.push_back(found.rank);
+  return all;
+}
+
 MeasuredHost host_of(const Json& json) {
   MeasuredHost host{.cores = number_at(json, {"cores", "available"}),
                     .cores_used = number_at(json, {"cores", "used"}),
@@ -115,6 +150,7 @@ MeasuredJob parse_measured_job(const Json& json, const std::string& place) {
                                             .high = number_at(verdict, {"ci_high"})},
                                   .gain = number_at(verdict, {"gain"})};
   }
+  job.ranks = ranks_of(place, json["loaders"]);
   if (const Json* loader = main_loader(json)) job.loader = loader_of(place, *loader);
   if (json["host"].is_object()) job.host = host_of(json["host"]);
   return job;

@@ -58,6 +58,16 @@ struct MeasuredStep {
   double asked_s = 0, step_s = 0, compute_s = 0, ready = 0;
 };
 
+// One process of the job: its training loader that waits most, or of a job that trains nothing, its loader that does.
+struct MeasuredRank {
+  std::size_t rank = 0, world_size = 1, steps = 0;
+  double step_ms = 0;
+  StageTimes times = {};
+  double wait_share = 0;  // of the time
+  std::string bound = {};
+  std::optional<double> samples_per_s = {};
+};
+
 struct MeasuredJob {
   std::string place;  // the folder, as commands name it
   std::vector<std::string> command = {};
@@ -71,6 +81,7 @@ struct MeasuredJob {
   std::optional<MeasuredLoader> loader = {};
   std::optional<MeasuredHost> host = {};
   std::vector<std::string> why = {}, notes = {}, advice = {};
+  std::vector<MeasuredRank> ranks = {};     // by number
   std::vector<MeasuredStep> training = {};  // of the first rank and loader of steps.csv
   std::vector<std::string> files = {};      // that the folder holds, to be linked
 };

@@ -140,6 +140,7 @@ struct Report {
   std::vector<Timeline> timelines = {};
   std::vector<LineChart> memory = {};
   std::string memory_note = {};
+  std::optional<Table> ranks = {};  // of a job on several nodes
   std::optional<Table> choice = {};
   std::vector<std::string> reasons = {};  // of the choice, and what would change it
   std::vector<Option> options = {};
