@@ -12,6 +12,7 @@
 #include "stoker/base/version.h"
 #include "stoker/codec/media.h"
 #include "stoker/dataset/volume.h"
+#include "stoker/feed/machine.h"
 #include "stoker/storage/backend.h"
 #include "stoker/storage/interruption.h"
 
@@ -22,6 +23,13 @@
 
 namespace stoker::cli {
 namespace {
+
+std::string cpu_version() {
+  const feed::VectorCode code = feed::vector_code();
+  if (code.name.empty()) return "plain code only";
+  return fmt::format("{} code, which this CPU {}", code.name,
+                     code.runs_here ? "runs" : "lacks: plain code runs instead");
+}
 
 int run(const std::vector<std::string>& words) {
   const std::vector<const Verb*>& verbs = all_verbs();
@@ -43,8 +51,8 @@ int run(const std::vector<std::string>& words) {
   if (first == "--version" || first == "-V") {
     answer(
         fmt::format("stoker {}\nreads: {} in folders, index.csv, packs and tar shards; .npy\nfrom: {}\nvolumes: {}\n"
-                    "prepares: {}\n",
-                    kVersion, codec::names(), sources_version(), volumes_version(), dicom_version()));
+                    "prepares: {}\nCPU: {}\n",
+                    kVersion, codec::names(), sources_version(), volumes_version(), dicom_version(), cpu_version()));
     return 0;
   }
   for (const Verb* verb : verbs) {

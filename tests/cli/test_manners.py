@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import platform
 import pty
 import re
 import select
@@ -77,6 +78,14 @@ def test_version_is_the_one_of_the_project(stoker):
     done = stoker("--version")
     assert done.returncode == 0
     assert re.match(r"stoker \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_version_names_what_the_build_reads_and_its_code_for_this_cpu(stoker):
+    lines = dict(line.split(": ", 1) for line in stoker("--version").stdout.splitlines()[1:])
+    assert list(lines) == ["reads", "from", "volumes", "prepares", "CPU"]
+    has_avx2 = re.search(r"^flags\b.*\bavx2\b", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    if platform.machine() == "x86_64":
+        assert lines["CPU"] == ("AVX2 code, which this CPU runs" if has_avx2 else "AVX2 code, which this CPU lacks: plain code runs instead")
 
 
 def test_an_unknown_verb_offers_the_nearest(stoker):

@@ -35,16 +35,6 @@ std::string first_line(const std::string& path, std::string_view key = {}) {
   return {};
 }
 
-std::string vector_code() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") != 0 ? "AVX2" : "";
-#elif defined(__aarch64__)
-  return "NEON";
-#else
-  return "";
-#endif
-}
-
 // A file that is gone when this object is.
 class TrialFile {
  public:
@@ -102,11 +92,21 @@ void look_at_cores(const MachineWishes& wishes, Machine& machine) {
 
 }  // namespace
 
+VectorCode vector_code() noexcept {
+#if defined(__x86_64__)
+  return {.name = "AVX2", .runs_here = __builtin_cpu_supports("avx2") != 0};
+#elif defined(__aarch64__)
+  return {.name = "NEON", .runs_here = true};
+#else
+  return {};
+#endif
+}
+
 Machine look_at_machine(const MachineWishes& wishes) {
   Machine machine;
   machine.kernel = first_line(wishes.root + "/proc/sys/kernel/osrelease");
   machine.cpu = first_line(wishes.root + "/proc/cpuinfo", "model name");
-  machine.vectors = vector_code();
+  if (const VectorCode code = vector_code(); code.runs_here) machine.vectors = code.name;
   look_at_cores(wishes, machine);
   machine.memory = os::memory_limit(wishes.root);
   machine.memory_available_bytes = os::available_memory(wishes.root);

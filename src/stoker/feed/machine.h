@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stoker/base/text.h"
@@ -45,6 +46,14 @@ struct Machine {
 };
 
 Machine look_at_machine(const MachineWishes& wishes);
+
+// The vector instructions for which this build has code of its own: "AVX2", "NEON"; empty: none. The choice is made at
+// run time, since a build for x86-64 also runs on CPUs without AVX2.
+struct VectorCode {
+  std::string_view name;
+  bool runs_here = false;
+};
+VectorCode vector_code() noexcept;
 
 // What is worth a change here, the most important first. Empty: nothing.
 struct MachineAdvice {
