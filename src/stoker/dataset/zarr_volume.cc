@@ -423,6 +423,7 @@ class ZarrVolume final : public Volume {
       const std::string_view name = write_key(coordinates_of(number, grid), key);
       const os::FileFacts facts = os::facts_of(folder_.get(), key.data());
       if (is_absent(facts, key.data())) continue;
+      if (!facts.is_found()) (void)os::open_file(joined(address_, name), O_RDONLY);  // throws, and says why
       objects_.push_back({number, facts.bytes});
       keys.emplace_back(name);
       total += facts.bytes;
