@@ -253,6 +253,13 @@ class Loader:
 
     def check_state(self, *, epoch: int, position: int, seed: int, shuffle: str, size: int, fingerprint: int, settings: Sequence[tuple[str, str]]) -> None: ...
 
+    def keep_order(self, epoch: int, position: int, shuffle: str) -> bool:
+        """
+        shuffle=nodes: the rest of this epoch keeps the order of a state. Whether it differs from the loader's own.
+        """
+
+    def shuffle_of(self, arg: int, /) -> object: ...
+
     def set_num_workers(self, workers: object) -> None: ...
 
     def stats(self) -> dict: ...
