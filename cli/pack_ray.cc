@@ -36,7 +36,7 @@ std::vector<std::string> passed_on(const Arguments& arguments, const std::vector
 Section ray_flags() {
   return {"on a Ray cluster",
           {{"--ray", "ADDRESS", "",
-            "make the parts as tasks of this cluster, and join them; auto is the one that runs here", true},
+            "make the parts as tasks of this cluster, and join them; auto is the one that runs here"},
            {"--ray-parts", "N", "", "how many tasks; without: one for each --ray-cpus CPUs of the cluster"},
            {"--ray-cpus", "N", "1", "CPUs of a task"},
            {"--python", "PROGRAM", "python3", "with --ray: the Python that has the packages stoker and ray"}}};

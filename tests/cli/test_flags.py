@@ -56,7 +56,7 @@ def test_notes_are_spelled_as_flags_that_run(stoker, sounds):
     done = stoker("load", sounds, "--batch-size", "2", "--shuffle=blocks:2:4", "--storage", "ram")
     assert done.returncode == 0 and "--shuffle=blocks: 2 neighbours" in done.stdout
     done = stoker("load", sounds, "--shuffle=often")
-    assert "--shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `often`" in done.stderr
+    assert "--shuffle is off, full, blocks, blocks:NEIGHBOURS:MIXED, nodes or nodes:COUNT, not `often`" in done.stderr
 
 
 def test_a_value_behind_a_flag_that_takes_it_with_an_equals_sign_is_told_how(stoker):

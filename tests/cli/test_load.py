@@ -254,7 +254,7 @@ def test_shuffle_takes_blocks_after_an_equals_sign(stoker, sounds, tmp_path):
     assert stoker(*run, "--shuffle").returncode == 2
     assert facts(stoker(*run, "--shuffle=blocks:2:8"))["samples"] == 80 - first["samples"]
     done = stoker(*SOUNDS, "--shuffle=often")
-    assert done.returncode == 2 and "--shuffle is off, full, blocks or blocks:NEIGHBOURS:MIXED, not `often`" in done.stderr
+    assert done.returncode == 2 and "--shuffle is off, full, blocks, blocks:NEIGHBOURS:MIXED, nodes or nodes:COUNT, not `often`" in done.stderr
     assert stoker(*SOUNDS, "--no-shuffle=blocks").returncode == 2
 
 
