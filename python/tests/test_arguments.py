@@ -34,7 +34,7 @@ import stoker
     (dict(batch_size=4.0), "not `4.0`"),
     (dict(batch_size=True), "not `True`"),
     (dict(batch_size=None), "batch_size is a whole number"),
-    (dict(shuffle="often"), "off, full, blocks or blocks:NEIGHBOURS:MIXED"),
+    (dict(shuffle="often"), "off, full, blocks, blocks:NEIGHBOURS:MIXED, nodes or nodes:COUNT"),
     (dict(max_errors=0), "a count from 1 or a share below 1"),
     (dict(max_errors=-2), "max_errors"),
     (dict(max_errors=1.5), "max_errors is a count from 1 or a share below 1, not `1.5`"),
