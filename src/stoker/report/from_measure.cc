@@ -179,7 +179,7 @@ Report from_measure(const MeasuredJob& job) {
 
 namespace {
 
-constexpr std::size_t kMostBars = 8;
+constexpr std::size_t kMostRankBars = 8;
 constexpr double kFine = 0.05;  // of the time in wait: nothing to be named
 
 std::string node_of(const MeasuredJob& job) {
@@ -268,7 +268,7 @@ Report from_nodes(const std::vector<MeasuredJob>& nodes, const std::string& plac
   report.ranks = table_of(ranks);
   report.split.clear();
   for (const auto& [node, one] : ranks) {
-    if (report.split.size() == kMostBars && one != &rank) continue;
+    if (report.split.size() == kMostRankBars && one != &rank) continue;
     SplitBar bar = bar_of(one->times, fmt::format("rank {}, {}", one->rank, node_of(*node)));
     if (!bar.parts.empty()) report.split.push_back(std::move(bar));
   }
