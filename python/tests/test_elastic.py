@@ -210,6 +210,10 @@ torch.distributed.destroy_process_group()
 """
 
 
+# Agents that share their store tell its address in the first round only: one that joins later waits for it until it gives up.
+UNSHARED = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+
 def ranks_that_wait(folder, world, count, agents):
     """Their process ids. torchrun gives each a session of its own, so that they outlive an agent that is killed."""
     end = time.monotonic() + 180
@@ -232,7 +236,7 @@ def test_a_torchrun_that_loses_an_agent_and_gets_another_one_sees_every_sample_o
         conf = f"is_host={int(name == 'A')},last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3,join_timeout=120"
         return subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nnodes", "1:2", "--nproc-per-node", "2", "--rdzv-backend", "c10d",
                                  "--rdzv-endpoint", endpoint, "--rdzv-id", "test", "--rdzv-conf", conf, "--max-restarts", "5", "--monitor-interval", "0.2",
-                                 script, path, tmp_path], env={**os.environ, "AGENT": name}, stdout=subprocess.DEVNULL, stderr=open(tmp_path / f"{name}.log", "a"))
+                                 script, path, tmp_path], env={**os.environ, "AGENT": name, **UNSHARED}, stdout=subprocess.DEVNULL, stderr=open(tmp_path / f"{name}.log", "a"))
 
     agents = [agent("A"), agent("B")]
     try:
